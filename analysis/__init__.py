@@ -1,0 +1,1 @@
+"""Figures, tables and the report page, computed from the store alone."""

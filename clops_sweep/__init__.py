@@ -1,0 +1,25 @@
+"""Sweeps of whole continual-learning runs on physiological signals.
+
+Importing this package, and any search-space file, needs neither torch nor Ray.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.config import RunConfig
+from clops_sweep.space import SearchSpace
+
+if TYPE_CHECKING:
+    from clops_sweep.learning.run import ContinualRun
+
+__version__ = "0.1.0"
+__all__ = ["ContinualRun", "RunConfig", "SearchSpace", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ContinualRun":
+        from clops_sweep.learning.run import ContinualRun
+
+        return ContinualRun
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

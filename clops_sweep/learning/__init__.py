@@ -1,0 +1,1 @@
+"""The numerics of continual learning. Knows nothing of Ray, Parquet or the command line."""
