@@ -108,12 +108,12 @@ class RunConfig(BaseModel):
         explicit = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self)(**(explicit | changes))
 
-    def run_id(self, data_hash: str) -> str:
+    def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
         """The run's identity: SHA-256 over config, data and method semantics, the first 20 hex digits."""
         identity = {
             "config": self.model_dump(mode="json"),
             "data_hash": data_hash,
-            "semantics_version": SEMANTICS_VERSION,
+            "semantics_version": semantics_version,
         }
         canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:RUN_ID_LENGTH]
