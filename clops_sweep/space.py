@@ -144,9 +144,7 @@ class SearchSpace:
 
 def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
     """The runs of several spaces as one list: the first seed of every space before the second of any."""
-    ranked = [
-        (space.seeds.index(request.config.seed), request) for space in spaces for request in space.requests()
-    ]
+    ranked = [(space.seeds.index(request.config.seed), request) for space in spaces for request in space.requests()]
     return [request for _, request in sorted(ranked, key=lambda item: item[0])]
 
 

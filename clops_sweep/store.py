@@ -89,7 +89,8 @@ class RunStore:
             wanted = set(run_ids)
             names = [name for name in names if name.removesuffix(".parquet").rpartition("-")[2] in wanted]
         if not names:
-            return schema.empty_table().to_pandas()
+            empty: pd.DataFrame = schema.empty_table().to_pandas()
+            return empty
         folder = self.folder(table)
         try:
             dataset = ds.dataset(
@@ -97,10 +98,12 @@ class RunStore:
             )
             frame: pd.DataFrame = dataset.to_table().to_pandas()
         except (pa.ArrowInvalid, OSError) as error:
-            raise DamagedStore(f"{self._damaged(table, names) or folder}: not a whole Parquet file ({_reason(error)})") from None
+            damaged = self._damaged(table, names) or folder
+            raise DamagedStore(f"{damaged}: not a whole Parquet file ({_reason(error)})") from None
         if table == "runs":  # a failure that a later attempt made good
             frame = frame[~((frame["status"] == "failed") & frame["run_id"].isin(_finished_ids(frame)))]
-        return frame.reset_index(drop=True)
+        result: pd.DataFrame = frame.reset_index(drop=True)
+        return result
 
     # -- what workers write --------------------------------------------------------------------------------------
 

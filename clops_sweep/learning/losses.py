@@ -1,0 +1,32 @@
+"""Losses and probabilities of the three kinds of output: one sigmoid, softmax, several sigmoids."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from clops_sweep.data.scenarios import LossKind
+
+
+def instance_losses(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The loss l_i of each instance.
+
+    Binary cross-entropy for `binary`, averaged over the C labels for `multilabel`; categorical cross-entropy
+    -sum_c y_c log softmax(z)_c for `softmax`, whose targets are one-hot.
+
+    Args:
+        kind: the scenario's kind of output.
+        logits: [..., C].
+        targets: [..., C] in [0, 1].
+
+    Returns:
+        [...].
+    """
+    if kind == "softmax":
+        return -(targets * F.log_softmax(logits, dim=-1)).sum(-1)
+    return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(-1)
+
+
+def probabilities(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
+    """Class probabilities (`softmax`) or the probability of each label (`binary`, `multilabel`): [..., C]."""
+    return torch.softmax(logits, dim=-1) if kind == "softmax" else torch.sigmoid(logits)

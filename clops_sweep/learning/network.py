@@ -1,0 +1,213 @@
+"""The paper's network, for S runs at once.
+
+Three blocks Conv1d(kernel 7, stride 3) - BatchNorm - MaxPool(2) - ReLU - Dropout(0.1) with 4, 16 and 32 channels, then
+Linear(320, 100) - ReLU - Linear(100, C). The paper applies ReLU before pooling; the two commute, and this order is
+cheaper. Input is a frame of 2500 samples.
+
+The runs' networks are one set of tensors with a leading axis S. Convolutions run as one grouped convolution over S * channels,
+so activations have the shape [B, S * channels, length]; S = 1 is an ordinary convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from clops_sweep.learning import streams
+
+CHANNELS = (1, 4, 16, 32)
+KERNEL, STRIDE = 7, 3
+FEATURES, HIDDEN = 320, 100
+EPSILON, MOMENTUM = 1e-5, 0.1
+
+Masks = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every parameter of one network, in the order in which they are laid out."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for block, (inputs, channels) in enumerate(zip(CHANNELS, CHANNELS[1:], strict=False), start=1):
+        shapes[f"conv{block}.weight"] = (channels, inputs, KERNEL)
+        shapes[f"conv{block}.bias"] = (channels,)
+        shapes[f"norm{block}.weight"] = (channels,)
+        shapes[f"norm{block}.bias"] = (channels,)
+    shapes |= {"linear1.weight": (HIDDEN, FEATURES), "linear1.bias": (HIDDEN,)}
+    shapes |= {"linear2.weight": (outputs, HIDDEN), "linear2.bias": (outputs,)}
+    return shapes
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of S networks: one flat vector, and a view [S, ...] into it for each of them.
+
+    `flat` has S * P entries, laid out parameter by parameter so that every view is contiguous.
+    """
+
+    flat: torch.Tensor
+    views: dict[str, torch.Tensor]
+
+    @classmethod
+    def over(cls, flat: torch.Tensor, runs: int, outputs: int) -> Parameters:
+        """The views into an existing flat vector."""
+        views, start = {}, 0
+        for name, shape in parameter_shapes(outputs).items():
+            size = runs * torch.Size(shape).numel()
+            views[name] = flat[start : start + size].view(runs, *shape)
+            start += size
+        return cls(flat, views)
+
+    @classmethod
+    def initial(cls, seeds: Sequence[int], outputs: int, device: torch.device) -> Parameters:
+        """PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
+        shapes = parameter_shapes(outputs)
+        flat = torch.empty(len(seeds) * sum(torch.Size(shape).numel() for shape in shapes.values()))
+        parameters = cls.over(flat, len(seeds), outputs)
+        for run, seed in enumerate(seeds):
+            generator = streams.generator(seed, "initial parameters")
+            for name, shape in shapes.items():
+                layer, _, kind = name.partition(".")
+                if layer.startswith("norm"):
+                    parameters.views[name][run].fill_(1.0 if kind == "weight" else 0.0)
+                    continue
+                fan_in = torch.Size(shapes[f"{layer}.weight"][1:]).numel()
+                bound = fan_in**-0.5
+                drawn = generator.uniform(-bound, bound, shape).astype("float32")
+                parameters.views[name][run].copy_(torch.from_numpy(drawn))
+        return cls.over(flat.to(device), len(seeds), outputs)
+
+    def by_run(self, flat: torch.Tensor) -> torch.Tensor:
+        """A vector laid out like `flat`, as one row a run: shape [S, P]."""
+        return torch.cat([part.reshape(self.runs, -1) for part in self._split(flat)], dim=1)
+
+    def from_runs(self, rows: torch.Tensor) -> torch.Tensor:
+        """The inverse of `by_run`."""
+        sizes = [view[0].numel() for view in self.views.values()]
+        return torch.cat([part.reshape(-1) for part in rows.split(sizes, dim=1)])
+
+    def of_runs(self, first: int, last: int) -> dict[str, torch.Tensor]:
+        """The views of the runs first .. last - 1."""
+        return {name: view[first:last] for name, view in self.views.items()}
+
+    @property
+    def runs(self) -> int:
+        """S, the number of networks."""
+        return next(iter(self.views.values())).shape[0]
+
+    def _split(self, flat: torch.Tensor) -> Iterator[torch.Tensor]:
+        return iter(flat.split([view.numel() for view in self.views.values()]))
+
+
+@dataclass(frozen=True)
+class RunningStatistics:
+    """Batch-norm running means and variances of the three blocks: two tensors [S * channels] a block."""
+
+    means: list[torch.Tensor]
+    variances: list[torch.Tensor]
+
+    @classmethod
+    def initial(cls, runs: int, device: torch.device) -> RunningStatistics:
+        """Means of 0 and variances of 1."""
+        return cls(
+            [torch.zeros(runs * channels, device=device) for channels in CHANNELS[1:]],
+            [torch.ones(runs * channels, device=device) for channels in CHANNELS[1:]],
+        )
+
+    def of_runs(self, first: int, last: int) -> RunningStatistics:
+        """The statistics of the runs first .. last - 1, sharing memory with these."""
+        channels = CHANNELS[1:]
+        return RunningStatistics(
+            [mean[first * c : last * c] for mean, c in zip(self.means, channels, strict=True)],
+            [variance[first * c : last * c] for variance, c in zip(self.variances, channels, strict=True)],
+        )
+
+    def tensors(self) -> list[torch.Tensor]:
+        """All of them, for saving, comparing and restoring."""
+        return [*self.means, *self.variances]
+
+
+def training_logits(
+    views: dict[str, torch.Tensor], statistics: RunningStatistics, frames: torch.Tensor, masks: Masks
+) -> torch.Tensor:
+    """The network in training: batch statistics (the running ones are updated), dropout by the given masks.
+
+    Args:
+        views: parameters, each [S, ...].
+        statistics: updated in place with momentum 0.1.
+        frames: [B, S, 2500].
+        masks: as `dropout.masks` makes them.
+
+    Returns:
+        Logits of shape [S, B, C].
+    """
+    runs = frames.shape[1]
+    hidden = frames
+    for block in (1, 2, 3):
+        # Batch statistics take a convolution's bias out again: its gradient is exactly zero. Computed, it would be
+        # rounding noise, which Adam blows up to full steps.
+        bias = views[f"conv{block}.bias"].detach()
+        hidden = _convolve(hidden, views[f"conv{block}.weight"], bias, runs)
+        hidden = F.batch_norm(
+            hidden,
+            statistics.means[block - 1],
+            statistics.variances[block - 1],
+            views[f"norm{block}.weight"].reshape(-1),
+            views[f"norm{block}.bias"].reshape(-1),
+            training=True,
+            momentum=MOMENTUM,
+            eps=EPSILON,
+        )
+        hidden = F.relu(F.max_pool1d(hidden, 2)) * masks[block - 1]
+    return _head(hidden, views, runs)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Networks with batch norm in evaluation mode folded into the convolutions: w g / sd, (b - mean) g / sd + shift."""
+
+    views: dict[str, torch.Tensor]
+    runs: int
+
+    @classmethod
+    def of(cls, views: dict[str, torch.Tensor], statistics: RunningStatistics) -> Folded:
+        """Folds the running statistics; neither argument is changed or shared for writing."""
+        runs = views["conv1.weight"].shape[0]
+        folded = {name: view for name, view in views.items() if name.startswith("linear")}
+        for block in (1, 2, 3):
+            mean = statistics.means[block - 1].view(runs, -1)
+            variance = statistics.variances[block - 1].view(runs, -1)
+            gain = views[f"norm{block}.weight"] * torch.rsqrt(variance + EPSILON)
+            folded[f"conv{block}.weight"] = views[f"conv{block}.weight"] * gain[:, :, None, None]
+            folded[f"conv{block}.bias"] = (views[f"conv{block}.bias"] - mean) * gain + views[f"norm{block}.bias"]
+        return cls(folded, runs)
+
+    def block(self, number: int, hidden: torch.Tensor) -> torch.Tensor:
+        """One block without its dropout."""
+        hidden = _convolve(hidden, self.views[f"conv{number}.weight"], self.views[f"conv{number}.bias"], self.runs)
+        return F.relu(F.max_pool1d(hidden, 2))
+
+    def logits(self, frames: torch.Tensor) -> torch.Tensor:
+        """The network in evaluation mode, without dropout: [B, S, 2500] to [S, B, C]."""
+        hidden = self.block(3, self.block(2, self.block(1, frames)))
+        return _head(hidden, self.views, self.runs)
+
+    def logits_after_first_block(self, first: torch.Tensor, masks: Masks) -> torch.Tensor:
+        """The rest of the network with dropout, on the first block's output: [B, S * 4, 416] to [S, B, C].
+
+        Dropout comes after the first block, which is therefore the same in all T passes and computed once.
+        """
+        hidden = self.block(2, first * masks[0]) * masks[1]
+        hidden = self.block(3, hidden) * masks[2]
+        return _head(hidden, self.views, self.runs)
+
+
+def _convolve(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, runs: int) -> torch.Tensor:
+    return F.conv1d(hidden, weight.flatten(0, 1), bias.flatten(), stride=STRIDE, groups=runs)
+
+
+def _head(hidden: torch.Tensor, views: dict[str, torch.Tensor], runs: int) -> torch.Tensor:
+    features = hidden.reshape(hidden.shape[0], runs, FEATURES).transpose(0, 1)
+    inner = F.relu(torch.baddbmm(views["linear1.bias"][:, None], features, views["linear1.weight"].transpose(1, 2)))
+    return torch.baddbmm(views["linear2.bias"][:, None], inner, views["linear2.weight"].transpose(1, 2))

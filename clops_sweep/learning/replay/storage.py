@@ -1,0 +1,56 @@
+"""Storage: which instances of a task that ends go into its portion of the buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from clops_sweep.learning import streams
+
+
+def area(trajectories: torch.Tensor) -> torch.Tensor:
+    """s_i, the area under the trajectory of beta_i by the trapezoid rule with step 1 (CLOPS, eq. for s).
+
+    tau recorded values give tau - 1 intervals; a single value has no area.
+
+    Args:
+        trajectories: [S, tau, n].
+
+    Returns:
+        float64 [S, n].
+    """
+    values = trajectories.to(torch.float64)
+    return (values[:, 1:] + values[:, :-1]).sum(1) / 2
+
+
+def highest(scores: torch.Tensor, count: int) -> torch.Tensor:
+    """Positions of the `count` highest scores of each run, ties going to the lower position.
+
+    Args:
+        scores: [S, n].
+        count: at most n.
+
+    Returns:
+        int64 [S, count], ascending.
+    """
+    ranked = torch.argsort(scores, dim=1, descending=True, stable=True)
+    return ranked[:, :count].sort(dim=1).values
+
+
+def select(order: str, scores: torch.Tensor, count: int, seeds: Sequence[int], task: int) -> torch.Tensor:
+    """The instances to store: `top` (highest s, easy first), `bottom` (lowest s) or `random`.
+
+    Args:
+        order: `storage_order`.
+        scores: s, [S, n]; for `random` only its shape is looked at.
+        count: how many.
+        seeds: the runs' seeds, for `random`.
+        task: the task's position, for `random`.
+
+    Returns:
+        int64 [S, count], distinct positions in the task, ascending.
+    """
+    if order == "random":
+        return streams.choices(seeds, scores.shape[1], count, "random storage", task).to(scores.device)
+    return highest(scores if order == "top" else -scores, count)

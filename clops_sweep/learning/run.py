@@ -1,0 +1,184 @@
+"""ContinualRun: one whole continual-learning run, or several that differ in their seed, trained in lockstep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clops_sweep.config import RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios import Subset, build_scenario
+from clops_sweep.errors import BadInput
+from clops_sweep.learning import result, streams
+from clops_sweep.learning.batches import Instances, epoch_batches
+from clops_sweep.learning.evaluation import Evaluation, Evaluator, SplitName
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.strategies import STRATEGIES
+from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.threads import one_thread
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is: `task` and `epoch` of the task, both counted from 1, that have just been finished."""
+
+    task: int
+    tasks: int
+    epoch: int
+    epochs: int
+
+
+class ContinualRun:
+    """A network trained on one task after another, evaluated on all of them all the time.
+
+    Three lines run one::
+
+        frames = open_frames("synthetic")
+        result = ContinualRun(RunConfig(dataset="synthetic"), frames).run()
+        result.runs["auc"]
+
+    Args:
+        config: one config, or several that differ in nothing but `seed`.
+        frames: the data set, opened with the config's `split_seed` and `normalize`.
+        device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
+
+    Raises:
+        BadInput: the configs differ in more than the seed, or the data do not fit the scenario.
+    """
+
+    def __init__(
+        self, config: RunConfig | Sequence[RunConfig], frames: FrameSet, device: str | torch.device = "cpu"
+    ) -> None:
+        self.configs = (config,) if isinstance(config, RunConfig) else tuple(config)
+        common = self.configs[0]
+        if any(other.replace(seed=common.seed) != common for other in self.configs):
+            raise BadInput("runs in lockstep must have the same config but for their seed")
+        self.frames = frames
+        self.device = torch.device(device)
+        self.scenario = build_scenario(frames, common)
+        seeds, runs = [each.seed for each in self.configs], len(self.configs)
+        learner = Learner(
+            seeds, self.scenario.kind, self.scenario.outputs, common.learning_rate, FrameBank(frames, self.device)
+        )
+        tasks = [self._instances(task.train, runs) for task in self.scenario.tasks]
+        self._training = Training(common, seeds, learner, tasks)
+        self._strategy = STRATEGIES[common.strategy](self._training)
+        self._evaluators = {split: Evaluator(self.scenario, split, learner, runs) for split in result.EVALUATED_SPLITS}
+        self._task, self._epoch = 0, 0
+        self._curves: list[Evaluation] = []
+        self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in result.EVALUATED_SPLITS}
+        self._seconds = dict.fromkeys(result.PHASES, 0.0)
+        self._started_at = datetime.now(UTC)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to train."""
+        return self._task == len(self.scenario.tasks)
+
+    @property
+    def at_task_end(self) -> bool:
+        """Whether a task has just been finished: the natural moment for a checkpoint."""
+        return self._epoch == 0 and self._task > 0
+
+    def run(self) -> result.RunResult:
+        """Everything that is left to train, and the result."""
+        while not self.finished:
+            self.advance()
+        return self.result()
+
+    def advance(self) -> Progress:
+        """Trains one epoch and evaluates it; at the end of a task, stores and fills a row of R."""
+        config, task, epoch = self._training.config, self._task, self._epoch
+        with one_thread():
+            if epoch == 0:
+                self._strategy.begin_task(task)
+            self._train_epoch(task, epoch)
+            with self._timed("seconds_evaluate"):
+                validation = self._evaluators["validation"].evaluate()
+            self._curves.append(validation)
+            self._epoch += 1
+            if self._epoch == config.epochs_per_task:
+                with self._timed("seconds_acquire"):
+                    self._strategy.end_task(task)
+                with self._timed("seconds_evaluate"):
+                    self._r["validation"].append(validation)
+                    self._r["test"].append(self._evaluators["test"].evaluate())
+                self._task, self._epoch = task + 1, 0
+        return Progress(task + 1, len(self.scenario.tasks), epoch + 1, config.epochs_per_task)
+
+    def _train_epoch(self, task: int, epoch: int) -> None:
+        training, instances = self._training, self._training.tasks[task]
+        with self._timed("seconds_acquire"):
+            replay = self._strategy.replay(task, epoch)
+        with self._timed("seconds_train"):
+            size = instances.rows.shape[1] + (0 if replay is None else replay.instances.rows.shape[1])
+            order = streams.permutations(training.seeds, size, "batch order", task, epoch).to(self.device)
+            dropout_keys = streams.keys(training.seeds, "training dropout", task, epoch).to(self.device)
+            for batch in epoch_batches(instances, replay, order, training.config.batch_size):
+                self._strategy.train(batch, dropout_keys)
+            self._strategy.end_epoch()
+
+    def result(self) -> result.RunResult:
+        """The four tables of a finished run."""
+        if not self.finished:
+            raise RuntimeError("the run is not finished")
+        records = [self._strategy.record(task) for task in range(len(self.scenario.tasks))]
+        return result.assemble(
+            self.configs, self.frames, self.scenario, self._curves, self._r, records, self._seconds, self._started_at
+        )
+
+    def state(self) -> dict[str, Any]:
+        """All that has happened so far, as tensors, numbers and text; between two calls of `advance`."""
+        return {
+            "task": self._task,
+            "epoch": self._epoch,
+            "learner": self._training.learner.state(),
+            "strategy": self._strategy.state(),
+            "curves": [_tensors(evaluation) for evaluation in self._curves],
+            "r": {split: [_tensors(evaluation) for evaluation in rows] for split, rows in self._r.items()},
+            "seconds": dict(self._seconds),
+            "started_at": self._started_at.isoformat(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on from a state of the same configs; what follows is what would have followed then."""
+        self._task, self._epoch = state["task"], state["epoch"]
+        self._training.learner.restore(state["learner"])
+        self._strategy.restore(state["strategy"], self._task)
+        self._curves = [_evaluation(saved) for saved in state["curves"]]
+        self._r = {split: [_evaluation(saved) for saved in rows] for split, rows in state["r"].items()}
+        self._seconds = dict(state["seconds"])
+        self._started_at = datetime.fromisoformat(state["started_at"])
+
+    def _instances(self, subset: Subset, runs: int) -> Instances:
+        rows = torch.from_numpy(subset.rows).to(self.device).expand(runs, -1)
+        targets = torch.from_numpy(subset.targets).to(self.device).expand(runs, -1, -1)
+        return Instances(rows, targets)
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            self._seconds[phase] += time.perf_counter() - start
+
+
+def _tensors(evaluation: Evaluation) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(values) for name, values in vars(evaluation).items()}
+
+
+def _evaluation(saved: dict[str, torch.Tensor]) -> Evaluation:
+    arrays: dict[str, NDArray[Any]] = {name: np.array(values) for name, values in saved.items()}
+    return Evaluation(**arrays)

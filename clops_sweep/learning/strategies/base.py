@@ -1,0 +1,94 @@
+"""What a strategy decides, and everything it may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from clops_sweep.config import RunConfig
+from clops_sweep.learning.batches import EpochBatch, Instances, Replay
+from clops_sweep.learning.learner import Batch, Learner
+
+
+@dataclass(frozen=True)
+class Training:
+    """The runs that a strategy works for.
+
+    Attributes:
+        config: what the runs have in common (all but the seed).
+        seeds: one a run.
+        learner: their networks.
+        tasks: each task's training instances, in the order of training; the same rows for every run.
+    """
+
+    config: RunConfig
+    seeds: Sequence[int]
+    learner: Learner
+    tasks: Sequence[Instances]
+
+
+@dataclass(frozen=True)
+class InstanceRecord:
+    """What a run has to say about the training instances of a task that has ended; nan or zero where it says nothing.
+
+    Attributes:
+        s: float64 [S, n], area under beta's trajectory.
+        beta: float32 [S, n], final value.
+        stored: bool [S, n].
+        times_replayed: int64 [S, n].
+    """
+
+    s: torch.Tensor
+    beta: torch.Tensor
+    stored: torch.Tensor
+    times_replayed: torch.Tensor
+
+
+class Strategy:
+    """Plain training on one task after another; other strategies change one or more of its decisions.
+
+    Args:
+        training: the runs.
+    """
+
+    def __init__(self, training: Training) -> None:
+        self.training = training
+
+    def begin_task(self, task: int) -> None:
+        """Called before the first epoch on a task."""
+
+    def replay(self, task: int, epoch: int) -> Replay | None:
+        """The instances to train on beside the current task's in an epoch (from 0)."""
+        del task, epoch
+        return None
+
+    def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
+        """One step on one batch."""
+        self.training.learner.train_step(Batch(batch.rows, batch.targets, batch.weights, batch.draws), dropout_keys)
+
+    def end_epoch(self) -> None:
+        """Called after the last batch of an epoch."""
+
+    def end_task(self, task: int) -> None:
+        """Called after the last epoch on a task."""
+
+    def record(self, task: int) -> InstanceRecord:
+        """What is known about the instances of a task that has ended."""
+        shape = self.training.tasks[task].rows.shape
+        return InstanceRecord(
+            s=torch.full(shape, torch.nan, dtype=torch.float64),
+            beta=torch.full(shape, torch.nan),
+            stored=torch.zeros(shape, dtype=torch.bool),
+            times_replayed=torch.zeros(shape, dtype=torch.int64),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint needs beside the learner."""
+        return {}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Takes up a state that `state` returned during the given task."""
+        del state, task

@@ -1,0 +1,123 @@
+"""CLOPS: beta weighs the loss and decides what is stored, uncertainty decides what is replayed (Kiyasseh et al.)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from clops_sweep.learning.batches import EpochBatch, Instances, Replay
+from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.learner import Batch
+from clops_sweep.learning.replay import storage
+from clops_sweep.learning.replay.acquisition import ACQUISITION_FUNCTIONS, AcquisitionContext
+from clops_sweep.learning.replay.buffer import Buffer, Portion, count_of
+from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+
+
+class CLOPS(Strategy):
+    """The paper's method with its switches; random storage and random acquisition are settings of it.
+
+    Random storage has no use for beta: the loss is then not weighted either.
+    """
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self._buffer = Buffer()
+        self._beta: TaskInstanceParameters | None = None
+        self._records: list[InstanceRecord] = []
+        self._acquired: list[torch.Tensor] = []
+
+    def begin_task(self, task: int) -> None:
+        """beta starts at 1 for every instance of the task."""
+        config, rows = self.training.config, self.training.tasks[task].rows
+        if config.storage_order != "random":
+            runs, instances = rows.shape
+            self._beta = TaskInstanceParameters(
+                runs, instances, config.beta_penalty, config.beta_learning_rate, rows.device
+            )
+
+    def replay(self, task: int, epoch: int) -> Replay | None:
+        """From each portion the share `acquisition_fraction` with the highest scores, all of it at 1."""
+        if not len(self._buffer):
+            return None
+        if epoch % self.training.config.acquire_every == 0:
+            self._acquired = [
+                self._acquire(portion, (task, epoch, index)) for index, portion in enumerate(self._buffer.portions)
+            ]
+        rows, targets = [], []
+        for portion, chosen in zip(self._buffer.portions, self._acquired, strict=True):
+            portion.replayed.scatter_add_(1, chosen, torch.ones_like(chosen))
+            rows.append(portion.rows.gather(1, chosen))
+            targets.append(portion.targets.gather(1, chosen[:, :, None].expand(-1, -1, portion.targets.shape[2])))
+        instances = Instances(torch.cat(rows, dim=1), torch.cat(targets, dim=1))
+        return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
+
+    def _acquire(self, portion: Portion, counters: tuple[int, int, int]) -> torch.Tensor:
+        """Places in the portion that are replayed: int64 [S, count], ascending."""
+        config = self.training.config
+        runs, size = portion.rows.shape
+        count = count_of(config.acquisition_fraction, size)
+        if count == size:
+            return torch.arange(size, device=portion.rows.device).repeat(runs, 1)
+        context = AcquisitionContext(self.training.learner, config, self.training.seeds, counters)
+        return storage.highest(ACQUISITION_FUNCTIONS[config.acquisition](context, portion.rows), count)
+
+    def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
+        """L = mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2) + mean_J(l_j), for the network and for beta."""
+        beta, weights = self._beta, batch.weights
+        if beta is not None:
+            inside = torch.where(batch.current, batch.positions, 0)
+            weights = torch.where(batch.current, weights * beta.values.gather(1, inside), weights)
+        losses = self.training.learner.train_step(Batch(batch.rows, batch.targets, weights, batch.draws), dropout_keys)
+        if beta is not None:
+            beta.step(batch.positions, batch.current, batch.current_count, losses)
+
+    def end_epoch(self) -> None:
+        """beta is taken down, for the area under its trajectory."""
+        if self._beta is not None:
+            self._beta.record()
+
+    def end_task(self, task: int) -> None:
+        """The share `storage_fraction` of the task goes into the buffer."""
+        config, instances = self.training.config, self.training.tasks[task]
+        record = super().record(task)
+        if self._beta is not None:
+            s = storage.area(self._beta.trajectories())
+            record = replace(record, s=s, beta=self._beta.values.clone())
+        count = count_of(config.storage_fraction, instances.rows.shape[1])
+        chosen = storage.select(config.storage_order, record.s, count, self.training.seeds, task)
+        self._buffer.add(
+            task,
+            chosen,
+            instances.rows.gather(1, chosen),
+            instances.targets.gather(1, chosen[:, :, None].expand(-1, -1, instances.targets.shape[2])),
+        )
+        self._records.append(replace(record, stored=record.stored.scatter(1, chosen, True)))
+        self._beta, self._acquired = None, []
+
+    def record(self, task: int) -> InstanceRecord:
+        """s, beta and what was stored, from the end of the task; how often it was replayed, until now."""
+        portion = self._buffer.portions[task]
+        replayed = torch.zeros_like(self._records[task].times_replayed)
+        return replace(self._records[task], times_replayed=replayed.scatter(1, portion.positions, portion.replayed))
+
+    def state(self) -> dict[str, Any]:
+        """Buffer, beta and records."""
+        return {
+            "buffer": self._buffer.state(),
+            "acquired": self._acquired,
+            "beta": None if self._beta is None else self._beta.state(),
+            "records": [vars(record) for record in self._records],
+        }
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Takes up a state that `state` returned during the given task."""
+        self._buffer.restore(state["buffer"])
+        self._acquired = list(state["acquired"])
+        self._records = [InstanceRecord(**record) for record in state["records"]]
+        if state["beta"] is not None:
+            self.begin_task(task)
+            assert self._beta is not None
+            self._beta.restore(state["beta"])

@@ -1,0 +1,9 @@
+"""Fine-tuning: one task after another, nothing stored, nothing replayed. The lower bound."""
+
+from __future__ import annotations
+
+from clops_sweep.learning.strategies.base import Strategy
+
+
+class FineTuning(Strategy):
+    """Training as it is without any defence against forgetting."""
