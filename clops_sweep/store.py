@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -64,8 +64,6 @@ class RunStore:
         except OSError as error:
             raise BadInput(f"results {self.uri}: cannot be written to ({_reason(error)})") from None
 
-    # -- what is there -------------------------------------------------------------------------------------------
-
     def statuses(self) -> dict[str, Status]:
         """Run id to status, from the names of the parts alone: nothing is opened."""
         found: dict[str, Status] = {}
@@ -83,29 +81,35 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        schema = SCHEMAS[table]
         names = self._parts(table)
         if run_ids is not None:
             wanted = set(run_ids)
             names = [name for name in names if name.removesuffix(".parquet").rpartition("-")[2] in wanted]
-        if not names:
-            empty: pd.DataFrame = schema.empty_table().to_pandas()
-            return empty
-        folder = self.folder(table)
-        try:
-            dataset = ds.dataset(
-                [f"{folder}/{name}" for name in names], schema=schema, format="parquet", filesystem=self._fs
-            )
-            frame: pd.DataFrame = dataset.to_table().to_pandas()
-        except (pa.ArrowInvalid, OSError) as error:
-            damaged = self._damaged(table, names) or folder
-            raise DamagedStore(f"{damaged}: not a whole Parquet file ({_reason(error)})") from None
+        frame: pd.DataFrame = self._load(table, names).to_pandas()
         if table == "runs":  # a failure that a later attempt made good
-            frame = frame[~((frame["status"] == "failed") & frame["run_id"].isin(_finished_ids(frame)))]
-        result: pd.DataFrame = frame.reset_index(drop=True)
-        return result
+            finished = frame.loc[frame["status"] == "finished", "run_id"]
+            frame = frame[(frame["status"] == "finished") | ~frame["run_id"].isin(finished)]
+        return frame.reset_index(drop=True)
 
-    # -- what workers write --------------------------------------------------------------------------------------
+    def rows(self, table: TableName, columns: list[str]) -> list[dict[str, Any]]:
+        """Some columns of a table as plain rows, without pandas.
+
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
+        """
+        found: list[dict[str, Any]] = self._load(table, self._parts(table), columns).to_pylist()
+        return found
+
+    def _load(self, table: TableName, names: list[str], columns: list[str] | None = None) -> pa.Table:
+        schema = SCHEMAS[table]
+        if not names:
+            return schema.empty_table().select(columns or schema.names)
+        paths = [f"{self.folder(table)}/{name}" for name in names]
+        try:
+            return ds.dataset(paths, schema=schema, format="parquet", filesystem=self._fs).to_table(columns=columns)
+        except (pa.ArrowInvalid, OSError) as error:
+            damaged = self._damaged(table, names) or self.folder(table)
+            raise DamagedStore(f"{damaged}: not a whole Parquet file ({_reason(error)})") from None
 
     def write_finished(self, run_id: str, tables: Mapping[TableName, pa.Table]) -> None:
         """Records a finished run. The part in `runs` comes last and makes it count."""
@@ -145,8 +149,6 @@ class RunStore:
             self._delete(temporary)
             raise
 
-    # -- small helpers -------------------------------------------------------------------------------------------
-
     def _parts(self, table: TableName) -> list[str]:
         selector = arrow_fs.FileSelector(self.folder(table), allow_not_found=True)
         try:
@@ -174,10 +176,6 @@ class RunStore:
     def _delete(self, path: str) -> None:
         if self._exists(path):
             self._fs.delete_file(path)
-
-
-def _finished_ids(frame: pd.DataFrame) -> pd.Series:
-    return frame.loc[frame["status"] == "finished", "run_id"]
 
 
 def _reason(error: BaseException) -> str:

@@ -1,0 +1,163 @@
+"""What a running sweep shows: one live display on a terminal, one plain line a finished run elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from clops_sweep.config import RunConfig
+
+if TYPE_CHECKING:
+    from clops_sweep.trainable import Job
+
+_RUNNING_SHOWN = 12
+
+
+class Display(Protocol):
+    """Told by the sweep what happens."""
+
+    interrupted: bool
+
+    def begin(self, pending: int, log: Path) -> None:
+        """The sweep starts, with so many runs to do; Ray's own output goes to `log`."""
+
+    def started(self, job: Job) -> None:
+        """A trial has started."""
+
+    def heard(self, job: Job, result: dict[str, Any]) -> None:
+        """A trial has reported: progress, or how it ended."""
+
+
+class SweepDisplay:
+    """Counts what happens and shows it; a context manager around the sweep.
+
+    Writes to a duplicate of the real standard output, which stays the terminal while the sweep redirects its own. An
+    interrupt (Ctrl-C) is noted here and passed on to Tune, which stops the trials in good order.
+
+    Args:
+        varying: config fields that tell the runs apart; a run is called by its values of these.
+    """
+
+    def __init__(self, varying: list[str]) -> None:
+        self._varying = varying
+        self._stream = os.fdopen(os.dup(1), "w", buffering=1)
+        self.console = Console(file=self._stream, force_terminal=sys.stdout.isatty() or None, soft_wrap=True)
+        self.interrupted = False
+        self._pending = self._finished = self._failed = 0
+        self._began = time.monotonic()
+        self._running: dict[tuple[str, ...], tuple[Job, dict[str, Any]]] = {}
+        self._best: tuple[float, str] | None = None
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn(), expand=True
+        )
+        self._bar = self._progress.add_task("runs", total=None)
+        self._live = Live(
+            get_renderable=self._render,
+            console=self.console,
+            refresh_per_second=4,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            self._live.start()
+        self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._previous)
+        if self.console.is_terminal:
+            self._live.stop()
+        self._stream.close()
+
+    def begin(self, pending: int, log: Path) -> None:
+        """The sweep starts."""
+        self._pending = pending
+        self._began = time.monotonic()
+        self._progress.update(self._bar, total=pending)
+        self.console.print(f"{pending} runs to do; Ray's own output goes to {log}", highlight=False)
+
+    def started(self, job: Job) -> None:
+        """A trial has started."""
+        self._running[job.run_ids] = (job, {})
+
+    def heard(self, job: Job, result: dict[str, Any]) -> None:
+        """A trial has reported."""
+        status = result["status"]
+        if status == "running":
+            self._running[job.run_ids] = (job, result)
+            return
+        self._running.pop(job.run_ids, None)
+        runs = len(job.run_ids)
+        name = self._name(job.configs[0]) + (f", {runs} seeds" if runs > 1 else f", seed {job.configs[0].seed}")
+        if status == "failed":
+            self._failed += runs
+            line = f"failed    {name}  (clops-sweep status shows why)"
+        else:
+            self._finished += runs
+            if self._best is None or result["auc"] > self._best[0]:
+                self._best = (result["auc"], name)
+            line = f"finished  {name}: AUC {result['auc']:.3f}, BWT {result['bwt']:+.3f}"
+        done = self._finished + self._failed
+        self._progress.update(self._bar, completed=done)
+        if not self.console.is_terminal:
+            self.console.print(f"[{done}/{self._pending}] {line}", highlight=False, markup=False)
+
+    def _on_interrupt(self, number: int, frame: Any) -> None:
+        del number, frame
+        stop = signal.getsignal(signal.SIGUSR1)
+        if self.interrupted or not callable(stop):
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self.console.print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
+        stop(signal.SIGUSR1, None)  # Tune's own way to be told: it ends the trials in good order
+
+    def _name(self, config: RunConfig) -> str:
+        return ", ".join(f"{field} {getattr(config, field)}" for field in self._varying) or config.strategy
+
+    def _render(self) -> RenderableType:
+        done = self._finished + self._failed
+        summary = Text(f"{self._finished} finished, {len(self._running)} running, ")
+        summary.append(f"{self._failed} failed", style="bold red" if self._failed else "")
+        summary.append(f", {max(0, self._pending - done - len(self._running))} pending")
+        if done and done < self._pending:
+            left = (time.monotonic() - self._began) / done * (self._pending - done)
+            summary.append(f"; about {_duration(left)} left")
+        lines: list[RenderableType] = [self._progress, summary]
+        if self._best:
+            lines.append(
+                Text(f"best so far: AUC {self._best[0]:.3f} ({self._best[1]})", overflow="ellipsis", no_wrap=True)
+            )
+        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        table.add_column(no_wrap=True)
+        for job, result in list(self._running.values())[:_RUNNING_SHOWN]:
+            where = "starting"
+            if result:
+                where = f"task {result['task']}/{result['tasks']}, epoch {result['epoch']}/{result['epochs']}"
+            table.add_row(f"{self._name(job.configs[0])}, seed {job.configs[0].seed}", where)
+        if len(self._running) > _RUNNING_SHOWN:
+            table.add_row(f"and {len(self._running) - _RUNNING_SHOWN} more", "")
+        return Group(*lines, table)
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

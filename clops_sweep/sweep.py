@@ -1,0 +1,232 @@
+"""The sweep: Ray Tune schedules the pending runs; the workers record them; the store is the truth."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clops_sweep import provenance
+from clops_sweep.config import RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.display import Display
+from clops_sweep.errors import BadInput
+from clops_sweep.plan import PlannedRun
+from clops_sweep.quiet import output_to
+from clops_sweep.store import RunStore
+
+# Tune reads these when it is imported. It writes no result files and no snapshots: the store has what they would hold.
+os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "86400")
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # the display passes an interrupt on
+os.environ.setdefault("TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", "0")
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+os.environ.setdefault("RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS", "0")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+import ray
+from ray import tune
+
+from clops_sweep.trainable import ContinualRunTrainable, DataKey, Job, Workplace, record_failure
+
+_JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a trial takes, and where it runs.
+
+    Attributes:
+        address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
+        cpus_per_trial: CPUs reserved for a trial, which computes on one.
+        gpus_per_trial: share of a GPU reserved for a trial.
+        stack: seeds trained in lockstep in a trial; None for one on a CPU and all of a cell on a GPU.
+        max_retries: how often a trial whose worker died is started again.
+    """
+
+    address: str | None = None
+    cpus_per_trial: float = 1
+    gpus_per_trial: float = 0
+    stack: int | None = None
+    max_retries: int = 2
+
+    @property
+    def runs_per_job(self) -> int:
+        """How many seeds a job may hold."""
+        return self.stack or (sys.maxsize if self.gpus_per_trial else 1)
+
+
+def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
+    """Pending runs as jobs of up to `runs_per_job` runs that differ in nothing but the seed, in the order of the plan."""
+    groups: dict[RunConfig, list[PlannedRun]] = {}
+    for run in pending:
+        groups.setdefault(run.config.replace(seed=0), []).append(run)
+    chunks = [
+        runs[start : start + runs_per_job]
+        for runs in groups.values()
+        for start in range(0, len(runs), min(runs_per_job, len(runs)))
+    ]
+    place = {run.config: index for index, run in enumerate(pending)}
+    chunks.sort(key=lambda runs: place[runs[0].config])
+    return [Job(tuple(run.config for run in runs), tuple(str(run.run_id) for run in runs)) for runs in chunks]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a sweep ended. `interrupted` is true when it was stopped before everything pending had run."""
+
+    finished: int
+    failed: int
+    interrupted: bool
+    log: Path
+
+
+def run_sweep(
+    pending: Sequence[PlannedRun],
+    frames: Mapping[DataKey, FrameSet],
+    store: RunStore,
+    work_folder: Path,
+    resources: Resources,
+    display: Display,
+) -> Outcome:
+    """Runs everything that is pending, on this machine or a cluster.
+
+    Args:
+        pending: the runs, all with an id.
+        frames: the prepared data of each of them.
+        store: where the workers record what they have finished.
+        work_folder: logs, checkpoints and Tune's own files.
+        resources: what a trial takes.
+        display: told what happens.
+
+    Raises:
+        BadInput: no cluster at the address, or it cannot hold a single trial.
+    """
+    jobs = make_jobs(pending, resources.runs_per_job)
+    log = work_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    display.begin(sum(len(job.run_ids) for job in jobs), log)
+    with output_to(log), _cluster(resources, frames):
+        workplace = Workplace(
+            jobs=jobs,
+            frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
+            store_uri=store.uri,
+            checkpoints=work_folder / "checkpoints",
+            software=provenance.software(),
+        )
+        for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
+            shard = range(first, min(first + _JOBS_PER_TUNE_RUN, len(jobs)))
+            _tune(shard, workplace, work_folder, resources, display, store)
+            if display.interrupted:
+                break
+    statuses = store.statuses()
+    states = [statuses.get(str(run.run_id)) for run in pending]
+    return Outcome(states.count("finished"), states.count("failed"), display.interrupted and None in states, log)
+
+
+def _tune(
+    jobs: Sequence[int],
+    workplace: Workplace,
+    work_folder: Path,
+    resources: Resources,
+    display: Display,
+    store: RunStore,
+) -> None:
+    """One Tune run over the jobs with the given indices."""
+    trainable = tune.with_resources(
+        tune.with_parameters(ContinualRunTrainable, workplace=workplace),
+        {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
+    )
+    tuner = tune.Tuner(
+        trainable,
+        param_space={"job": tune.grid_search(list(jobs))},
+        tune_config=tune.TuneConfig(
+            reuse_actors=True,
+            trial_name_creator=lambda trial: str(trial.trial_id),
+            trial_dirname_creator=lambda trial: str(trial.trial_id),
+        ),
+        run_config=tune.RunConfig(
+            name=uuid.uuid4().hex,
+            storage_path=str(work_folder / "tune"),
+            failure_config=tune.FailureConfig(max_failures=resources.max_retries, fail_fast=False),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+            callbacks=[_Watcher(workplace, display, store)],
+            verbose=0,
+        ),
+    )
+    tuner.fit()
+
+
+class _Watcher(tune.Callback):  # type: ignore[misc]
+    """Passes on to the display what Tune hears from the trials, and records those that died for good."""
+
+    def __init__(self, workplace: Workplace, display: Display, store: RunStore) -> None:
+        self._workplace = workplace
+        self._display = display
+        self._store = store
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its callbacks so that it can restore a sweep, which is never asked of it."""
+        return {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Watcher:
+        return self
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._display.started(self._job(trial))
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        self._display.heard(self._job(trial), result)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        job = self._job(trial)
+        error = Path(trial.error_file).read_text() if trial.error_file else "the worker died"
+        record_failure(self._store, job, error, self._workplace.software)
+        self._display.heard(job, {"status": "failed"})
+
+    def _job(self, trial: Any) -> Job:
+        return self._workplace.jobs[trial.config["job"]]
+
+
+@contextmanager
+def _cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterator[None]:
+    """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach."""
+    # What the frames take, and room for what passes between the processes.
+    object_store = sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20
+    try:
+        if resources.address:
+            ray.init(address=resources.address, log_to_driver=False, logging_level="error")
+        else:
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="error",
+                object_store_memory=object_store,
+            )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise BadInput(f"Ray: {' '.join(str(error).split())}") from None
+    try:
+        _check_fits(resources)
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_fits(resources: Resources) -> None:
+    """A trial that no node can hold would wait forever."""
+    for name, needed in (("CPU", resources.cpus_per_trial), ("GPU", resources.gpus_per_trial)):
+        most = max((node["Resources"].get(name, 0) for node in ray.nodes() if node["Alive"]), default=0)
+        if needed > most and not resources.address:
+            raise BadInput(
+                f"--{name.lower()}s-per-trial {needed:g}: no machine of this cluster has more than {most:g} {name}s"
+            )

@@ -1,0 +1,174 @@
+"""The Tune Trainable: one whole continual-learning run, or several seeds of it in lockstep, from config to store."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import ray
+import torch
+from ray import tune
+
+from clops_sweep import provenance
+from clops_sweep.checkpoint import CheckpointFile
+from clops_sweep.config import RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.learning.result import RunResult
+from clops_sweep.learning.run import ContinualRun, Progress
+from clops_sweep.store import RunStore
+from clops_sweep.tables import SCHEMAS, config_row
+
+_SECONDS_PER_STEP = 1.0
+
+DataKey = tuple[str, int, str]
+"""Data set, split seed and normalisation: what decides which frames a config runs on."""
+
+
+def data_key(config: RunConfig) -> DataKey:
+    """The frames that a config runs on."""
+    return config.dataset, config.split_seed, config.normalize
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that one trial trains in lockstep, with their ids."""
+
+    configs: tuple[RunConfig, ...]
+    run_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What every worker of a sweep needs to know.
+
+    Attributes:
+        jobs: all jobs of the sweep; a trial's config holds the index of its own.
+        frames: the prepared data, in the object store, one copy a node.
+        store_uri: where results go.
+        checkpoints: folder of the checkpoints, or None where no folder is shared.
+        software: versions, found out once by the driver.
+    """
+
+    jobs: Sequence[Job]
+    frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
+    store_uri: str
+    checkpoints: Path
+    software: Mapping[str, Any]
+
+
+class ContinualRunTrainable(tune.Trainable):  # type: ignore[misc]
+    """Trains its job, a second or so a step, and writes the result to the store itself.
+
+    A step ends between two epochs; what it returns is for the display alone. An actor that is handed its next job starts
+    it from nothing but the job: what it did before leaves no trace in the numbers.
+    """
+
+    def setup(self, config: dict[str, Any], workplace: Workplace) -> None:
+        """Called once an actor."""
+        self._workplace = workplace
+        self._store = RunStore(workplace.store_uri)
+        self._frames: dict[DataKey, FrameSet] = {}
+        self._assign(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Called when Tune gives this actor its next trial."""
+        self._assign(new_config)
+        return True
+
+    def _assign(self, config: dict[str, Any]) -> None:
+        self._job = self._workplace.jobs[config["job"]]
+        self._run: ContinualRun | None = None
+        self._checkpoint = CheckpointFile(self._workplace.checkpoints, self._job.run_ids)
+
+    def step(self) -> dict[str, Any]:
+        """Advances the job by some epochs; at the end, or on an error, its rows are in the store."""
+        try:
+            progress = self._advance()
+            if progress is not None:
+                return {"status": "running", **vars(progress), "done": False}
+        except Exception:
+            self._record_failure(traceback.format_exc())
+            return {"status": "failed", "done": True}
+        return {"status": "finished", "done": True, **self._headline}
+
+    def _advance(self) -> Progress | None:
+        """Some epochs; None when the job is finished and stored."""
+        run = self._run or self._begin()
+        deadline = time.monotonic() + _SECONDS_PER_STEP
+        while not run.finished:
+            progress = run.advance()
+            if run.at_task_end and not run.finished:
+                self._checkpoint.save(run.state())
+            if time.monotonic() > deadline and not run.finished:
+                return progress
+        self._finish(run.result())
+        return None
+
+    def _begin(self) -> ContinualRun:
+        key = data_key(self._job.configs[0])
+        if key not in self._frames:
+            self._frames[key] = ray.get(self._workplace.frames[key])
+        self._run = ContinualRun(self._job.configs, self._frames[key], _device())
+        state = self._checkpoint.load()
+        if state is not None:
+            self._run.restore(state)
+        return self._run
+
+    def _finish(self, result: RunResult) -> None:
+        facts = {**self._workplace.software, **provenance.machine(str(_device()))}
+        for run_id in self._job.run_ids:
+            tables = {name: _rows_of(run_id, frame) for name, frame in vars(result).items()}
+            tables["runs"] = _runs_table([_typed(tables["runs"].iloc[0].to_dict()) | facts])
+            self._store.write_finished(
+                run_id,
+                {name: table if isinstance(table, pa.Table) else _table(name, table) for name, table in tables.items()},
+            )
+        self._checkpoint.delete()
+        self._run = None
+        self._headline = {"auc": float(result.runs["auc"].mean()), "bwt": float(result.runs["bwt"].mean())}
+
+    def _record_failure(self, error: str) -> None:
+        self._run = None
+        record_failure(self._store, self._job, error, self._workplace.software)
+
+    def cleanup(self) -> None:
+        """Called when the sweep is interrupted: what has been trained so far is kept."""
+        if self._run is not None and not self._run.finished:
+            self._checkpoint.save(self._run.state())
+
+
+def record_failure(store: RunStore, job: Job, error: str, software: Mapping[str, Any]) -> None:
+    """Failed runs as rows of the `runs` table, with the error that ended them."""
+    for config, run_id in zip(job.configs, job.run_ids, strict=True):
+        row = {"run_id": run_id, **config_row(config), "status": "failed", "error": error, **software}
+        store.write_failed(run_id, _runs_table([row]))
+
+
+def _device() -> torch.device:
+    """The GPU that Ray has assigned to this worker, else the CPU."""
+    return torch.device("cuda" if ray.get_gpu_ids() and torch.cuda.is_available() else "cpu")
+
+
+def _rows_of(run_id: str, frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[frame["run_id"] == run_id]
+
+
+def _typed(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a result as a row of the store: the config in its column types."""
+    config = RunConfig(**{name: row[name] for name in RunConfig.model_fields})
+    return row | config_row(config)
+
+
+def _runs_table(rows: list[dict[str, Any]]) -> pa.Table:
+    schema = SCHEMAS["runs"]
+    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
+
+
+def _table(name: str, frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, schema=SCHEMAS[name], preserve_index=False)
