@@ -17,8 +17,11 @@ Normalization = Literal["none", "minmax", "zscore"]
 class DatasetInfo:
     """One data set as a reader of the paper knows it.
 
-    `reader` names the module that prepares it, or is None where this version has no reader yet.
+    `reader` names the module and class that prepare it, or is None where this version has no reader yet.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
+    `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
+    leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.
+    `terms` are the ISO dates that end the terms of Time-IL, empty for terciles of the dates.
     """
 
     name: str
@@ -32,6 +35,11 @@ class DatasetInfo:
     learning_rate: float = 1e-4
     normalize: Normalization = "none"
     epochs_per_task: int | None = None
+    folders: tuple[str, ...] = ()
+    reference_lead: str | None = None
+    leads_are_simultaneous: bool = False
+    time_il_all_leads: bool = False
+    terms: tuple[str, ...] = ()
 
 
 def _catalog(*datasets: DatasetInfo) -> Mapping[str, DatasetInfo]:
@@ -44,10 +52,14 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         title="Generated ECG of twelve rhythm classes, shipped with the package",
         licence="Apache-2.0",
         source="generated on this machine",
-        size="12 MB",
-        scenarios=("class_il",),
+        size="75 MB",
+        scenarios=("class_il", "time_il", "domain_il"),
         batch_size=16,
-        reader="clops_sweep.data.synthetic",
+        reader="clops_sweep.data.synthetic:Synthetic",
+        learning_rate=1e-3,
+        reference_lead="II",
+        leads_are_simultaneous=True,
+        terms=("2019-01-01", "2020-01-01", "2021-01-01"),
     ),
     DatasetInfo(
         name="mitbih",
@@ -57,7 +69,8 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         size="98 MB",
         scenarios=("class_il",),
         batch_size=16,
-        reader="clops_sweep.data.mitbih",
+        reader="clops_sweep.data.mitbih:MitBih",
+        folders=("mitdb", "mit-bih-arrhythmia-database-1.0.0", "mitbih"),
         epochs_per_task=40,
     ),
     DatasetInfo(

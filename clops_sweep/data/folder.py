@@ -1,0 +1,129 @@
+"""Folders that appear whole or not at all, and files that are replaced in one step."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clops_sweep.errors import BadInput
+
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full; free some space or choose another --prepared-root",
+    errno.EDQUOT: "the disk quota is used up; free some space or choose another --prepared-root",
+    errno.EROFS: "the file system is read-only; choose another --prepared-root",
+    errno.EACCES: "permission is denied; make it accessible or choose another folder",
+    errno.EPERM: "permission is denied; make it accessible or choose another folder",
+    errno.ENAMETOOLONG: "the name is too long for this file system; use a shorter one",
+    errno.ENOENT: "there is no such file or folder; check the path",
+    errno.ENOTDIR: "part of the path is a file, not a folder; check the path",
+    errno.EISDIR: "this is a folder where a file was expected; check the path",
+    errno.EIO: "the disk cannot read or write it; check the disk or copy the file again",
+}
+
+
+@contextmanager
+def one_sentence(path: Path | str) -> Iterator[None]:
+    """Turns an operating-system error about `path` into a BadInput that names it and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        at_fault = error.filename if isinstance(error.filename, str) else str(path)
+        reason = _REMEDIES.get(error.errno or 0, error.strerror or type(error).__name__)
+        raise BadInput(f"{shorten(at_fault)}: {reason}") from None
+
+
+def shorten(path: Path | str, limit: int = 200) -> str:
+    """A path that fits in a sentence: its end, where the file's own name stands, is kept."""
+    text = str(path)
+    return text if len(text) <= limit else f"{text[: limit // 4]}...{text[-limit // 2 :]}"
+
+
+@contextmanager
+def appearing_folder(final: Path) -> Iterator[Path]:
+    """A new folder to write in, that takes the name `final` only when the block has ended without an error.
+
+    Files are flushed to the disk before the folder is renamed, so that a crash leaves either nothing or everything.
+    What stood at `final` before is replaced. Leftovers of killed processes of this machine are removed.
+    """
+    with one_sentence(final.parent):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(final)
+        staging = _beside(final, "partial")
+        staging.mkdir()
+    try:
+        with one_sentence(staging):
+            yield staging
+            for file in sorted(staging.rglob("*")):
+                flush(file)
+            flush(staging)
+            _replace_folder(staging, final)
+            flush(final.parent)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+
+
+def remove_leftovers(final: Path) -> None:
+    """Removes unfinished folders for `final` whose process on this machine is no longer alive."""
+    prefix = f".{final.name}.{socket.gethostname()}."
+    for folder in final.parent.iterdir():
+        process = folder.name.removeprefix(prefix).split(".")[0]
+        if folder.name.startswith(prefix) and process.isdigit() and not _alive(int(process)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_file(final: Path, content: bytes) -> None:
+    """Writes a file under a temporary name beside `final`, flushes it, and renames it in one step."""
+    staging = _beside(final, "partial")
+    try:
+        with open(staging, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(staging, final)
+    finally:
+        staging.unlink(missing_ok=True)
+    flush(final.parent)
+
+
+def flush(path: Path) -> None:
+    """Waits until a file's content, or a folder's list of names, is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _beside(final: Path, purpose: str) -> Path:
+    """A name that no other process or thread uses, and that tells which process does."""
+    return final.parent / f".{final.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.{purpose}"
+
+
+def _replace_folder(staging: Path, final: Path) -> None:
+    try:
+        os.rename(staging, final)
+    except OSError:
+        if not final.exists():
+            raise
+        # A folder cannot be renamed onto a full one; the old one steps aside under a name that nobody opens.
+        aside = _beside(final, "replaced")
+        os.rename(final, aside)
+        os.rename(staging, final)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

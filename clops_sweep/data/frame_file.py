@@ -1,0 +1,54 @@
+"""A .npy file of frames that is written piece by piece, its length known only at the end."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import FRAME_LENGTH
+
+
+class FrameFile:
+    """Appends frames [m, 2500] of one dtype; the header with the final shape is written on closing."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self.count = 0
+        self._header_size = len(self._header())
+        self._file = open(path, "wb")  # noqa: SIM115 (closed by __exit__)
+        self._file.write(self._header())
+
+    def append(self, frames: NDArray[Any]) -> None:
+        """Adds frames [m, 2500]."""
+        assert frames.shape[1:] == (FRAME_LENGTH,)
+        self._file.write(np.ascontiguousarray(frames, dtype=self.dtype).data)
+        self.count += len(frames)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._file:
+            if kind is None:
+                header = self._header()
+                # numpy pads the header so that the number of rows may grow to 20 digits without moving the data.
+                assert len(header) == self._header_size
+                self._file.seek(0)
+                self._file.write(header)
+
+    def _header(self) -> bytes:
+        buffer = io.BytesIO()
+        fields = {
+            "descr": np.lib.format.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": (self.count, FRAME_LENGTH),
+        }
+        np.lib.format.write_array_header_1_0(buffer, fields)
+        return buffer.getvalue()

@@ -1,0 +1,147 @@
+"""The manifest of a prepared data set: what lies in the folder, where it came from, and how to tell it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.errors import DamagedStore
+
+FORMAT_VERSION: Final = 1
+MANIFEST: Final = "manifest.json"
+INDEX: Final = "index.parquet"
+SOURCES: Final = "sources.json"
+_CHECKED_IN_FULL_BELOW: Final = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """A file of the prepared folder: size in bytes, and SHA-256 of the whole file."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a prepared folder holds; written as JSON, last of all.
+
+    `files` has every file of the folder but this one. `dropped` counts frames by reason, `skipped` lists records
+    that were left out under --on-error skip, with the reason. `content_hash` is a SHA-256 over the arrays (dtype,
+    shape, bytes), the classes and the leads: the part of a run's data hash that depends on neither the split nor
+    the normalisation. `data_hash` is the whole one for split seed 0 without normalisation.
+    """
+
+    format_version: int
+    name: str
+    reader_version: int
+    options: Mapping[str, Any]
+    on_error: str
+    unit: str
+    classes: tuple[str, ...]
+    lead_names: tuple[str, ...]
+    patient_names: tuple[str, ...]
+    frames: int
+    counts: Mapping[str, Mapping[str, int]]
+    dropped: Mapping[str, int]
+    skipped: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    files: Mapping[str, FileRecord]
+    content_hash: str
+    data_hash: str
+
+    def to_json(self) -> bytes:
+        """The manifest as indented JSON with a newline at its end."""
+        return (json.dumps(asdict(self), indent=1, allow_nan=False) + "\n").encode()
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a prepared folder; None where there is none or it is of another format version.
+
+    Raises:
+        DamagedStore: the file is not a manifest.
+    """
+    path = folder / MANIFEST
+    try:
+        values = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise DamagedStore(f"{path}: not a readable manifest ({type(error).__name__}); {remedy(folder)}") from None
+    try:
+        if values["format_version"] != FORMAT_VERSION:
+            return None
+        values["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
+        for key in ("classes", "lead_names", "patient_names", "notes"):
+            values[key] = tuple(values[key])
+        values["skipped"] = tuple((record, reason) for record, reason in values["skipped"])
+        return Manifest(**values)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise DamagedStore(f"{path}: entries of the manifest are missing; {remedy(folder)}") from None
+
+
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """Every file of the manifest is there and has its size.
+
+    Raises:
+        DamagedStore: names the first file that is missing or of another size.
+    """
+    for name, record in manifest.files.items():
+        path = folder / name
+        try:
+            size = path.stat().st_size
+        except OSError:
+            raise DamagedStore(f"{path}: the file is missing; {remedy(folder)}") from None
+        if size != record.size:
+            raise DamagedStore(f"{path}: has {size:,} bytes instead of {record.size:,}; {remedy(folder)}")
+
+
+def check_small_files(folder: Path, manifest: Manifest) -> None:
+    """SHA-256 of every file but the frames, which may be gigabytes and are only checked in size.
+
+    Raises:
+        DamagedStore: names the first file whose content is not what was written.
+    """
+    for name, record in manifest.files.items():
+        if name != "frames.npy":
+            check_content(folder, name, record)
+
+
+def check_content(folder: Path, name: str, record: FileRecord) -> None:
+    """SHA-256 of one file of the folder, compared with the manifest's."""
+    if file_sha256(folder / name) != record.sha256:
+        raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
+
+
+def remedy(folder: Path) -> str:
+    """What to do about a prepared folder that is damaged."""
+    return f"run 'clops-sweep data prepare {folder.name}' again"
+
+
+def file_sha256(path: Path) -> str:
+    """Hex SHA-256 of a file, read in pieces."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def array_sha256(array: NDArray[Any], rows_at_once: int = 1024) -> str:
+    """Hex SHA-256 over dtype, shape and bytes of an array: the same for equal content however it is stored."""
+    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    if array.dtype.kind in "mM":
+        array = array.view(np.int64)
+    for begin in range(0, len(array), rows_at_once):
+        digest.update(np.ascontiguousarray(array[begin : begin + rows_at_once]).data)
+    return digest.hexdigest()
+
+
+def hash_of(**parts: Any) -> str:
+    """Hex SHA-256 of named parts as canonical JSON."""
+    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,342 @@
+"""How a prepared folder is made: windows of all records, caps, signals (in parallel), split, manifest."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.counts import count_table
+from clops_sweep.data.folder import appearing_folder, one_sentence, shorten, write_file
+from clops_sweep.data.frame_file import FrameFile
+from clops_sweep.data.frames import SPLIT_NAMES
+from clops_sweep.data.index_table import write_index
+from clops_sweep.data.manifest import (
+    FORMAT_VERSION,
+    INDEX,
+    MANIFEST,
+    SOURCES,
+    FileRecord,
+    Manifest,
+    array_sha256,
+    file_sha256,
+    hash_of,
+)
+from clops_sweep.data.normalization import frame_statistics
+from clops_sweep.data.prepare import OnError, frames_hash
+from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.errors import BadInput
+
+_WORTH_PARALLEL = 16
+_Result = TypeVar("_Result")
+
+
+def make_prepared_folder(
+    reader: Reader,
+    folder: Path,
+    data_root: Path | None,
+    *,
+    progress: bool,
+    on_error: OnError,
+    workers: int | None,
+) -> None:
+    """Prepares a data set into `folder`, which appears whole or not at all.
+
+    Raises:
+        BadInput: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
+    """
+    with one_sentence(data_root or folder):
+        sources = reader.find(data_root)
+    _refuse_duplicates(reader, sources)
+    with appearing_folder(folder) as staging, _record_pool(reader, len(sources), workers) as run:
+        problems = _Problems(on_error)
+        offered = _collect_windows(reader, sources, run, problems, progress)
+        chosen, dropped = _select(reader, offered)
+        arrays, index, files = _write_signals(reader, chosen, staging, run, problems, dropped, progress)
+        if not len(index):
+            raise BadInput(f"{reader.name}: no usable frame in {len(sources)} records; {_listed(dropped)}")
+        _write_rest(reader, staging, index, arrays, files, dropped, problems, on_error)
+
+
+@dataclass
+class _Problems:
+    """Records that could not be read: the first one ends everything (`stop`), or they are collected (`skip`)."""
+
+    on_error: OnError
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+    def note(self, record: str, reason: str) -> None:
+        if self.on_error == "stop":
+            raise BadInput(f"{reason}; or leave such records out with --on-error skip")
+        self.skipped.append((record, reason))
+
+
+def _refuse_duplicates(reader: Reader, sources: Sequence[Source]) -> None:
+    twice = [record for record, count in Counter(source.record for source in sources).items() if count > 1]
+    if twice:
+        places = " and ".join(shorten(s.files[0]) for s in sources if s.record == twice[0] and s.files)
+        raise BadInput(f"{reader.name}: record {shorten(twice[0])!r} is there twice ({places}); keep one of them")
+
+
+@contextmanager
+def _record_pool(
+    reader: Reader, records: int, workers: int | None
+) -> Iterator[Callable[[Callable[..., _Result], Iterable[Any]], Iterator[_Result]]]:
+    """An ordered map over records: in this process, or in several where there is enough to read."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = workers if workers is not None else available
+    if count < 2 or records < _WORTH_PARALLEL or not reader.reads_files:
+        yield map
+        return
+    # Spawned, not forked: the calling process may hold threads (torch, Ray) whose locks a fork would copy.
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+        try:
+            yield partial(_in_order, pool, count * 4)
+        except BrokenProcessPool:
+            raise BadInput(
+                f"{reader.name}: a process that read records was killed; start again, or with less at once"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _in_order(
+    pool: ProcessPoolExecutor, ahead: int, function: Callable[..., _Result], items: Iterable[Any]
+) -> Iterator[_Result]:
+    """Like Executor.map, but with only a few results waiting, so that memory does not grow with the data set."""
+    waiting: list[Any] = []
+    remaining = iter(items)
+    for item in itertools.islice(remaining, ahead):
+        waiting.append(pool.submit(function, item))
+    while waiting:
+        result: _Result = waiting.pop(0).result()
+        for item in itertools.islice(remaining, 1):
+            waiting.append(pool.submit(function, item))
+        yield result
+
+
+def _one_thread() -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def _windows_or_reason(reader: Reader, source: Source) -> Windows | str:
+    try:
+        with one_sentence(source.files[0] if source.files else source.record):
+            return reader.windows(source)
+    except BadInput as problem:
+        return str(problem)
+
+
+def _signals_or_reason(reader: Reader, item: tuple[Source, Windows]) -> tuple[Signals, list[tuple[str, str]]] | str:
+    source, windows = item
+    try:
+        with one_sentence(source.files[0] if source.files else source.record):
+            signals = reader.signals(source, windows)
+            return signals, [(file.name, file_sha256(file)) for file in source.files]
+    except BadInput as problem:
+        return str(problem)
+
+
+@dataclass(frozen=True, eq=False)
+class _Offered:
+    """All windows of all readable records, and the same as one index."""
+
+    sources: list[Source]
+    windows: list[Windows]
+    index: Index
+    dropped: Counter[str]
+
+
+def _collect_windows(
+    reader: Reader, sources: list[Source], run: Callable[..., Any], problems: _Problems, progress: bool
+) -> _Offered:
+    kept: list[Source] = []
+    windows: list[Windows] = []
+    dropped: Counter[str] = Counter()
+    results = run(partial(_windows_or_reason, reader), sources)
+    for source, result in zip(sources, results, strict=True):
+        if isinstance(result, str):
+            problems.note(source.record, result)
+            continue
+        dropped.update(result.dropped)
+        if len(result):
+            kept.append(source)
+            windows.append(result)
+    if not kept:
+        raise BadInput(f"{reader.name}: no usable frame in {len(sources)} records; {_listed(dropped)}")
+    return _Offered(kept, windows, _index_of(kept, windows), dropped)
+
+
+def _index_of(sources: Sequence[Source], windows: Sequence[Windows]) -> Index:
+    patient_names = tuple(sorted({w.patient for w in windows}))
+    codes = {name: code for code, name in enumerate(patient_names)}
+    sizes = [len(w) for w in windows]
+    times = None
+    if all(w.time is not None for w in windows):
+        times = np.repeat(np.array([w.time for w in windows], "datetime64[s]"), sizes)
+    return Index(
+        patient_names,
+        tuple(source.record for source in sources),
+        np.repeat(np.array([codes[w.patient] for w in windows], np.int32), sizes),
+        np.repeat(np.arange(len(windows), dtype=np.int32), sizes),
+        np.concatenate([w.leads for w in windows]).astype(np.int16),
+        np.concatenate([w.start for w in windows]).astype(np.float64),
+        np.concatenate([w.labels for w in windows]),
+        times,
+    )
+
+
+def _select(reader: Reader, offered: _Offered) -> tuple[_Offered, Counter[str]]:
+    keep, reasons = reader.select(offered.index)
+    dropped = offered.dropped + Counter(reasons)
+    firsts = np.concatenate([[0], np.cumsum([len(w) for w in offered.windows])])
+    sources, windows = [], []
+    for source, offer, first in zip(offered.sources, offered.windows, firsts[:-1], strict=True):
+        rows = np.flatnonzero(keep[first : first + len(offer)])
+        if len(rows):
+            sources.append(source)
+            windows.append(offer.take(rows))
+    return _Offered(sources, windows, _index_of(sources, windows), dropped), dropped
+
+
+def _write_signals(
+    reader: Reader,
+    chosen: _Offered,
+    staging: Path,
+    run: Callable[..., Any],
+    problems: _Problems,
+    dropped: Counter[str],
+    progress: bool,
+) -> tuple[dict[str, NDArray[Any]], Index, list[tuple[str, str]]]:
+    """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
+    gains, offsets, statistics, kept_sources, kept_windows = [], [], [], [], []
+    hashes: list[tuple[str, str]] = []
+    results = run(partial(_signals_or_reason, reader), zip(chosen.sources, chosen.windows, strict=True))
+    with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as)) as file:
+        for source, windows, result in _with_progress(
+            zip(chosen.sources, chosen.windows, results, strict=True), len(chosen.sources), reader.name, progress
+        ):
+            if isinstance(result, str):
+                problems.note(source.record, result)
+                continue
+            signals, source_hashes = result
+            hashes += source_hashes
+            good = _without_bad_frames(reader, source, windows, signals, problems, dropped)
+            if not len(good):
+                continue
+            stored = signals.stored[good]
+            file.append(stored)
+            gains.append(signals.gain[good])
+            offsets.append(signals.offset[good])
+            statistics.append(frame_statistics(stored))
+            kept_sources.append(source)
+            kept_windows.append(windows.take(good))
+    if not kept_windows:
+        raise BadInput(f"{reader.name}: no usable frame; {_listed(dropped)}")
+    arrays: dict[str, NDArray[Any]] = {
+        "gain": np.concatenate(gains).astype(np.float32),
+        "offset": np.concatenate(offsets).astype(np.float32),
+        "statistics": np.concatenate(statistics),
+    }
+    return arrays, _index_of(kept_sources, kept_windows), hashes
+
+
+def _without_bad_frames(
+    reader: Reader,
+    source: Source,
+    windows: Windows,
+    signals: Signals,
+    problems: _Problems,
+    dropped: Counter[str],
+) -> NDArray[np.int64]:
+    """Positions of the frames that are whole and not a flat line; a lead without any such frame is a problem."""
+    missing = np.isnan(signals.stored).any(1) if signals.stored.dtype.kind == "f" else np.zeros(len(windows), bool)
+    flat = ~missing & (signals.stored == signals.stored[:, :1]).all(1)
+    for bad, what in ((missing, "missing samples"), (flat, "flat line")):
+        for lead in np.unique(windows.leads[bad]):
+            if bad[windows.leads == lead].all() and not reader.tolerates_dead_leads:
+                where = shorten(source.files[-1]) if source.files else source.record
+                problems.note(
+                    source.record,
+                    f"{where}: lead {reader.lead_names[lead]} is nothing but {what}; repair the record",
+                )
+        if bad.any():
+            dropped[what] += int(bad.sum())
+    return np.flatnonzero(~missing & ~flat)
+
+
+def _with_progress(items: Iterable[_Result], total: int, name: str, show: bool) -> Iterator[_Result]:
+    if not show:
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield from bar.track(items, total=total, description=f"{name}: records")
+
+
+def _write_rest(
+    reader: Reader,
+    staging: Path,
+    index: Index,
+    arrays: dict[str, NDArray[Any]],
+    sources: list[tuple[str, str]],
+    dropped: Counter[str],
+    problems: _Problems,
+    on_error: OnError,
+) -> None:
+    per_patient = reader.split(index, 0)
+    split = per_patient[index.patients]
+    arrays |= {"patients": index.patients, "labels": index.labels, "leads": index.leads, "split": split}
+    if index.times is not None:
+        arrays["times"] = index.times
+    for name, array in arrays.items():
+        np.save(staging / f"{name}.npy", array, allow_pickle=False)
+    write_index(staging / INDEX, index, split, reader.classes, reader.lead_names)
+    (staging / SOURCES).write_text(json.dumps(dict(sorted(sources)), indent=0) + "\n", encoding="utf-8")
+    hashes = {
+        name: array_sha256(np.load(staging / f"{name}.npy", mmap_mode="r"))
+        for name in ("frames", *arrays)
+        if name not in ("split", "statistics")
+    }
+    content_hash = hash_of(arrays=hashes, classes=reader.classes, leads=reader.lead_names, unit=reader.unit)
+    manifest = Manifest(
+        format_version=FORMAT_VERSION,
+        name=reader.name,
+        reader_version=reader.version,
+        options=reader.chosen,
+        on_error=on_error,
+        unit=reader.unit,
+        classes=reader.classes,
+        lead_names=reader.lead_names,
+        patient_names=index.patient_names,
+        frames=len(index),
+        counts=count_table(index.labels, split, reader.classes, SPLIT_NAMES),
+        dropped=dict(sorted(dropped.items())),
+        skipped=tuple(problems.skipped),
+        notes=tuple(reader.notes(index, per_patient)),
+        files={path.name: FileRecord(path.stat().st_size, file_sha256(path)) for path in sorted(staging.iterdir())},
+        content_hash=content_hash,
+        data_hash=frames_hash(content_hash, array_sha256(split), "none"),
+    )
+    write_file(staging / MANIFEST, manifest.to_json())
+
+
+def _listed(dropped: Counter[str]) -> str:
+    reasons = ", ".join(f"{count} frames dropped for {reason}" for reason, count in sorted(dropped.items()))
+    return reasons or "the records hold nothing that can be labelled"

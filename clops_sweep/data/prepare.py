@@ -1,0 +1,264 @@
+"""Prepared data sets: made once, checked on every opening, mapped from disk by every run.
+
+A prepared folder holds `frames.npy` [n, 2500], small arrays beside it, `index.parquet` (one row per frame, for people
+and pandas), `sources.json` (the publisher's files with SHA-256) and `manifest.json`. Splits of other seeds than 0 are
+added under `splits/` when they are first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.folder import one_sentence, write_file
+from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
+from clops_sweep.data.manifest import (
+    Manifest,
+    array_sha256,
+    check_sizes,
+    check_small_files,
+    hash_of,
+    read_manifest,
+)
+from clops_sweep.data.normalization import normalized_gain_offset
+from clops_sweep.data.reader import Index, OptionValue, Reader
+from clops_sweep.errors import BadInput, DamagedStore
+
+State = Literal["absent", "raw", "prepared", "damaged"]
+OnError = Literal["stop", "skip"]
+
+
+@dataclass(frozen=True)
+class PreparedSet:
+    """A prepared folder that is whole, and its manifest."""
+
+    folder: Path
+    manifest: Manifest
+
+
+def default_prepared_root() -> Path:
+    """Where prepared sets live: CLOPS_PREPARED_ROOT, else `prepared` in the user's cache folder for clops-sweep."""
+    if chosen := os.environ.get("CLOPS_PREPARED_ROOT"):
+        return Path(chosen)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("clops-sweep", appauthor=False) / "prepared"
+
+
+def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> Reader:
+    """The reader of a data set of the catalogue, with the given options.
+
+    Raises:
+        BadInput: no such data set, no reader for it yet, or no such option.
+    """
+    if name not in DATASETS:
+        raise BadInput(f"dataset {name!r} is not known; known: {', '.join(DATASETS)}")
+    module, _, attribute = (DATASETS[name].reader or "").partition(":")
+    if not module:
+        raise BadInput(f"dataset {name!r} cannot be prepared by this version; use one that 'data list' shows as ready")
+    reader: Reader = getattr(importlib.import_module(module), attribute)(options)
+    return reader
+
+
+def prepare(
+    name: str,
+    *,
+    prepared_root: Path,
+    data_root: Path | None,
+    progress: bool = False,
+    on_error: OnError = "stop",
+    options: Mapping[str, OptionValue] | None = None,
+    workers: int | None = None,
+) -> PreparedSet:
+    """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
+
+    A prepared set is made anew where it is damaged, of an older reader, or was made with other options than those
+    given here. It appears whole or not at all; a killed preparation is simply started again.
+
+    Args:
+        name: a data set of the catalogue.
+        prepared_root: where prepared sets live; nothing is ever written anywhere else.
+        data_root: the folder that holds the publisher's folder; not needed for generated data.
+        progress: whether to show a bar with the time left, on standard error.
+        on_error: what to do about a record that cannot be read: `stop` with its sentence, or `skip` it, counted
+            and listed in the manifest.
+        options: options of the data set's reader that differ from their defaults.
+        workers: processes to read records with; by default one per core that this process may use.
+
+    Raises:
+        BadInput: the data root or a file in it is missing or not as published; one sentence with the remedy.
+    """
+    reader = reader_for(name, options)
+    folder = prepared_root / name
+    try:
+        manifest = _manifest(folder)
+    except DamagedStore:
+        manifest = None
+    if manifest is not None and (options is None or manifest.options == reader.chosen):
+        return PreparedSet(folder, manifest)
+    from clops_sweep.data.preparation import make_prepared_folder
+
+    make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+    return _whole(name, prepared_root)
+
+
+def open_frames(name: str, *, prepared_root: Path, split_seed: int = 0, normalize: str = "none") -> FrameSet:
+    """A prepared data set, its frames mapped read-only from the disk.
+
+    Sizes of all files and the content of all but the frames are checked.
+
+    Raises:
+        BadInput: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
+    """
+    prepared = _whole(name, prepared_root)
+    folder, manifest = prepared.folder, prepared.manifest
+    check_small_files(folder, manifest)
+    load = _Arrays(folder)
+    frames = load("frames", mapped=True)
+    if frames.shape != (manifest.frames, FRAME_LENGTH):
+        raise DamagedStore(f"{folder / 'frames.npy'}: holds {frames.shape} instead of {manifest.frames} frames")
+    gain, offset = normalized_gain_offset(normalize, load("gain"), load("offset"), load("statistics"))
+    return FrameSet(
+        name=name,
+        frames=frames,
+        gain=gain,
+        offset=offset,
+        unit=manifest.unit if normalize == "none" else normalize,
+        patients=load("patients"),
+        patient_names=manifest.patient_names,
+        labels=load("labels"),
+        classes=manifest.classes,
+        split=split_of(prepared, split_seed),
+        leads=load("leads"),
+        lead_names=manifest.lead_names,
+        times=load("times") if "times.npy" in manifest.files else None,
+        data_hash=_data_hash(prepared, split_seed, normalize),
+    )
+
+
+def data_hash(name: str, *, prepared_root: Path, split_seed: int = 0, normalize: str = "none") -> str | None:
+    """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; None if not prepared."""
+    folder = prepared_root / name
+    manifest = _manifest(folder)
+    return None if manifest is None else _data_hash(PreparedSet(folder, manifest), split_seed, normalize)
+
+
+def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
+    """Whether a data set is prepared, damaged, only there as its publisher ships it (`raw`), or absent."""
+    try:
+        if _manifest(prepared_root / name) is not None:
+            return "prepared"
+    except DamagedStore:
+        return "damaged"
+    if DATASETS[name].reader is None:
+        return "absent"
+    try:
+        reader_for(name).find(data_root)
+    except BadInput:
+        return "absent"
+    return "raw"
+
+
+def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
+    """The split of every frame [n] int8 for a split seed; computed once per seed and kept in the prepared folder."""
+    folder, manifest = prepared.folder, prepared.manifest
+    load = _Arrays(folder)
+    if seed == 0:
+        return load("split")
+    name = f"splits/{seed}"
+    patients = load("patients")
+    if (folder / f"{name}.npy").exists():
+        cached = load(name)
+        if cached.dtype == np.int8 and cached.shape == patients.shape and _parts_patients(cached, patients):
+            return cached
+    per_patient = reader_for(manifest.name, manifest.options).split(_index(prepared), seed)
+    split = per_patient[patients]
+    split.flags.writeable = False
+    _keep_split(folder / f"{name}.npy", split)
+    return split
+
+
+def _parts_patients(split: NDArray[np.int8], patients: NDArray[np.int32]) -> bool:
+    """Whether a split has known values only and puts each patient on one side."""
+    per_patient = np.full(int(patients.max(initial=0)) + 1, -1, np.int8)
+    per_patient[patients] = split
+    return bool(np.isin(split, (0, 1, 2)).all() and (per_patient[patients] == split).all())
+
+
+def _keep_split(path: Path, split: NDArray[np.int8]) -> None:
+    """Saves a split where it can be saved; a read-only folder only means that it is computed again next time."""
+    import io
+
+    buffer = io.BytesIO()
+    np.save(buffer, split, allow_pickle=False)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        write_file(path, buffer.getvalue())
+    except OSError:
+        return
+
+
+def _index(prepared: PreparedSet) -> Index:
+    from clops_sweep.data.index_table import read_index
+
+    manifest = prepared.manifest
+    return read_index(prepared.folder / "index.parquet", manifest.patient_names, _Arrays(prepared.folder))
+
+
+def _data_hash(prepared: PreparedSet, split_seed: int, normalize: str) -> str:
+    split_hash = array_sha256(split_of(prepared, split_seed))
+    return frames_hash(prepared.manifest.content_hash, split_hash, normalize)
+
+
+def frames_hash(content_hash: str, split_hash: str, normalize: str) -> str:
+    """The data hash of a run: content, split and normalisation in one SHA-256."""
+    return hash_of(content=content_hash, split=split_hash, normalize=normalize)
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    """The manifest of a folder whose files all have their sizes; None if there is none, or none of this version."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return None
+    if manifest.reader_version != reader_for(manifest.name).version:
+        return None
+    check_sizes(folder, manifest)
+    return manifest
+
+
+def _whole(name: str, prepared_root: Path) -> PreparedSet:
+    reader = reader_for(name)
+    manifest = _manifest(prepared_root / name)
+    if manifest is None:
+        where = " --data-root DIR" if reader.reads_files else ""
+        raise BadInput(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
+    return PreparedSet(prepared_root / name, manifest)
+
+
+class _Arrays:
+    """The arrays of a prepared folder by name, read-only and never unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, name: str, mapped: bool = False) -> NDArray[Any]:
+        path = self.folder / f"{name}.npy"
+        try:
+            with one_sentence(path):
+                array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        except ValueError:
+            raise DamagedStore(
+                f"{path}: not a whole array file; run 'clops-sweep data prepare {self.folder.name}' again"
+            ) from None
+        # A plain ndarray view: subclasses such as memmap do not pickle into shareable buffers.
+        plain: NDArray[Any] = array.view(np.ndarray)
+        plain.flags.writeable = False
+        return plain

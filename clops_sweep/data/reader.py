@@ -1,0 +1,163 @@
+"""Reader: the contract between a data set as its publisher ships it and the one way in which it is prepared."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.errors import BadInput
+
+OptionValue = int | float | str | bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """One record as it lies under the data root: its name, the files that make it, and what its reader adds."""
+
+    record: str
+    files: tuple[Path, ...] = ()
+    detail: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """The m frames that one record offers, known before its signal is read.
+
+    Shapes: begin [m] int64, first sample in the record; length [m] int64, samples; start [m] float64, seconds; leads
+    [m] int16; labels [m] int64 or [m, C] uint8. `time` is the date of acquisition; `dropped` counts by reason.
+    """
+
+    patient: str
+    begin: NDArray[np.int64]
+    length: NDArray[np.int64]
+    start: NDArray[np.float64]
+    leads: NDArray[np.int16]
+    labels: NDArray[Any]
+    time: np.datetime64 | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def take(self, rows: NDArray[np.int64]) -> Windows:
+        """The given windows alone; what was dropped before stays counted where it was."""
+        return Windows(
+            self.patient,
+            self.begin[rows],
+            self.length[rows],
+            self.start[rows],
+            self.leads[rows],
+            self.labels[rows],
+            self.time,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Frames of one record: stored [m, 2500] (float32 with NaN where nothing was recorded, or int16), gain and
+    offset [m] float32, so that gain * stored + offset is in the reader's unit."""
+
+    stored: NDArray[Any]
+    gain: NDArray[np.float32]
+    offset: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """All n frames of a data set, without their samples: one entry per frame in every array.
+
+    Shapes: patients [n] int32 into patient_names; records [n] int32 into record_names; leads [n] int16; start [n]
+    float64, seconds; labels [n] int64 or [n, C] uint8; times [n] datetime64[s], or None.
+    """
+
+    patient_names: tuple[str, ...]
+    record_names: tuple[str, ...]
+    patients: NDArray[np.int32]
+    records: NDArray[np.int32]
+    leads: NDArray[np.int16]
+    start: NDArray[np.float64]
+    labels: NDArray[Any]
+    times: NDArray[np.datetime64] | None
+
+    def __len__(self) -> int:
+        return len(self.patients)
+
+    def take(self, rows: NDArray[Any]) -> Index:
+        """The given frames alone, under the same patient and record names."""
+        return Index(
+            self.patient_names,
+            self.record_names,
+            self.patients[rows],
+            self.records[rows],
+            self.leads[rows],
+            self.start[rows],
+            self.labels[rows],
+            None if self.times is None else self.times[rows],
+        )
+
+    def counts_per_patient(self, classes: int) -> NDArray[np.int64]:
+        """Frames of every patient and class, [patients, classes]."""
+        counts = np.zeros((len(self.patient_names), classes), np.int64)
+        if self.labels.ndim == 2:
+            np.add.at(counts, self.patients, self.labels.astype(np.int64))
+        else:
+            np.add.at(counts, (self.patients, self.labels), 1)
+        return counts
+
+
+class Reader(ABC):
+    """How one data set is read. Every method is deterministic; bad files raise BadInput with one sentence.
+
+    A record goes through `find` (is it there), `windows` (which frames, which labels: cheap, no signal), `select`
+    (over all records: caps) and `signals` (the samples). `split` then assigns patients.
+    """
+
+    name: ClassVar[str]
+    unit: ClassVar[str]
+    classes: ClassVar[tuple[str, ...]]
+    lead_names: ClassVar[tuple[str, ...]]
+    stored_as: ClassVar[type[np.float32] | type[np.int16]] = np.float32
+    version: ClassVar[int] = 1
+    """Raised when the same files would give other frames than before: older prepared folders count as absent."""
+    reads_files: ClassVar[bool] = True
+    tolerates_dead_leads: ClassVar[bool] = False
+    """Whether a lead without any usable frame is only dropped and counted, as it is common in this data set."""
+    options: ClassVar[Mapping[str, OptionValue]] = {}
+    """The options of this reader with their defaults."""
+
+    def __init__(self, chosen: Mapping[str, OptionValue] | None = None) -> None:
+        for key in chosen or {}:
+            if key not in self.options:
+                known = ", ".join(self.options) or "none"
+                raise BadInput(f"{self.name} has no option {key!r}; its options: {known}")
+        self.chosen: dict[str, OptionValue] = {**self.options, **(chosen or {})}
+
+    @abstractmethod
+    def find(self, data_root: Path | None) -> list[Source]:
+        """The records under `data_root` in a fixed order; BadInput where there is none."""
+
+    @abstractmethod
+    def windows(self, source: Source) -> Windows:
+        """The frames a record offers, with labels."""
+
+    @abstractmethod
+    def signals(self, source: Source, windows: Windows) -> Signals:
+        """The samples of the given windows of a record."""
+
+    @abstractmethod
+    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
+        """TRAINING, VALIDATION or TEST for every patient, [patients] int8."""
+
+    def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
+        """Which of all offered frames to keep [n] bool, and how many go for which reason."""
+        return np.ones(len(index), bool), {}
+
+    def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
+        """What a user should know about the prepared set, one sentence each."""
+        return []
