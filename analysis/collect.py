@@ -1,0 +1,246 @@
+"""What a search space asked for, beside what the store has of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clops_sweep.config import RunConfig
+from clops_sweep.errors import BadInput
+from clops_sweep.space import RunRequest, SearchSpace
+
+REPLICATE_AXIS = "split_seed"
+"""An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""
+
+_NOT_A_SCALE = {"task_order", REPLICATE_AXIS}
+
+
+@dataclass(frozen=True)
+class Edition:
+    """Runs that may be compared: same prepared data, same version of the method's semantics.
+
+    `runs` counts the finished and failed runs of it that were asked for.
+    """
+
+    dataset: str
+    scenario: str
+    data_hash: str
+    semantics_version: int
+    runs: int
+
+    def __str__(self) -> str:
+        return f"{self.dataset} ({self.scenario}), data {self.data_hash}, semantics version {self.semantics_version}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One configuration of an experiment, without its seed: a cell of a heatmap, a row of a table."""
+
+    labels: Mapping[str, Any] = field(hash=False)
+    config: RunConfig
+
+    def label(self, axis: str) -> str:
+        """How the cell is called on an axis, as text."""
+        return label_text(self.labels[axis])
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One search space and its runs.
+
+    Args:
+        name: the search space's.
+        axes: each axis with its labels in the order in which they were written; replicated axes are not among them.
+        cells: every configuration asked for.
+        runs: one row per run asked for: `cell` (position in `cells`), `split_seed`, `seed`, `run_id`, `status`
+            (finished, failed or missing) and, where there is one, the columns of its row in the store.
+        shown: the editions that the runs were taken from, one for each data set and scenario.
+        left_aside: editions that also hold runs of this space, and are not shown.
+    """
+
+    name: str
+    axes: Mapping[str, tuple[Any, ...]] = field(hash=False)
+    cells: tuple[Cell, ...]
+    runs: pd.DataFrame = field(hash=False)
+    shown: tuple[Edition, ...] = ()
+    left_aside: tuple[Edition, ...] = ()
+
+    @property
+    def number_axes(self) -> tuple[str, ...]:
+        """The axes whose labels are all numbers, two at least, and in that sense a scale."""
+        return tuple(axis for axis, labels in self.axes.items() if axis not in _NOT_A_SCALE and _is_scale(labels))
+
+    @cached_property
+    def replicates(self) -> tuple[tuple[int, int], ...]:
+        """The pairs (split seed, seed) that cells are repeated with, ascending."""
+        return tuple(sorted(set(zip(self.runs["split_seed"].tolist(), self.runs["seed"].tolist(), strict=True))))
+
+    def by_replicate(self, column: str) -> npt.NDArray[np.float64]:
+        """A number of every finished run, shape (cells, replicates); NaN where there is none or it is not finite.
+
+        The array is shared between calls and cannot be written to.
+        """
+        if column not in self._matrices:
+            self._matrices[column] = self._matrix(column)
+        return self._matrices[column]
+
+    def run_ids(self, cell: int, status: str = "finished") -> tuple[str, ...]:
+        """The ids of a cell's runs of one status, by split seed and seed."""
+        return self._run_ids.get((cell, status), ())
+
+    def counts(self, status: str | None = None) -> npt.NDArray[np.int64]:
+        """How many runs of each cell were asked for, or have a status."""
+        runs = self.runs if status is None else self.runs[self.runs["status"] == status]
+        return np.bincount(runs["cell"].to_numpy(dtype=int), minlength=len(self.cells)).astype(np.int64)
+
+    def _matrix(self, column: str) -> npt.NDArray[np.float64]:
+        values = np.full((len(self.cells), len(self.replicates)), np.nan)
+        if column in self.runs:
+            finished = self.runs[self.runs["status"] == "finished"]
+            position = {replicate: index for index, replicate in enumerate(self.replicates)}
+            columns = [position[key] for key in zip(finished["split_seed"], finished["seed"], strict=True)]
+            values[finished["cell"].to_numpy(dtype=int), columns] = finished[column].to_numpy(dtype=float)
+            values[~np.isfinite(values)] = np.nan
+        values.flags.writeable = False
+        return values
+
+    @cached_property
+    def _matrices(self) -> dict[str, npt.NDArray[np.float64]]:
+        return {}
+
+    @cached_property
+    def _run_ids(self) -> dict[tuple[int, str], tuple[str, ...]]:
+        ids: dict[tuple[int, str], list[str]] = {}
+        ordered = self.runs.sort_values(["split_seed", "seed"])
+        for cell, status, run_id in zip(ordered["cell"], ordered["status"], ordered["run_id"], strict=True):
+            ids.setdefault((int(cell), str(status)), []).append(str(run_id))
+        return {key: tuple(value) for key, value in ids.items()}
+
+
+def collect(
+    spaces: Sequence[SearchSpace],
+    runs: pd.DataFrame,
+    data_hashes: Mapping[str, str] | None = None,
+    keep_axes: Iterable[str] = (),
+) -> list[Experiment]:
+    """Matches the runs that search spaces ask for with the rows of the store's `runs` table, by run id.
+
+    A run id holds the data's hash and the semantics version, so every edition present in the store is tried. Of
+    several, the one with the highest semantics version and then the most recent run is shown, never a mixture.
+
+    Args:
+        spaces: what was asked for.
+        runs: the store's table `runs`.
+        data_hashes: for a data set, the hash (or its beginning) of the edition to show.
+        keep_axes: axes that are to stay axes although they would otherwise count as replicates.
+
+    Raises:
+        BadInput: a data set or hash in `data_hashes` that the store has no run of.
+    """
+    _check_hashes(runs, data_hashes or {})
+    rows = runs.set_index("run_id", drop=False) if len(runs) else runs
+    kept = set(keep_axes)
+    return [_experiment(space, rows, data_hashes or {}, kept) for space in spaces]
+
+
+def label_text(label: Any) -> str:
+    """An axis label as it is shown: numbers short, text as it is, anything else as JSON."""
+    if isinstance(label, str):
+        return label
+    if isinstance(label, bool) or label is None:
+        return str(label)
+    if isinstance(label, int | float):
+        return f"{label:g}"
+    return json.dumps(label)
+
+
+def _experiment(
+    space: SearchSpace, rows: pd.DataFrame, data_hashes: Mapping[str, str], keep_axes: set[str]
+) -> Experiment:
+    axes = {axis: tuple(values) for axis, values in space.axes.items() if axis != REPLICATE_AXIS or axis in keep_axes}
+    requests = list(space.requests())
+    families = sorted({(request.config.dataset, request.config.scenario) for request in requests})
+    run_ids: list[str] = [""] * len(requests)
+    shown: list[Edition] = []
+    left_aside: list[Edition] = []
+    for family in families:
+        members = [i for i, request in enumerate(requests) if _family(request) == family]
+        candidates = _editions(rows, *family)
+        wanted = data_hashes.get(family[0])
+        found = []
+        for data_hash, version in candidates:
+            ids = [requests[i].config.run_id(data_hash, version) for i in members]
+            present = int(pd.Index(ids).isin(rows.index).sum())
+            found.append((Edition(*family, data_hash, version, present), ids))
+        # An edition without a single run of this space says nothing about it, unless it was asked for.
+        useful = [item for item in found if item[0].runs]
+        eligible = [item for item in found if item[0].data_hash.startswith(wanted)] if wanted else useful or found
+        for edition, ids in eligible[:1]:
+            shown.append(edition)
+            for i, run_id in zip(members, ids, strict=True):
+                run_ids[i] = run_id
+        left_aside += [edition for edition, _ in useful if edition not in shown]
+    cells, frame = _frame(axes, requests, run_ids, rows)
+    return Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside))
+
+
+def _frame(
+    axes: Mapping[str, tuple[Any, ...]], requests: list[RunRequest], run_ids: list[str], rows: pd.DataFrame
+) -> tuple[tuple[Cell, ...], pd.DataFrame]:
+    cells: dict[str, tuple[int, Cell]] = {}
+    positions = []
+    for request in requests:
+        labels = {axis: request.labels[axis] for axis in axes}
+        key = json.dumps([repr(label) for label in labels.values()])
+        position, _ = cells.setdefault(key, (len(cells), Cell(labels, request.config)))
+        positions.append(position)
+    asked = pd.DataFrame(
+        {
+            "cell": np.array(positions, dtype=np.int64),
+            "split_seed": np.array([request.config.split_seed for request in requests], dtype=np.int64),
+            "seed": np.array([request.config.seed for request in requests], dtype=np.int64),
+            "run_id": run_ids,
+        }
+    )
+    results = rows.drop(columns=["split_seed", "seed", "run_id"], errors="ignore")
+    frame = asked.join(results, on="run_id") if len(rows) else asked.assign(status=None)
+    frame["status"] = frame["status"].astype(object).where(frame["status"].notna(), "missing")
+    return tuple(cell for _, cell in cells.values()), frame
+
+
+def _family(request: RunRequest) -> tuple[str, str]:
+    return request.config.dataset, request.config.scenario
+
+
+def _editions(rows: pd.DataFrame, dataset: str, scenario: str) -> list[tuple[str, int]]:
+    """Data hashes and semantics versions in the store, the newest semantics and then the latest run first."""
+    if rows.empty:
+        return []
+    mine = rows[(rows["dataset"] == dataset) & (rows["scenario"] == scenario)]
+    latest = mine.groupby(["data_hash", "semantics_version"])["started_at"].max().reset_index()
+    latest = latest.sort_values(["semantics_version", "started_at", "data_hash"], ascending=[False, False, True])
+    return [
+        (str(data_hash), int(version))
+        for data_hash, version in zip(latest["data_hash"], latest["semantics_version"], strict=True)
+    ]
+
+
+def _check_hashes(runs: pd.DataFrame, data_hashes: Mapping[str, str]) -> None:
+    for dataset, wanted in data_hashes.items():
+        present = sorted(set(runs.loc[runs["dataset"] == dataset, "data_hash"].dropna()))
+        matches = [data_hash for data_hash in present if data_hash.startswith(wanted)]
+        if len(matches) != 1:
+            known = ", ".join(present) or "none"
+            which = "more than one" if matches else "no"
+            raise BadInput(f"data hash {wanted!r}: the store has {which} such edition of {dataset!r}; it has {known}")
+
+
+def _is_scale(labels: tuple[Any, ...]) -> bool:
+    return len(labels) > 1 and all(isinstance(x, int | float) and not isinstance(x, bool) for x in labels)

@@ -1,0 +1,172 @@
+"""Learning curves: validation AUC of every task, after every epoch of the whole run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from analysis.style import GRID, colour, dash, new_figure, spread, styled
+from clops_sweep.errors import BadInput
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of epochs, both ends included, in which one task was trained."""
+
+    task: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class LearningCurves:
+    """Validation AUC by task and epoch, over the runs of one configuration.
+
+    `mean` and `sd` have shape (tasks, epochs); `sd` is NaN with fewer than two runs. `epochs` counts over the whole
+    run, from 1. `tasks` come in the order in which they were trained.
+    """
+
+    title: str
+    tasks: tuple[str, ...]
+    epochs: npt.NDArray[np.int64]
+    mean: Floats
+    sd: Floats
+    n: int
+    blocks: tuple[Block, ...]
+
+
+def learning_curves(curves: pd.DataFrame, title: str = "") -> LearningCurves:
+    """Mean and sample standard deviation over runs.
+
+    Args:
+        curves: rows of the store's table `curves`, of the runs of one configuration.
+        title: how the configuration is called.
+
+    Raises:
+        BadInput: no rows, or runs that trained different tasks at the same epoch.
+    """
+    if curves.empty:
+        raise BadInput(f"{title or 'learning curves'}: no finished run with learning curves")
+    training = curves.drop_duplicates(["epoch", "training_task"]).sort_values("epoch")
+    if training["epoch"].duplicated().any():
+        epoch = int(training.loc[training["epoch"].duplicated(), "epoch"].iloc[0])
+        raise BadInput(f"{title or 'learning curves'}: the runs train different tasks at epoch {epoch}")
+    blocks = _blocks(training)
+    trained = list(dict.fromkeys(block.task for block in blocks))
+    evaluated = list(dict.fromkeys(curves["task"]))
+    tasks = [task for task in trained if task in evaluated] + [task for task in evaluated if task not in trained]
+    mean = _by_task(curves, "mean", tasks)
+    sd = _by_task(curves, "std", tasks)
+    return LearningCurves(
+        title,
+        tuple(tasks),
+        mean.columns.to_numpy(dtype=np.int64),
+        mean.to_numpy(dtype=float),
+        sd.to_numpy(dtype=float),
+        int(curves["run_id"].nunique()),
+        tuple(blocks),
+    )
+
+
+@styled
+def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
+    """One panel per configuration, on common axes; every line is named at its right end.
+
+    Raises:
+        BadInput: no record.
+    """
+    if not records:
+        raise BadInput("learning curves: nothing to draw")
+    columns = min(len(records), 2)
+    rows = math.ceil(len(records) / columns)
+    figure = new_figure(5.3 * columns + 0.3, 2.9 * rows + 0.35)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+    low, high = _common_range(records)
+    for index, axes in enumerate(grid.flat):
+        if index >= len(records):
+            axes.set_axis_off()
+            continue
+        axes.set_ylim(low, high)
+        _draw(axes, records[index])
+        axes.tick_params(labelleft=True)
+        if index % columns == 0:
+            axes.set_ylabel("validation AUC")
+        if index + columns >= len(records):
+            axes.set_xlabel("epoch")
+    return figure
+
+
+def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
+    """The figure in words: where every task ends, for each configuration."""
+    text = "Learning curves: validation AUC of each task after each epoch."
+    for record in records:
+        ends = ", ".join(f"{task} {value:.3f}" for task, value in zip(record.tasks, record.mean[:, -1], strict=True))
+        text += f" {record.title or 'Runs'} (n = {record.n}) end at: {ends}."
+    return text
+
+
+def _by_task(curves: pd.DataFrame, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
+    table = curves.pivot_table("auc", index="task", columns="epoch", aggfunc=statistic, dropna=False)
+    return table.reindex(tasks)
+
+
+def _blocks(training: pd.DataFrame) -> list[Block]:
+    blocks: list[Block] = []
+    for epoch, task in zip(training["epoch"], training["training_task"], strict=True):
+        if blocks and blocks[-1].task == task and blocks[-1].last == epoch - 1:
+            blocks[-1] = Block(task, blocks[-1].first, int(epoch))
+        else:
+            blocks.append(Block(str(task), int(epoch), int(epoch)))
+    return blocks
+
+
+def _common_range(records: Sequence[LearningCurves]) -> tuple[float, float]:
+    spread_by_record = [np.nan_to_num(record.sd) for record in records]
+    lows = [np.nanmin(r.mean - s) for r, s in zip(records, spread_by_record, strict=True) if np.isfinite(r.mean).any()]
+    highs = [np.nanmax(r.mean + s) for r, s in zip(records, spread_by_record, strict=True) if np.isfinite(r.mean).any()]
+    low, high = min(lows, default=0.0), max(highs, default=1.0)
+    margin = 0.04 * max(high - low, 0.05)
+    return max(low - margin, -margin), min(high + margin, 1 + margin)
+
+
+def _draw(axes: Axes, record: LearningCurves) -> None:
+    epochs, n_tasks = record.epochs, len(record.tasks)
+    last = int(epochs[-1])
+    axes.set_title(f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}", loc="left", pad=15)
+    axes.grid(axis="y", color=GRID, lw=0.6)
+    low, high = axes.get_ylim()
+    for block in record.blocks:
+        tint = colour(record.tasks.index(block.task)) if block.task in record.tasks else "#777777"
+        axes.axvspan(block.first - 0.5, block.last + 0.5, color=tint, alpha=0.13, lw=0)
+        axes.axvspan(block.first - 0.5, block.last + 0.5, ymin=1.0, ymax=1.025, color=tint, lw=0, clip_on=False)
+    for position in range(n_tasks):
+        mean, sd = record.mean[position], record.sd[position]
+        line = {"color": colour(position), "ls": dash(position), "lw": 1.6}
+        if np.isfinite(sd).any():
+            axes.fill_between(epochs, mean - sd, mean + sd, color=colour(position), alpha=0.18, lw=0)
+        marker = "o" if epochs.size == 1 else None
+        axes.add_line(Line2D(epochs, mean, marker=marker, ms=4, solid_capstyle="round", **line))  # type: ignore[arg-type]
+    axes.set_xlim(float(epochs[0]) - 0.5, last + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=2))
+    ends = [float(row[np.isfinite(row)][-1]) if np.isfinite(row).any() else low for row in record.mean]
+    height = axes.get_position().height * float(axes.get_figure().get_size_inches()[1])  # type: ignore[union-attr]
+    places = spread(ends, (high - low) * 0.135 / max(height, 0.5), low, high)
+    for position, place in enumerate(places):
+        line = {"color": colour(position), "ls": dash(position), "lw": 1.4}
+        axes.annotate(
+            record.tasks[position], (last + 0.5, ends[position]), xytext=(1.035, place),
+            textcoords=axes.get_yaxis_transform(), ha="left", va="center", fontsize=8, annotation_clip=False,
+            color="#222222", arrowprops={"arrowstyle": "-", "shrinkA": 1, "shrinkB": 0, **line},
+        )  # fmt: skip

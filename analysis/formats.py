@@ -1,0 +1,233 @@
+"""Tables as Markdown, CSV and LaTeX: one neutral form, three writers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.metrics import METRICS
+from analysis.results import ResultTable, Row
+from analysis.statistics import Estimate
+
+DASH = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class TextCell:
+    """A cell as plain text, with the number that it sorts by (NaN: last, in either direction), and emphasis.
+
+    `rows` are positions of the configurations behind the cell, for links to their runs.
+    """
+
+    text: str
+    value: float | str = math.nan
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A titled table of cells. `rules` are rows after which a line is drawn, `notes` stand below."""
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[TextCell, ...], ...]
+    n_label_columns: int = 1
+    rules: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with three decimals and no negative zero; a dash where there is none."""
+    if not math.isfinite(value):
+        return DASH
+    return f"{value if abs(value) >= 0.5 * 10**-digits else 0.0:.{digits}f}"
+
+
+def plus_minus(mean: float, sd: float | None) -> str:
+    """Mean ± standard deviation, as far as they are defined."""
+    spread = f" ± {number(sd)}" if sd is not None and math.isfinite(sd) else ""
+    return number(mean) + spread
+
+
+def result_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
+    """A table of results for reading: every configuration, mean and standard deviation of each metric."""
+    header = (*_label_header(table), "runs", *(metric.plain for metric in METRICS.values()))
+    own = sum(not row.is_reference for row in table.rows)
+    rules = (own - 1,) if 0 < own < len(table.rows) else ()
+    rows = tuple(_result_row(row) for row in table.rows)
+    return TextTable(name, title, header, rows, len(table.label_names), rules, tuple(notes))
+
+
+def published_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
+    """The configurations that the paper reports too: ours, the published value and the difference, by metric."""
+    rows = [row for row in table.rows if row.published]
+    metrics = [metric for metric in METRICS if any(metric in row.published for row in rows)]
+    header = [*_label_header(table), "runs"]
+    for metric in metrics:
+        header += [METRICS[metric].plain, "published", "difference"]
+    body = tuple(_published_row(row, metrics) for row in rows)
+    return TextTable(name, title, tuple(header), body, len(table.label_names), (), tuple(notes))
+
+
+def results_csv(table: ResultTable) -> str:
+    """Everything of a table of results for machines: full precision, empty where there is no number."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    parts = ("mean", "sd", "n", "published_mean", "published_sd", "difference", "clearly_best")
+    writer.writerow(
+        [*table.label_names, "asked", "finished", "failed"]
+        + [f"{metric}_{part}" for metric in METRICS for part in parts]
+        + ["run_ids"]
+    )
+    for row in table.rows:
+        values: list[object] = [*row.labels, row.asked, row.finished, row.failed]
+        for metric in METRICS:
+            ours, theirs = row.estimates[metric], row.published.get(metric)
+            values += [_exact(ours.mean), _exact(ours.sd), ours.n]
+            values += [_exact(theirs.mean), _exact(theirs.sd)] if theirs else ["", ""]
+            values += [_exact(row.difference(metric)), metric in row.best_in]
+        writer.writerow([*values, " ".join(row.run_ids)])
+    return stream.getvalue()
+
+
+def to_markdown(table: TextTable) -> str:
+    """A GitHub-flavoured table under its title, columns aligned, notes below."""
+    body = [[_markdown(cell) for cell in row] for row in table.rows]
+    header = [_escape_markdown(name) for name in table.header]
+    widths = [max(3, *(len(row[i]) for row in [header, *body])) for i in range(len(header))]
+    lines = [f"### {table.title}", "", _line(header, widths)]
+    rule = ["-" * w if i < table.n_label_columns else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
+    lines += [_line(rule, widths), *(_line(row, widths) for row in body)]
+    if table.notes:
+        lines += ["", *table.notes]
+    return "\n".join(lines) + "\n"
+
+
+def to_csv(table: TextTable) -> str:
+    """The table with its numbers in full precision where a cell is a number, else its text."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table.header)
+    for row in table.rows:
+        writer.writerow([_exact(cell.value) if _is_number(cell) else cell.text for cell in row])
+    return stream.getvalue()
+
+
+def to_latex(table: TextTable) -> str:
+    """A booktabs table, ready to paste into a document that loads booktabs."""
+    columns = "l" * table.n_label_columns + "c" * (len(table.header) - table.n_label_columns)
+    lines = [
+        r"\begin{table}[t]",
+        r"\centering",
+        r"\small",
+        rf"\caption{{{_latex(table.title)}. {' '.join(map(_latex, table.notes))}}}".replace(". }", ".}"),
+        rf"\label{{table:{re.sub('[^A-Za-z0-9]+', '_', table.name).strip('_')}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(_latex_header(name) for name in table.header) + r" \\",
+        r"\midrule",
+    ]
+    for position, row in enumerate(table.rows):
+        lines.append(" & ".join(_latex_cell(cell) for cell in row) + r" \\")
+        if position in table.rules:
+            lines.append(r"\midrule")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+
+
+def runs_text(row: Row) -> str:
+    """How many of the runs asked for are there: 5, 3/5, or 3/5 (1 failed)."""
+    text = f"{row.finished}" if row.finished == row.asked else f"{row.finished}/{row.asked}"
+    return text + (f" ({row.failed} failed)" if row.failed else "")
+
+
+def _label_header(table: ResultTable) -> list[str]:
+    return [name.replace("_", " ") for name in table.label_names]
+
+
+def _label_cells(row: Row) -> list[TextCell]:
+    return [*(TextCell(label, _sort_key(label)) for label in row.labels), TextCell(runs_text(row), float(row.finished))]
+
+
+def _result_row(row: Row) -> tuple[TextCell, ...]:
+    return (*_label_cells(row), *(_metric_cell(row, metric) for metric in METRICS))
+
+
+def _published_row(row: Row, metrics: Sequence[str]) -> tuple[TextCell, ...]:
+    cells = _label_cells(row)
+    for metric in metrics:
+        theirs = row.published.get(metric)
+        difference = row.difference(metric)
+        sign = "+" if difference >= 0.0005 else ""
+        cells += [
+            _metric_cell(row, metric),
+            TextCell(plus_minus(theirs.mean, theirs.sd), theirs.mean) if theirs else TextCell(DASH),
+            TextCell(sign + number(difference), difference),
+        ]
+    return tuple(cells)
+
+
+def _metric_cell(row: Row, metric: str) -> TextCell:
+    ours: Estimate = row.estimates[metric]
+    undefined = f" (n = {ours.n})" if 0 < ours.n < row.finished else ""
+    return TextCell(plus_minus(ours.mean, ours.sd) + undefined, ours.mean, metric in row.best_in)
+
+
+def _sort_key(label: str) -> float | str:
+    try:
+        return float(label)
+    except ValueError:
+        return label
+
+
+def _is_number(cell: TextCell) -> bool:
+    return isinstance(cell.value, float) and math.isfinite(cell.value)
+
+
+def _exact(value: float | str | None) -> str:
+    return "" if value is None or not np.isfinite(float(value)) else repr(float(value))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
+
+
+def _markdown(cell: TextCell) -> str:
+    text = _escape_markdown(cell.text)
+    return f"**{text}**" if cell.bold else text
+
+
+def _escape_markdown(text: str) -> str:
+    return re.sub(r"([|*_<\\`])", r"\\\1", text).replace("\n", " ")
+
+
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", DASH: "--"}
+_LATEX |= {character: "\\" + character for character in "&%$#_{}"}
+_LATEX |= {
+    "λ": r"$\lambda$",
+    "τ": r"$\tau$",
+    "η": r"$\eta$",
+    "<": "$<$",
+    ">": "$>$",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _latex_header(name: str) -> str:
+    return next((metric.latex for metric in METRICS.values() if metric.plain == name), _latex(name))
+
+
+def _latex_cell(cell: TextCell) -> str:
+    # A hyphen before a digit is a minus sign, which LaTeX only makes in mathematics.
+    text = re.sub(r"(?<![\w.])-(\d[\d.]*)", r"$-\1$", _latex(cell.text))
+    return rf"\textbf{{{text}}}" if cell.bold else text

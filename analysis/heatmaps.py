@@ -1,0 +1,279 @@
+"""A metric over two axes of a search space: one panel per remaining variant, all on one colour scale."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from analysis.collect import Experiment, label_text
+from analysis.metrics import METRICS, Metric
+from analysis.statistics import Estimate, estimate
+from analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
+from clops_sweep.errors import BadInput
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+AXIS_NAMES = {
+    "storage_fraction": "storage fraction, b",
+    "acquisition_fraction": "acquisition fraction, a",
+    "mc_samples": "Monte-Carlo samples, T",
+    "beta_penalty": "beta penalty, λ",
+    "beta_learning_rate": "beta learning rate, η",
+    "replay_ratio": "replay ratio",
+    "epochs_per_task": "epochs per task, τ",
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One variant's cells. All arrays have shape (rows, columns).
+
+    `mean` and `sd` over replicates are NaN where no run is finished; `n` counts the runs behind them, `asked` those
+    asked for, `failed` those that failed. `best` is (row, column) of the highest mean, None where there is none.
+    """
+
+    title: str
+    mean: Floats
+    sd: Floats
+    n: Counts
+    asked: Counts
+    failed: Counts
+    best: tuple[int, int] | None
+    cells: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """What a heatmap figure shows. `limits` are those of the colour scale; a signed metric's are symmetric."""
+
+    name: str
+    metric: Metric
+    row_axis: str
+    column_axis: str
+    rows: tuple[Any, ...]
+    columns: tuple[Any, ...]
+    panels: tuple[Panel, ...]
+    limits: tuple[float, float]
+    references: Mapping[str, Estimate] = field(default_factory=dict, hash=False)
+
+    @property
+    def best_panel(self) -> int | None:
+        """The panel with the highest mean of all, the first of equals."""
+        best = [(panel.mean[panel.best], -i) for i, panel in enumerate(self.panels) if panel.best]
+        return -max(best)[1] if best else None
+
+
+def axis_title(axis: str) -> str:
+    """An axis with the symbol that the paper gives it."""
+    return AXIS_NAMES.get(axis, axis.replace("_", " "))
+
+
+def heatmap(
+    experiment: Experiment,
+    metric: str = "auc",
+    axes: tuple[str, str] | None = None,
+    references: Mapping[str, Estimate] | None = None,
+) -> Heatmap:
+    """Means over replicates of one metric, over two axes.
+
+    Args:
+        experiment: what was asked for and what there is.
+        metric: a column of `runs`: auc, bwt, bwt_t or bwt_lambda.
+        axes: the axes of rows and columns; default: the first two whose labels are numbers.
+        references: values of other strategies, for the caption.
+
+    Raises:
+        BadInput: an unknown metric or axis, or fewer than two axes of numbers and none named.
+    """
+    if metric not in METRICS:
+        raise BadInput(f"metric {metric!r}: expected one of {', '.join(METRICS)}")
+    row_axis, column_axis = chosen_axes(experiment, axes)
+    rows, columns = experiment.axes[row_axis], experiment.axes[column_axis]
+    others = [axis for axis in experiment.axes if axis not in (row_axis, column_axis)]
+    position = {
+        tuple(repr(cell.labels[axis]) for axis in (*others, row_axis, column_axis)): index
+        for index, cell in enumerate(experiment.cells)
+    }
+    values = experiment.by_replicate(metric)
+    asked, failed = experiment.counts(), experiment.counts("failed")
+    panels = []
+    for variant in itertools.product(*(experiment.axes[axis] for axis in others)):
+        cells = np.array(
+            [[position.get((*map(repr, variant), repr(r), repr(c)), -1) for c in columns] for r in rows],
+            dtype=np.int64,
+        )
+        if (cells >= 0).any():
+            panels.append(_panel(_title(others, variant), cells, values, asked, failed))
+    return Heatmap(
+        experiment.name,
+        METRICS[metric],
+        row_axis,
+        column_axis,
+        rows,
+        columns,
+        tuple(panels),
+        _limits(panels, METRICS[metric]),
+        dict(references or {}),
+    )
+
+
+def chosen_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[str, str]:
+    """The two axes asked for, or the first two that are scales.
+
+    Raises:
+        BadInput: an axis that the search space does not have, the same twice, or fewer than two scales.
+    """
+    if axes is None:
+        scales = experiment.number_axes
+        if len(scales) < 2:
+            raise BadInput(f"search space {experiment.name!r} has fewer than two axes of numbers; name two axes")
+        return scales[0], scales[1]
+    for axis in axes:
+        if axis not in experiment.axes:
+            known = ", ".join(experiment.axes) or "none"
+            raise BadInput(f"search space {experiment.name!r} has no axis {axis!r}; it has {known}")
+    if axes[0] == axes[1]:
+        raise BadInput(f"axis {axes[0]!r} is named twice; a heatmap needs two different axes")
+    return axes
+
+
+@styled
+def draw_heatmap(record: Heatmap) -> Figure:
+    """One row or several of panels, a common colour bar, the value in every cell.
+
+    Missing cells are hatched, incomplete ones say how many runs they rest on, the best of each panel has a frame
+    and the best of all a star.
+    """
+    n_rows, n_columns = len(record.rows), len(record.columns)
+    panels_per_row = min(len(record.panels), max(1, 20 // max(n_columns, 4)))
+    panel_rows = math.ceil(len(record.panels) / panels_per_row)
+    cell_width, cell_height = 0.6, 0.48
+    figure = new_figure(
+        max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6, 3.6),
+        panel_rows * (n_rows * cell_height + 0.42) + 0.75,
+    )
+    grid = figure.subplots(panel_rows, panels_per_row, squeeze=False, sharex=True, sharey=True)
+    colours = mpl.colormaps[DIVERGING if record.metric.signed else SEQUENTIAL]
+    scale = Normalize(*record.limits)
+    for index, axes in enumerate(grid.flat):
+        if index >= len(record.panels):
+            axes.set_axis_off()
+            continue
+        _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale)
+        if index + panels_per_row >= len(record.panels):
+            axes.tick_params(labelbottom=True)
+    figure.supxlabel(axis_title(record.column_axis), fontsize=9)
+    figure.supylabel(axis_title(record.row_axis), fontsize=9)
+    bar = figure.colorbar(
+        mpl.cm.ScalarMappable(scale, colours), ax=grid, label=record.metric.figure, fraction=0.05, aspect=18, pad=0.015
+    )
+    bar.outline.set_visible(False)
+    return figure
+
+
+def describe_heatmap(record: Heatmap) -> str:
+    """The figure in words, for those who do not see it."""
+    text = (
+        f"Heatmaps of {record.metric.plain} over {axis_title(record.row_axis)} (rows) and "
+        f"{axis_title(record.column_axis)} (columns), {len(record.panels)} panel{'s' * (len(record.panels) != 1)}."
+    )
+    for panel in record.panels:
+        if panel.best is None:
+            text += f" {panel.title or 'All cells'}: nothing finished yet."
+            continue
+        row, column = panel.best
+        text += f" {panel.title + ': ' if panel.title else ''}from {np.nanmin(panel.mean):.3f} to "
+        text += f"{panel.mean[row, column]:.3f}, best at {label_text(record.rows[row])}, "
+        text += f"{label_text(record.columns[column])}."
+    return text
+
+
+def _panel(title: str, cells: npt.NDArray[np.int64], values: Floats, asked: Counts, failed: Counts) -> Panel:
+    shape = cells.shape
+    mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
+    n, wanted, lost = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    for at, cell in np.ndenumerate(cells):
+        if cell < 0:
+            continue
+        summary = estimate(values[cell])
+        mean[at], sd[at], n[at] = summary.mean, summary.sd, summary.n
+        wanted[at], lost[at] = asked[cell], failed[cell]
+    best = None
+    if np.isfinite(mean).any():
+        row, column = np.unravel_index(np.nanargmax(mean), shape)
+        best = (int(row), int(column))
+    return Panel(title, mean, sd, n, wanted, lost, best, cells)
+
+
+def _title(others: Sequence[str], variant: Sequence[Any]) -> str:
+    parts = [
+        label_text(label) if isinstance(label, str) else f"{axis_title(axis)} = {label_text(label)}"
+        for axis, label in zip(others, variant, strict=True)
+    ]
+    return ", ".join(parts)
+
+
+def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
+    means = np.concatenate([panel.mean[np.isfinite(panel.mean)] for panel in panels]) if panels else np.array([])
+    if metric.signed:
+        reach = max(float(np.abs(means).max(initial=0.0)), 0.01)
+        return -reach, reach
+    if not means.size:
+        return 0.5, 1.0
+    low, high = float(means.min()), float(means.max())
+    return (low, high) if high - low > 1e-3 else (low - 0.005, high + 0.005)
+
+
+def _draw_panel(
+    axes: Axes, record: Heatmap, panel: Panel, holds_best: bool, colours: mpl.colors.Colormap, scale: Normalize
+) -> None:
+    n_rows, n_columns = panel.mean.shape
+    axes.set_title(panel.title or record.metric.figure, pad=5)
+    axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="auto")
+    axes.set_xticks(np.arange(n_columns) + 0.5, [label_text(label) for label in record.columns])
+    axes.set_yticks(np.arange(n_rows) + 0.5, [label_text(label) for label in record.rows])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    for (row, column), value in np.ndenumerate(panel.mean):
+        if not panel.asked[row, column]:
+            continue
+        centre = (column + 0.5, row + 0.5)
+        if not np.isfinite(value):
+            axes.add_patch(Rectangle((column, row), 1, 1, facecolor="#f4f4f4", edgecolor="#a8a8a8", hatch="////", lw=0))
+            if panel.failed[row, column]:
+                box = {"fc": "white", "ec": "none", "pad": 1}
+                axes.text(*centre, "failed", ha="center", va="center", fontsize=7, bbox=box)
+            continue
+        background = colours(scale(value))
+        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=background, edgecolor="white", lw=1))
+        starred = holds_best and panel.best == (row, column)
+        ink = readable_on(background)
+        incomplete = panel.n[row, column] < panel.asked[row, column]
+        text = f"{value:.3f}" if abs(value) >= 0.0005 else "0.000"
+        axes.text(
+            centre[0], centre[1] - 0.13 * incomplete, text, ha="center", va="center", color=ink, fontsize=8.5,
+            fontweight="bold" if panel.best == (row, column) else "normal",
+        )  # fmt: skip
+        if starred:
+            axes.text(column + 0.84, row + 0.24, "★", ha="center", va="center", color=ink, fontsize=7.5)
+        if incomplete:
+            count = f"n = {panel.n[row, column]} of {panel.asked[row, column]}"
+            axes.text(centre[0], centre[1] + 0.23, count, ha="center", va="center", color=ink, fontsize=6.6)
+    if panel.best is not None:
+        row, column = panel.best
+        for colour_name, width in (("white", 3.6), ("black", 1.8)):
+            frame = Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width)
+            frame.set_zorder(3)
+            axes.add_patch(frame)

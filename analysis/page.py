@@ -1,0 +1,117 @@
+"""The report as one HTML file that needs nothing else: figures inline, no request to any server."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from analysis.formats import TextCell, TextTable
+from analysis.style import as_png, as_svg
+
+INLINE_SVG_LIMIT = 300_000
+"""Bytes above which a figure stands in the page as PNG."""
+
+_PIXELS_PER_INCH = 96
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as files, with the words that go with it. `width` and `height` are in CSS pixels."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    png: bytes
+    svg: bytes
+    width: int
+    height: int
+
+    @property
+    def source(self) -> str:
+        """The figure as a data URI."""
+        kind, content = ("svg+xml", self.svg) if len(self.svg) <= INLINE_SVG_LIMIT else ("png", self.png)
+        return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+@dataclass(frozen=True)
+class LinkedTable:
+    """A table in the page: for each row the anchor of its runs (empty: none), and the names of its files."""
+
+    table: TextTable
+    links: tuple[str, ...]
+    files: tuple[str, ...]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.table, name)
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """A run in the list: `replicate` says which seed, `run_id` is empty where it is not known."""
+
+    replicate: str
+    run_id: str
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class RunList:
+    """The runs of one configuration, folded away under an anchor."""
+
+    anchor: str
+    title: str
+    count: str
+    runs: tuple[RunEntry, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One search space on the page."""
+
+    anchor: str
+    title: str
+    progress: str
+    lead: tuple[str, ...]
+    notices: tuple[str, ...]
+    pictures: tuple[Picture, ...]
+    tables: tuple[LinkedTable, ...]
+    runs: tuple[RunList, ...]
+
+
+def picture(figure: Figure, name: str, title: str, caption: str, alt: str) -> Picture:
+    """Renders a figure once as PNG and once as SVG."""
+    width, height = figure.get_size_inches() * _PIXELS_PER_INCH
+    return Picture(name, title, caption, alt, as_png(figure), as_svg(figure), round(width), round(height))
+
+
+def render_page(title: str, lead: str, sections: Sequence[Section], provenance: Sequence[tuple[str, str]]) -> str:
+    """The page as HTML. All text is escaped; the same input gives the same page."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["sort_key"] = _sort_key
+    assets = resources.files("analysis")
+    template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
+    return template.render(
+        title=title,
+        lead=lead,
+        sections=sections,
+        provenance=provenance,
+        style=Markup(assets.joinpath("page.css").read_text("utf-8")),
+        script=Markup(assets.joinpath("page.js").read_text("utf-8")),
+    )
+
+
+def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:
+    """A table whose rows stand for no single configuration."""
+    return LinkedTable(table, ("",) * len(table.rows), tuple(files))
+
+
+def _sort_key(value: TextCell | float | str) -> str:
+    return "" if isinstance(value, float) and math.isnan(value) else str(value)

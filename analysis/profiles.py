@@ -1,0 +1,127 @@
+"""All metrics along one axis of a search space: for spaces that have no two axes of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+from analysis.collect import Experiment, label_text
+from analysis.heatmaps import axis_title
+from analysis.metrics import METRICS
+from analysis.style import GRID, MUTED, colour, new_figure, styled
+from clops_sweep.errors import BadInput
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Metrics along one axis, by variant of all others.
+
+    `values` maps a metric to an array of shape (variants, labels, replicates), NaN where there is no run. `is_scale`
+    tells whether neighbouring labels may be joined by a line.
+    """
+
+    name: str
+    axis: str
+    labels: tuple[Any, ...]
+    variants: tuple[str, ...]
+    is_scale: bool
+    values: Mapping[str, Floats] = field(hash=False)
+
+
+def profile(experiment: Experiment, axis: str | None = None) -> Profile:
+    """Every metric along one axis.
+
+    Args:
+        experiment: what was asked for and what there is.
+        axis: default: the first axis of numbers, or else the first axis. A space without axes has one label, its name.
+
+    Raises:
+        BadInput: an axis that the search space does not have.
+    """
+    if axis is None:
+        axis = (*experiment.number_axes, *experiment.axes, "")[0]
+    elif axis not in experiment.axes:
+        known = ", ".join(experiment.axes) or "none"
+        raise BadInput(f"search space {experiment.name!r} has no axis {axis!r}; it has {known}")
+    labels = experiment.axes.get(axis, (experiment.name,))
+    others = [other for other in experiment.axes if other != axis]
+    names = [", ".join(_other_label(other, cell.labels[other]) for other in others) for cell in experiment.cells]
+    variants = tuple(dict.fromkeys(names))
+    shape = (len(variants), len(labels), len(experiment.replicates))
+    values = {metric: np.full(shape, np.nan) for metric in METRICS}
+    columns = {repr(label): position for position, label in enumerate(labels)}
+    for metric, array in values.items():
+        by_replicate = experiment.by_replicate(metric)
+        for index, cell in enumerate(experiment.cells):
+            column = columns[repr(cell.labels[axis])] if axis else 0
+            array[variants.index(names[index]), column] = by_replicate[index]
+    return Profile(experiment.name, axis, labels, variants, axis in experiment.number_axes, values)
+
+
+@styled
+def draw_profile(record: Profile) -> Figure:
+    """Four panels, one per metric: the mean with one standard deviation, every run as a small dot beside it."""
+    figure = new_figure(max(2.5 * len(METRICS), 0.62 * len(METRICS) * len(record.labels)), 3.1)
+    grid = figure.subplots(1, len(METRICS), squeeze=False)[0]
+    texts = [label_text(label) for label in record.labels]
+    offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
+    for axes, metric in zip(grid, METRICS.values(), strict=True):
+        axes.set_title(metric.figure, fontweight="normal")
+        axes.grid(axis="y", color=GRID, lw=0.6)
+        if metric.signed:
+            axes.axhline(0, color=MUTED, lw=0.8)
+        for position, variant in enumerate(record.variants):
+            _draw_variant(axes, record, metric.column, position, float(offsets[position]), variant)
+        axes.set_xticks(range(len(texts)), texts)
+        if max(map(len, texts)) > 5 and len(texts) > 2:
+            axes.tick_params(axis="x", rotation=35)
+            for label in axes.get_xticklabels():
+                label.set(ha="right", rotation_mode="anchor")
+        axes.set_xlim(-0.5, len(texts) - 0.5)
+    if record.axis:
+        figure.supxlabel(axis_title(record.axis), fontsize=9)
+    if len(record.variants) > 1:
+        handles, names = grid[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper left", ncols=min(len(names), 4))
+    return figure
+
+
+def describe_profile(record: Profile) -> str:
+    """The figure in words: mean AUC at every label."""
+    text = f"The four metrics over {axis_title(record.axis)}." if record.axis else "The four metrics."
+    for position, variant in enumerate(record.variants):
+        means = []
+        for label, values in zip(record.labels, record.values["auc"][position], strict=True):
+            finite = values[np.isfinite(values)]
+            means.append(f"{label_text(label)}: " + (f"{finite.mean():.3f}" if finite.size else "none yet"))
+        text += f" Mean average AUC{' of ' + variant if variant else ''} at {'; '.join(means)}."
+    return text
+
+
+def _draw_variant(axes: Any, record: Profile, metric: str, position: int, offset: float, name: str) -> None:
+    values = record.values[metric][position]
+    x = np.arange(len(record.labels)) + offset
+    n = np.isfinite(values).sum(axis=1)
+    there = n > 0
+    if not there.any():
+        return
+    mean = np.array([row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan for row in values])
+    sd = np.array([row[np.isfinite(row)].std(ddof=1) if np.isfinite(row).sum() > 1 else 0.0 for row in values])
+    for column in np.flatnonzero(there):
+        seeds = values[column][np.isfinite(values[column])]
+        axes.plot(np.full(seeds.size, x[column] + 0.07), seeds, ".", ms=3, color=colour(position), alpha=0.45)
+    axes.errorbar(
+        x[there], mean[there], yerr=sd[there], marker="o", ms=4.5, lw=1.3, elinewidth=1.3, capsize=2.5,
+        color=colour(position), ls="-" if record.is_scale else "none", label=name or record.name,
+    )  # fmt: skip
+
+
+def _other_label(axis: str, label: Any) -> str:
+    return label if isinstance(label, str) else f"{axis_title(axis)} = {label_text(label)}"

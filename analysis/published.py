@@ -1,0 +1,254 @@
+# ruff: noqa: E501  (a row of a table stays a row)
+"""The numbers of the paper (Kiyasseh, Zhu and Clifton: CLOPS, ICLR 2021 format) as data.
+
+Values that the paper prints in parentheses are negative here. Tables are named by their LaTeX label; where the
+source gives one label to several tables, a number follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from analysis.metrics import METRICS
+from clops_sweep.config import RunConfig
+
+Pair = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class PublishedValue:
+    """A published mean and, where it is printed, the standard deviation over five seeds."""
+
+    mean: float
+    sd: float | None
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One row of a published table, and the config values that make a run comparable with it.
+
+    `settings` maps a config field to the values that stand for the row; fields that are not named do not matter.
+    """
+
+    table: str
+    row: str
+    values: Mapping[str, PublishedValue] = field(hash=False)
+    settings: Mapping[str, tuple[Any, ...]] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class StatedValue:
+    """A number that only the running text gives, most of them read off a figure. `quote` is the LaTeX it stands in."""
+
+    what: str
+    values: tuple[float, ...]
+    quote: str
+
+
+SHUFFLED_ORDER: Final = (1, 4, 0, 5, 3, 2)
+"""The released order 1 of the six Class-IL tasks: random.Random(1).sample(range(6), 6)."""
+
+CURRICULUM: Final = (5, 4, 2, 1, 0, 3)
+"""The released curriculum: 10-11, 8-9, 4-5, 2-3, 0-1, 6-7. The anti-curriculum is its reverse."""
+
+_AS_IT_COMES: Final = {"task_order": ("sequential", (0, 1, 2, 3, 4, 5))}
+_CLOPS: Final[dict[str, tuple[Any, ...]]] = {
+    "strategy": ("clops",),
+    "storage_fraction": (0.25,),
+    "acquisition_fraction": (0.5,),
+    "mc_samples": (20,),
+    "acquisition": ("bald_mcd",),
+    "storage_function": ("area",),
+    "storage_order": ("top",),
+    "weight_replay": (False,),
+    **_AS_IT_COMES,
+}
+_FINETUNE: Final[dict[str, tuple[Any, ...]]] = {"strategy": ("finetune",), **_AS_IT_COMES}
+_MULTITASK: Final[dict[str, tuple[Any, ...]]] = {"strategy": ("multitask",)}
+_GEM: Final[dict[str, tuple[Any, ...]]] = {"strategy": ("gem",), "storage_fraction": (0.25,), **_AS_IT_COMES}
+_MIR: Final[dict[str, tuple[Any, ...]]] = {
+    "strategy": ("mir",),
+    "storage_fraction": (0.25,),
+    "acquisition_fraction": (0.5,),
+    "replay_ratio": (1.0,),
+    **_AS_IT_COMES,
+}
+
+
+def _row(
+    table: str,
+    row: str,
+    scenario: str,
+    base: Mapping[str, tuple[Any, ...]],
+    auc: Pair,
+    bwt: Pair = None,
+    bwt_t: Pair = None,
+    bwt_lambda: Pair = None,
+    **changes: tuple[Any, ...],
+) -> PublishedRow:
+    pairs = zip(METRICS, (auc, bwt, bwt_t, bwt_lambda), strict=True)
+    values = {metric: PublishedValue(*pair) for metric, pair in pairs if pair is not None}
+    return PublishedRow(table, row, values, {"scenario": (scenario,), **base, **changes})
+
+
+# fmt: off
+_MAIN, _TIME, _DOMAIN = "table:class_IL_results_main", "table:time_IL_main", "table:domain_Il_main"
+_SHUFFLED, _ORDER = "table:class_IL_results_order1", "table:effect_of_curriculum"
+_WEIGHTED, _SAMPLES = "table:weighted_replayed_instances", "table:effect_of_mc_samples"
+_ACQUISITION = "table:effect_of_type_of_acquisition_function"
+_MIR_FRACTION, _MIR_RATIO = "table:MIR_ratio", "table:MIR_acquisition_percent"  # the paper's labels are swapped
+
+RESULTS: Final[tuple[PublishedRow, ...]] = (
+    _row(_MAIN, "MTL", "class_il", _MULTITASK, (0.701, 0.014)),
+    _row(_MAIN, "Fine-tuning", "class_il", _FINETUNE, (0.770, 0.020), (0.037, 0.037), (-0.076, 0.064), (-0.176, 0.080)),
+    _row(_MAIN, "GEM", "class_il", _GEM, (0.544, 0.031), (-0.024, 0.028), (-0.046, 0.017), (-0.175, 0.021)),
+    _row(_MAIN, "MIR", "class_il", _MIR, (0.753, 0.014), (0.009, 0.018), (0.001, 0.025), (-0.046, 0.022)),
+    _row(_MAIN, "CLOPS", "class_il", _CLOPS, (0.796, 0.013), (0.053, 0.023), (0.018, 0.010), (0.008, 0.016)),
+
+    _row(_DOMAIN, "MTL", "domain_il", _MULTITASK, (0.730, 0.016)),
+    _row(_DOMAIN, "Fine-tuning", "domain_il", _FINETUNE, (0.687, 0.007), (-0.041, 0.008), (-0.047, 0.004), (-0.070, 0.007)),
+    _row(_DOMAIN, "GEM", "domain_il", _GEM, (0.502, 0.012), (-0.025, 0.008), (0.004, 0.010), (-0.046, 0.021)),
+    _row(_DOMAIN, "MIR", "domain_il", _MIR, (0.716, 0.011), (-0.022, 0.011), (-0.013, 0.004), (-0.019, 0.006)),
+    _row(_DOMAIN, "CLOPS", "domain_il", _CLOPS, (0.731, 0.001), (-0.011, 0.002), (-0.020, 0.004), (-0.019, 0.009)),
+
+    _row(_ORDER, "Random", "class_il", _CLOPS, (0.796, 0.013), (0.053, 0.023), (0.018, 0.010), (0.008, 0.016)),
+    _row(_ORDER, "Curriculum", "class_il", _CLOPS, (0.744, 0.009), (0.087, 0.011), (0.038, 0.021), (0.076, 0.037),
+         task_order=("curriculum", CURRICULUM)),
+    _row(_ORDER, "Anti-curriculum", "class_il", _CLOPS, (0.783, 0.022), (0.058, 0.016), (-0.013, 0.013), (-0.003, 0.014),
+         task_order=("anti_curriculum", CURRICULUM[::-1])),
+
+    # "GEM: could not be solved" has no number.
+    _row(_TIME, "MTL", "time_il", _MULTITASK, (0.971, 0.006)),
+    _row(_TIME, "Fine-tuning", "time_il", _FINETUNE, (0.824, 0.004), (-0.020, 0.005), (-0.007, 0.003), (0.010, 0.001)),
+    _row(_TIME, "MIR", "time_il", _MIR, (0.856, 0.010), (-0.007, 0.006), (-0.003, 0.004), (0.001, 0.004)),
+    _row(_TIME, "CLOPS", "time_il", _CLOPS, (0.834, 0.014), (-0.018, 0.004), (-0.007, 0.003), (0.007, 0.003)),
+
+    _row(_SHUFFLED, "Fine-tuning", "class_il", _FINETUNE, (0.672, 0.022), (-0.081, 0.049), (0.014, 0.034), (-0.055, 0.025),
+         task_order=(1, SHUFFLED_ORDER)),
+    _row(_SHUFFLED, "CLOPS", "class_il", _CLOPS, (0.796, 0.006), (0.110, 0.021), (0.096, 0.025), (0.095, 0.036),
+         task_order=(1, SHUFFLED_ORDER)),
+
+    _row(_WEIGHTED, "CLOPS", "class_il", _CLOPS, (0.796, 0.013), (0.053, 0.023), (0.018, 0.010), (0.008, 0.016)),
+    _row(_WEIGHTED, "CLOPS weighted", "class_il", _CLOPS, (0.800, 0.006), (0.042, 0.020), (0.005, 0.014), (-0.014, 0.016),
+         weight_replay=(True,)),
+    _row(_WEIGHTED, "CLOPS", "time_il", _CLOPS, (0.834, 0.014), (-0.018, 0.004), (-0.007, 0.003), (0.007, 0.003)),
+    _row(_WEIGHTED, "CLOPS weighted", "time_il", _CLOPS, (0.818, 0.012), (-0.024, 0.012), (-0.011, 0.006), (0.007, 0.002),
+         weight_replay=(True,)),
+    _row(_WEIGHTED, "CLOPS", "domain_il", _CLOPS, (0.731, 0.001), (-0.011, 0.002), (-0.020, 0.004), (-0.019, 0.009)),
+    _row(_WEIGHTED, "CLOPS weighted", "domain_il", _CLOPS, (0.741, 0.007), (-0.016, 0.007), (-0.024, 0.001), (-0.024, 0.003),
+         weight_replay=(True,)),
+
+    _row(_SAMPLES, "5", "class_il", _CLOPS, (0.765, 0.013), (0.045, 0.019), (0.011, 0.016), (0.002, 0.024), mc_samples=(5,)),
+    _row(_SAMPLES, "10", "class_il", _CLOPS, (0.781, 0.016), (0.051, 0.020), (0.014, 0.018), (0.002, 0.024), mc_samples=(10,)),
+    _row(_SAMPLES, "20", "class_il", _CLOPS, (0.796, 0.013), (0.053, 0.023), (0.018, 0.010), (0.008, 0.016)),
+    _row(_SAMPLES, "50", "class_il", _CLOPS, (0.785, 0.023), (0.061, 0.009), (0.023, 0.008), (0.008, 0.012), mc_samples=(50,)),
+
+    _row(_ACQUISITION, "BALD_MCD", "class_il", _CLOPS, (0.796, 0.013), (0.053, 0.023), (0.018, 0.010), (0.008, 0.016)),
+    _row(_ACQUISITION, "BALD_MCP", "class_il", _CLOPS, (0.674, 0.042), (0.068, 0.052), (-0.107, 0.035), (-0.091, 0.034),
+         acquisition=("bald_mcp",)),
+    _row(_ACQUISITION, "BALC_KLD", "class_il", _CLOPS, (0.716, 0.039), (-0.036, 0.035), (-0.104, 0.039), (-0.104, 0.051),
+         acquisition=("balc_kld",)),
+
+    _row(_MIR_FRACTION, "0.1", "class_il", _MIR, (0.799, 0.006), (0.046, 0.022), (-0.005, 0.031), (-0.026, 0.028),
+         acquisition_fraction=(0.1,)),
+    _row(_MIR_FRACTION, "0.25", "class_il", _MIR, (0.807, 0.010), (0.043, 0.017), (0.013, 0.016), (-0.007, 0.022),
+         acquisition_fraction=(0.25,)),
+    _row(_MIR_FRACTION, "0.5", "class_il", _MIR, (0.753, 0.014), (0.009, 0.018), (0.001, 0.025), (-0.046, 0.022)),
+    _row(_MIR_FRACTION, "1", "class_il", _MIR, (0.800, 0.013), (0.063, 0.023), (0.039, 0.024), (0.021, 0.023),
+         acquisition_fraction=(1.0,)),
+
+    _row(_MIR_RATIO, "1:2", "class_il", _MIR, (0.801, 0.013), (0.065, 0.025), (0.011, 0.043), (-0.012, 0.030), replay_ratio=(0.5,)),
+    _row(_MIR_RATIO, "1:1", "class_il", _MIR, (0.753, 0.014), (0.009, 0.018), (0.001, 0.025), (-0.046, 0.022)),
+    _row(_MIR_RATIO, "2:1", "class_il", _MIR, (0.763, 0.012), (0.016, 0.010), (0.024, 0.017), (-0.020, 0.021), replay_ratio=(2.0,)),
+    _row(_MIR_RATIO, "4:1", "class_il", _MIR, (0.752, 0.016), (0.020, 0.021), (0.030, 0.016), (-0.013, 0.021), replay_ratio=(4.0,)),
+)
+"""Every row of every table of results, in the order of the source."""
+
+DATASET_SPLITS: Final = {
+    "cardiology": ((4079, 180), (1131, 50), (1386, 62)),
+    "chapman": ((76606, 6387), (25535, 2129), (25555, 2130)),
+    "physionet2020": ((11598, 4402), (3238, 1100), (4041, 1375)),
+}
+"""Instances and patients in training, validation and test; physionet2020 for one lead."""
+
+TASK_SPLITS: Final = {
+    "class_il": {
+        "tasks": ("0-1", "2-3", "4-5", "6-7", "8-9", "10-11"),
+        "train": (781, 227, 463, 2118, 309, 179),
+        "validation": (126, 141, 118, 587, 83, 82),
+        "test": (285, 77, 130, 703, 89, 102),
+    },
+    "time_il": {  # as printed; its rows are in truth Terms 1, 2, 3 and its columns the splits
+        "tasks": ("Term 1", "Term 2", "Term 3"),
+        "train": (37596, 12534, 12552),
+        "validation": (20586, 6858, 6864),
+        "test": (18424, 6143, 6139),
+    },
+    "domain_il": {  # the same for every lead
+        "tasks": ("Lead I", "Lead II", "Lead III", "Lead V6"),
+        "train": (11598, 11598, 11598, 11598),
+        "validation": (3238, 3238, 3238, 3238),
+        "test": (4041, 4041, 4041, 4041),
+    },
+}
+"""Instances per task and split, as printed."""
+
+NETWORK: Final = ((7, 1, 4), (7, 4, 16), (7, 16, 32), (320, 100), (100,))
+"""Per layer: kernel size, input and output channels of the convolutions; inputs and outputs of the linear layers."""
+
+POOLING, DROPOUT, CONVOLUTION_STRIDE = 2, 0.1, 3
+
+TRAINING: Final = {"cardiology": (16, 1e-4), "chapman": (256, 1e-4), "physionet2020": (256, 1e-4)}
+"""Batch size and learning rate."""
+
+_GRID_CELLS: Final[tuple[PublishedRow, ...]] = tuple(
+    PublishedRow(
+        "text",
+        f"CLOPS, b = {b:g}, a = {a:g}",
+        {metric: PublishedValue(value, None) for metric, value in values.items()},
+        {"scenario": ("class_il",), **_CLOPS, "storage_fraction": (b,), "acquisition_fraction": (a,)},
+    )
+    for b, a, values in ((0.1, 0.1, {"auc": 0.758, "bwt": 0.034}), (1.0, 1.0, {"auc": 0.832}), (1.0, 0.1, {"bwt": 0.066}))
+)
+"""The cells of the published heatmaps that the text names."""
+
+STATED: Final[tuple[StatedValue, ...]] = (
+    StatedValue("AUC of CLOPS at b = a = 0.1 and at b = a = 1, Class-IL", (0.758, 0.832),
+                r"$\mathrm{AUC} = 0.758 \xrightarrow{} 0.832$ as $b, a = 0.1 \xrightarrow{} 1$"),
+    StatedValue("BWT of CLOPS at b = 0.1 and at b = 1, both at a = 0.1, Class-IL", (0.034, 0.066),
+                r"$\mathrm{BWT} = 0.034 \xrightarrow{} 0.066$"),
+    StatedValue("mean s of tasks 6-7 and 8-9, Class-IL, 20 epochs per task", (18.85, 18.95), r"$s \approx 18.85$ vs. $18.95$"),
+    StatedValue("AUC of fine-tuning on task 0-1 before and after training on 2-3", (0.92, 0.30),
+                r"$\mathrm{AUC} \approx 0.92 \rightarrow 0.30$"),
+    StatedValue("final AUC of fine-tuning on task 0-1", (0.78,), r"$\mathrm{AUC} \approx 0.78$"),
+    StatedValue("AUC of CLOPS on Term 3 after one epoch on it, Time-IL", (0.62,), r"$\mathrm{AUC} \approx 0.62$ after one epoch"),
+    StatedValue("lower bound of the AUC of CLOPS on Terms 1 and 2 while training on Term 3", (0.90,), r"$\mathrm{AUC} > 0.90$"),
+    StatedValue("AUC of fine-tuning on Lead I before and while training on Lead V1, Domain-IL", (0.725, 0.475),
+                r"$\mathrm{AUC} = 0.725 \xrightarrow{} 0.475$"),
+    StatedValue("AUC of CLOPS on Lead aVR around epoch 200, Domain-IL", (0.75, 0.65), r"$\mathrm{AUC} \approx 0.75 \xrightarrow{} 0.65$"),
+    StatedValue("percent of AUC gained by loss weighting at b = 1, a = 0.5", (12.0,), r"$\uparrow \mathrm{AUC} \approx 12\%$"),
+    StatedValue("percent of AUC gained by acquisition at b = 0.5, a = 0.1", (8.0,), r"$\uparrow \mathrm{AUC} \approx 8\%$"),
+)
+# fmt: on
+
+_WHEN_ABSENT: Final[dict[str, Any]] = {"weight_replay": False, "replay_ratio": 1.0}
+
+
+def published_rows(config: RunConfig) -> tuple[PublishedRow, ...]:
+    """The published rows that a configuration repeats, whatever data set it runs on; those of the tables first."""
+    values = _WHEN_ABSENT | config.model_dump()
+    return tuple(
+        row
+        for row in (*RESULTS, *_GRID_CELLS)
+        if all(values.get(name) in accepted for name, accepted in row.settings.items())
+    )
+
+
+def published_values(config: RunConfig) -> dict[str, PublishedValue]:
+    """What the paper reports for a configuration, by metric; of several tables the first that has the metric."""
+    found: dict[str, PublishedValue] = {}
+    for row in published_rows(config):
+        found = dict(row.values) | found
+    return found

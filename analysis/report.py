@@ -1,0 +1,119 @@
+"""The report: every figure and table of one or several search spaces, as files and as one page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.collect import Cell, Experiment, collect
+from analysis.page import render_page
+from analysis.provenance import provenance
+from analysis.results import Reference
+from analysis.sections import SectionFiles, build_section
+from analysis.selection import cell_name
+from analysis.style import write_whole
+from clops_sweep.errors import BadInput
+from clops_sweep.space import SearchSpace
+from clops_sweep.store import RunStore
+
+
+@dataclass(frozen=True)
+class ReportPaths:
+    """What a report wrote: the page, the figures (PNG and SVG of each), the tables (.md, .tex and .csv of each)."""
+
+    index: Path
+    figures: tuple[Path, ...]
+    tables: tuple[Path, ...]
+
+
+def write_report(
+    spaces: Sequence[SearchSpace],
+    store: RunStore,
+    folder: Path,
+    *,
+    axes: tuple[str, str] | None = None,
+    data_hashes: Mapping[str, str] | None = None,
+) -> ReportPaths:
+    """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
+
+    Works at any moment of a sweep: what is not there yet is hatched, counted or named. The same store gives the same
+    files, byte for byte.
+
+    Args:
+        spaces: the search spaces to show, on one page.
+        store: where the runs are.
+        folder: where the report goes; made if it is not there.
+        axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
+        data_hashes: for a data set, the hash (or its beginning) of the edition to show; default: the newest.
+
+    Raises:
+        BadInput: no search space, two of one name, an axis or a data hash that is not there, or a folder that
+            cannot be written to.
+    """
+    if not spaces:
+        raise BadInput("report: expected at least one search space")
+    names = [file_name(space.name) for space in spaces]
+    if len(set(names)) < len(names):
+        twice = next(space.name for space, name in zip(spaces, names, strict=True) if names.count(name) > 1)
+        raise BadInput(f"report: two search spaces would write files of the name {twice!r}")
+    known = {axis for space in spaces for axis in space.axes}
+    for axis in axes or ():
+        if axis not in known:
+            raise BadInput(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
+    experiments = collect(spaces, store.read("runs"), data_hashes, axes or ())
+    sections, files = [], SectionFiles()
+    referenced = [_references(experiment, experiments) for experiment in experiments]
+    shown_elsewhere = {id(r.experiment) for references in referenced for r in references}
+    for space, experiment, references in zip(spaces, experiments, referenced, strict=True):
+        if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
+            continue  # a single configuration that stands in the tables and captions of the others
+        sections.append(build_section(space, experiment, references, store, file_name(space.name), axes, files))
+    title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
+    page = render_page(title, _lead(experiments), sections, provenance(experiments))
+    try:
+        figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
+        tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
+        index = write_whole(folder / "index.html", page.encode())
+    except OSError as error:
+        raise BadInput(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
+    return ReportPaths(index, tuple(figures), tuple(tables))
+
+
+def file_name(name: str) -> str:
+    """A search space's name as the beginning of file names and anchors."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "space"
+
+
+def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:
+    """Configurations of other spaces on the same data that have no scale of their own: strategies to compare with."""
+    families = {(edition.dataset, edition.scenario) for edition in experiment.shown}
+    if not experiment.number_axes:
+        return []
+    references = []
+    seen = {_without_seeds(cell) for cell in experiment.cells}
+    for other in experiments:
+        same = families & {(edition.dataset, edition.scenario) for edition in other.shown}
+        if other is experiment or other.number_axes or not same:
+            continue
+        for index, cell in enumerate(other.cells):
+            key = _without_seeds(cell)
+            if (cell.config.dataset, cell.config.scenario) in families and key not in seen:
+                seen.add(key)
+                references.append(Reference(cell_name(cell) or other.name, other, index))
+    return references
+
+
+def _without_seeds(cell: Cell) -> str:
+    return cell.config.model_copy(update={"seed": 0, "split_seed": 0}).model_dump_json()
+
+
+def _lead(experiments: Sequence[Experiment]) -> str:
+    counts = {
+        status: sum(int(e.counts(status).sum()) for e in experiments) for status in ("finished", "failed", "missing")
+    }
+    asked = sum(counts.values())
+    text = f"{counts['finished']:,} of {asked:,} runs are finished"
+    text += f", {counts['failed']:,} failed" if counts["failed"] else ""
+    return text + ". Metrics are computed on the validation set. All of them are better when higher."

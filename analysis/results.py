@@ -1,0 +1,144 @@
+"""Tables of results: mean and standard deviation over replicates, beside what the paper reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.collect import Cell, Experiment
+from analysis.metrics import METRICS
+from analysis.published import PublishedValue, published_values
+from analysis.statistics import MIN_PAIRS, Estimate, estimate, paired_difference
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A cell of another search space that is shown beside this one, such as fine-tuning beside a grid."""
+
+    name: str
+    experiment: Experiment
+    cell: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration. `estimates` and `published` are by metric; `asked`, `finished` and `failed` count runs."""
+
+    labels: tuple[str, ...]
+    estimates: Mapping[str, Estimate] = field(hash=False)
+    published: Mapping[str, PublishedValue] = field(hash=False)
+    asked: int
+    finished: int
+    failed: int
+    run_ids: tuple[str, ...]
+    is_reference: bool
+    best_in: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The row's labels as one text."""
+        return ", ".join(label for label in self.labels if label)
+
+    def difference(self, metric: str) -> float:
+        """Ours minus the published mean; NaN where one of them is not there."""
+        return self.estimates[metric].mean - self.published[metric].mean if metric in self.published else np.nan
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """All configurations of an experiment, then those it is compared with.
+
+    `Row.best_in` names the metrics in which a row is the best and the interval of its paired difference to every
+    other row excludes zero.
+    """
+
+    name: str
+    label_names: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def has_published(self) -> bool:
+        """Whether the paper reports any of these configurations."""
+        return any(row.published for row in self.rows)
+
+
+def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -> ResultTable:
+    """Every configuration of an experiment as a row, then the references'."""
+    label_names = tuple(experiment.axes) or ("configuration",)
+    sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
+    names = [_labels(experiment, cell, label_names) for cell in experiment.cells]
+    names += [(reference.name, *("",) * (len(label_names) - 1)) for reference in references]
+    drafts = _rows(sources, names, len(experiment.cells))
+    best: dict[int, set[str]] = {}
+    for metric in METRICS:
+        winner = clear_winner(*aligned(sources, metric))
+        if winner is not None:
+            best.setdefault(winner, set()).add(metric)
+    rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
+    return ResultTable(experiment.name, label_names, tuple(rows))
+
+
+def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[int]]:
+    """Values of cells of several experiments on common replicates.
+
+    Returns:
+        An array of shape (sources, replicates), NaN where there is no run, and for each replicate its unit: the
+        patient split where there are several, else the seed.
+    """
+    experiments = {id(experiment): experiment for experiment, _ in sources}
+    replicates = sorted({pair for experiment in experiments.values() for pair in experiment.replicates})
+    column = {pair: position for position, pair in enumerate(replicates)}
+    by_experiment = {key: experiment.by_replicate(metric) for key, experiment in experiments.items()}
+    columns = {key: [column[pair] for pair in experiment.replicates] for key, experiment in experiments.items()}
+    values = np.full((len(sources), len(replicates)), np.nan)
+    for row, (experiment, cell) in enumerate(sources):
+        values[row, columns[id(experiment)]] = by_experiment[id(experiment)][cell]
+    several_splits = len({split for split, _ in replicates}) > 1
+    return values, [split if several_splits else seed for split, seed in replicates]
+
+
+def clear_winner(values: Floats, units: Sequence[int]) -> int | None:
+    """The row with the highest mean, if its paired difference to every other row has an interval that excludes zero.
+
+    A row with too few common replicates to tell leaves no clear winner; a row without any value does not compete.
+    """
+    competing = np.flatnonzero(np.isfinite(values).sum(axis=1) > 0)
+    if competing.size < 2:
+        return None
+    means = np.array([np.nanmean(values[row]) for row in competing])
+    order = competing[np.argsort(-means, kind="stable")]
+    if np.isfinite(values[order[0]]).sum() < MIN_PAIRS:
+        return None
+    for row in order[1:]:
+        if not paired_difference(values[order[0]], values[row], units).excludes_zero:
+            return None
+    return int(order[0])
+
+
+def _labels(experiment: Experiment, cell: Cell, label_names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(cell.label(axis) for axis in label_names) if experiment.axes else (experiment.name,)
+
+
+def _rows(sources: Sequence[tuple[Experiment, int]], names: Sequence[tuple[str, ...]], own: int) -> list[Row]:
+    counts = {
+        id(experiment): (experiment.counts(), experiment.counts("finished"), experiment.counts("failed"))
+        for experiment in {id(experiment): experiment for experiment, _ in sources}.values()
+    }
+    return [
+        Row(
+            names[position],
+            {metric: estimate(experiment.by_replicate(metric)[cell]) for metric in METRICS},
+            published_values(experiment.cells[cell].config),
+            asked=int(counts[id(experiment)][0][cell]),
+            finished=int(counts[id(experiment)][1][cell]),
+            failed=int(counts[id(experiment)][2][cell]),
+            run_ids=experiment.run_ids(cell),
+            is_reference=position >= own,
+        )
+        for position, (experiment, cell) in enumerate(sources)
+    ]

@@ -1,0 +1,228 @@
+"""One search space's part of the report: which figures and tables it gets, with their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis.collect import Experiment
+from analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
+from analysis.formats import (
+    TextTable,
+    plus_minus,
+    published_text,
+    result_text,
+    results_csv,
+    to_csv,
+    to_latex,
+    to_markdown,
+)
+from analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from analysis.metrics import METRICS
+from analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
+from analysis.profiles import describe_profile, draw_profile, profile
+from analysis.published import DATASET_SPLITS
+from analysis.results import Reference, result_table
+from analysis.selection import cell_name, chosen_how, typical_cell, variants
+from analysis.statistics import Estimate, estimate
+from clops_sweep.space import SearchSpace
+from clops_sweep.store import RunStore
+
+MAX_CURVE_PANELS = 6
+
+
+@dataclass
+class SectionFiles:
+    """Files of a report that are still to be written: name to content."""
+
+    figures: dict[str, bytes] = field(default_factory=dict)
+    tables: dict[str, bytes] = field(default_factory=dict)
+
+    def add_picture(self, item: Picture) -> Picture:
+        """Keeps a figure's two files."""
+        self.figures[f"{item.name}.png"] = item.png
+        self.figures[f"{item.name}.svg"] = item.svg
+        return item
+
+    def add_table(self, table: TextTable, exact: str | None = None) -> tuple[str, ...]:
+        """Keeps a table's three files; `exact` replaces the CSV of what is shown."""
+        contents = {"md": to_markdown(table), "tex": to_latex(table), "csv": exact or to_csv(table)}
+        for ending, content in contents.items():
+            self.tables[f"{table.name}.{ending}"] = content.encode()
+        return tuple(f"{table.name}.{ending}" for ending in contents)
+
+
+def build_section(
+    space: SearchSpace,
+    experiment: Experiment,
+    references: Sequence[Reference],
+    store: RunStore,
+    prefix: str,
+    axes: tuple[str, str] | None,
+    files: SectionFiles,
+) -> Section:
+    """Computes and draws everything for one search space; what cannot be shown is said in a notice."""
+    grid = _grid_axes(experiment, axes)
+    notices = list(_notices(experiment))
+    pictures = []
+    if grid is not None:
+        pictures += [_heatmap_picture(experiment, metric, grid, references, prefix) for metric in METRICS]
+    elif experiment.counts("finished").any():
+        record = profile(experiment)
+        caption = f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
+        pictures.append(
+            picture(draw_profile(record), f"{prefix}-metrics", "Metrics", caption, describe_profile(record))
+        )
+    curves = _curves_picture(experiment, grid, references, store, prefix)
+    if curves is not None:
+        pictures.append(curves)
+    for item in pictures:
+        files.add_picture(item)
+    tables = list(_result_tables(experiment, references, prefix, files))
+    counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
+    progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
+    progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
+    return Section(
+        prefix,
+        space.name.replace("_", " "),
+        progress + ".",
+        tuple(f"Shown: {edition}." for edition in experiment.shown),
+        tuple(notices),
+        tuple(pictures),
+        tuple(tables),
+        tuple(_run_lists(experiment, prefix)),
+    )
+
+
+def reference_estimates(references: Sequence[Reference], metric: str) -> dict[str, Estimate]:
+    """Mean and standard deviation of every reference that has a value."""
+    found = {r.name: estimate(r.experiment.by_replicate(metric)[r.cell]) for r in references}
+    return {name: value for name, value in found.items() if value.n}
+
+
+def _grid_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[str, str] | None:
+    if axes is not None and all(axis in experiment.axes for axis in axes):
+        return axes
+    scales = experiment.number_axes
+    return (scales[0], scales[1]) if len(scales) > 1 else None
+
+
+def _heatmap_picture(
+    experiment: Experiment, metric: str, axes: tuple[str, str], references: Sequence[Reference], prefix: str
+) -> Picture:
+    record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
+    caption = (
+        f"Means over {_replicate_words(experiment)} of {METRICS[metric].plain} ({METRICS[metric].formula}), one colour "
+        "scale for all panels. Hatched: no finished run yet. A frame marks the best cell of a panel, the star the best "
+        "of all."
+    )
+    if record.references:
+        values = "; ".join(f"{name} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items())
+        caption += f" For comparison: {values}."
+    return picture(
+        draw_heatmap(record), f"{prefix}-heatmap-{metric}", METRICS[metric].plain, caption, describe_heatmap(record)
+    )
+
+
+def _curves_picture(
+    experiment: Experiment,
+    grid: tuple[str, str] | None,
+    references: Sequence[Reference],
+    store: RunStore,
+    prefix: str,
+) -> Picture | None:
+    scales = grid or experiment.number_axes
+    chosen: list[tuple[Experiment, int, str]] = []
+    for name, cells in variants(experiment, scales).items():
+        cell = typical_cell(experiment, cells)
+        if cell is not None:
+            where = chosen_how(experiment, cell, scales)
+            chosen.append((experiment, cell, ", ".join(part for part in (name, where) if part) or experiment.name))
+    chosen += [(r.experiment, r.cell, r.name) for r in references if r.experiment.run_ids(r.cell)]
+    records: list[LearningCurves] = []
+    for source, cell, title in chosen[:MAX_CURVE_PANELS]:
+        rows = store.read("curves", list(source.run_ids(cell)))
+        if len(rows):
+            records.append(learning_curves(rows, title))
+    if not records:
+        return None
+    caption = (
+        "Validation AUC of every task after every epoch: mean and one standard deviation over runs. Coloured blocks "
+        "show the task that is being trained."
+    )
+    if scales:
+        caption += " Of each variant: the paper's b = 0.25 and a = 0.5 where they are there, else the best average AUC."
+    if len(chosen) > len(records):
+        caption += f" The first {len(records)} of {len(chosen)} configurations are shown."
+    return picture(
+        draw_learning_curves(records), f"{prefix}-curves", "Learning curves", caption, describe_learning_curves(records)
+    )
+
+
+def _result_tables(
+    experiment: Experiment, references: Sequence[Reference], prefix: str, files: SectionFiles
+) -> Iterator[LinkedTable]:
+    table = result_table(experiment, references)
+    links = [f"{prefix}-runs-{i}" for i in range(len(experiment.cells))] + [""] * len(references)
+    notes = (
+        f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}.",
+        "Bold: the best, where the bootstrap interval of its paired difference to every other row excludes zero.",
+    )
+    text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes)
+    yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
+    if table.has_published:
+        title = f"Results of {experiment.name} beside the paper's"
+        text = published_text(table, f"{prefix}-published", title, tuple(_published_notes(experiment)))
+        kept = [link for link, row in zip(links, table.rows, strict=True) if row.published]
+        yield LinkedTable(text, tuple(kept), files.add_table(text))
+
+
+def _published_notes(experiment: Experiment) -> Iterator[str]:
+    yield "Published: the paper's mean ± standard deviation over five seeds. Difference: ours minus published."
+    foreign = sorted({cell.config.dataset for cell in experiment.cells} - DATASET_SPLITS.keys())
+    if foreign:
+        yield f"The paper used another data set than {', '.join(foreign)}, so the values need not agree."
+
+
+def _notices(experiment: Experiment) -> Iterator[str]:
+    if not experiment.counts("finished").any():
+        yield "No run of this search space is finished yet."
+    for edition in experiment.left_aside:
+        yield f"Not shown, and not mixed in: {edition.runs} runs of {edition}."
+    failed = experiment.runs[experiment.runs["status"] == "failed"]
+    if len(failed):
+        reasons = failed["error"].fillna("unknown error").value_counts()
+        listed = "; ".join(
+            f"{count} times {str(reason).splitlines()[0][:200]}" for reason, count in reasons.head(3).items()
+        )
+        yield f"{len(failed)} runs failed: {listed}."
+    finished = experiment.counts("finished").sum()
+    for metric in METRICS.values():
+        undefined = int(finished - np.isfinite(experiment.by_replicate(metric.column)).sum())
+        if undefined > 0:
+            yield f"{metric.plain} is undefined in {undefined} of {finished} finished runs; its means leave them out."
+
+
+def _run_lists(experiment: Experiment, prefix: str) -> Iterator[RunList]:
+    several_splits = len({split for split, _ in experiment.replicates}) > 1
+    remarks = {"failed": "failed", "missing": "not finished", "finished": ""}
+    grouped: dict[int, list[RunEntry]] = {}
+    ordered = experiment.runs.sort_values(["cell", "split_seed", "seed"])
+    columns = ("cell", "split_seed", "seed", "run_id", "status")
+    for cell, split, seed, run_id, status in zip(*(ordered[column] for column in columns), strict=True):
+        replicate = f"split {split}, seed {seed}" if several_splits else f"seed {seed}"
+        grouped.setdefault(int(cell), []).append(RunEntry(replicate, str(run_id), remarks[str(status)]))
+    for cell, runs in sorted(grouped.items()):
+        done = sum(not run.remark for run in runs)
+        count = f"{done} of {len(runs)}" if done < len(runs) else f"{done}"
+        title = cell_name(experiment.cells[cell]) or experiment.name
+        yield RunList(f"{prefix}-runs-{cell}", title, count, tuple(runs))
+
+
+def _replicate_words(experiment: Experiment) -> str:
+    splits = len({split for split, _ in experiment.replicates})
+    seeds = len({seed for _, seed in experiment.replicates})
+    words = f"{seeds} seed{'s' * (seeds != 1)}"
+    return f"{splits} patient splits with {words} each" if splits > 1 else words

@@ -1,0 +1,159 @@
+"""How every figure looks, and how it becomes files that are the same, byte for byte, each time.
+
+Figures are made through matplotlib's objects alone: no pyplot, no global state that outlives a call.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+SEQUENTIAL = "viridis"
+"""Perceptually uniform, and ordered alike for every common colour vision."""
+
+DIVERGING = "PuOr"
+"""Orange below the centre, purple above: told apart without red or green."""
+
+GRID = "#d9d9d9"
+MUTED = "#5f6368"
+DPI = 150
+
+# Okabe and Ito (2008), without black and with the yellow darkened so that a line of it is seen on white.
+_PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A5195", "#8C8C00")
+_DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)))
+
+_RC: dict[Any, Any] = {
+    "figure.dpi": DPI,
+    "savefig.dpi": DPI,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 9.0,
+    "axes.edgecolor": "#444444",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.6,
+    "hatch.color": "#8a8a8a",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "clops-sweep",
+    "path.simplify": True,
+    "figure.constrained_layout.w_pad": 0.06,
+    "figure.constrained_layout.h_pad": 0.06,
+}
+
+
+def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Draws under this package's settings, whatever the user's own are, and leaves those as they were."""
+
+    @wraps(function)
+    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with mpl.rc_context():
+            mpl.rcdefaults()
+            mpl.rcParams.update(_RC)
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of a size in inches, whose parts make room for each other."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def colour(position: int) -> str:
+    """The colour of the line at a position; from the ninth on they repeat, with another dash."""
+    return _PALETTE[position % len(_PALETTE)]
+
+
+def dash(position: int) -> str | tuple[int, Sequence[float]]:
+    """The line style at a position: solid for the first eight, then dashed, then dotted."""
+    return _DASHES[position // len(_PALETTE) % len(_DASHES)]
+
+
+def luminance(colour_name: object) -> float:
+    """Relative luminance of a colour, 0 (black) to 1 (white), as WCAG 2 defines it."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour_name)]  # type: ignore[arg-type]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def readable_on(background: object) -> str:
+    """Black or white, whichever has more contrast on a background; the contrast ratio is never below 4.5."""
+    return "black" if (luminance(background) + 0.05) ** 2 > 0.05 * 1.05 else "white"
+
+
+def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Moves label positions apart to at least `gap`, keeping their order and, as far as there is room, their place."""
+    if not positions:
+        return []
+    gap = min(gap, (high - low) / max(len(positions) - 1, 1))
+    order = sorted(range(len(positions)), key=lambda i: positions[i])
+    # Blocks of labels that touch share one mean shift; neighbouring blocks merge until none overlap.
+    blocks: list[list[float]] = []
+    for i in order:
+        blocks.append([positions[i], 1.0])
+        while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * (blocks[-1][1] + blocks[-2][1]) / 2:
+            (centre_b, count_b), (centre_a, count_a) = blocks.pop(), blocks.pop()
+            blocks.append([(centre_a * count_a + centre_b * count_b) / (count_a + count_b), count_a + count_b])
+    placed: list[float] = []
+    for centre, count in blocks:
+        half = gap * (count - 1) / 2
+        centre = min(max(centre, low + half), high - half)
+        placed += [centre - half + gap * k for k in range(int(count))]
+    for k in range(1, len(placed)):  # blocks pushed in from an edge may touch again
+        placed[k] = max(placed[k], placed[k - 1] + gap)
+    overshoot = max(placed[-1] - high, 0.0)
+    for k in range(len(placed) - 1, -1, -1):
+        placed[k] = min(placed[k], high - gap * (len(placed) - 1 - k)) if overshoot else placed[k]
+    result = [0.0] * len(positions)
+    for place, i in zip(placed, order, strict=True):
+        result[i] = place
+    return result
+
+
+@styled
+def as_png(figure: Figure) -> bytes:
+    """The figure as a PNG file, without date or version in it."""
+    stream = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    return stream.getvalue()
+
+
+@styled
+def as_svg(figure: Figure) -> bytes:
+    """The figure as an SVG file; text is drawn as outlines, so that no font has to be there."""
+    stream = io.BytesIO()
+    FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+    return stream.getvalue()
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Writes a file so that a reader sees the old one or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path

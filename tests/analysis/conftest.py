@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.store import RunStore
+
+
+def _load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+generated_store = _load("generated_store")
+
+VARIANTS = {"CLOPS": {}, "Random storage": {"storage_order": "random"}}
+
+
+def grid_space(seeds: int = 3, name: str = "grid") -> SearchSpace:
+    return SearchSpace(
+        name=name,
+        base=RunConfig(epochs_per_task=5),
+        axes={
+            "variant": VARIANTS,
+            "storage_fraction": [0.1, 0.5, 1.0],
+            "acquisition_fraction": [0.25, 0.5],
+        },
+        seeds=range(seeds),
+    )
+
+
+def finetune_space(seeds: int = 3) -> SearchSpace:
+    return SearchSpace(name="fine-tuning", base=RunConfig(strategy="finetune", epochs_per_task=5), seeds=range(seeds))
+
+
+@pytest.fixture(scope="session")
+def generated() -> ModuleType:
+    """The module that writes test input."""
+    return generated_store
+
+
+@pytest.fixture(scope="session")
+def spaces() -> list[SearchSpace]:
+    return [grid_space(), finetune_space()]
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory, spaces: list[SearchSpace]) -> RunStore:
+    """Every run of `spaces`, but for one cell that is missing, one incomplete and one that failed."""
+    store = RunStore(tmp_path_factory.mktemp("results"))
+
+    def cell(config: RunConfig) -> tuple[str, float, float]:
+        return config.storage_order, config.storage_fraction, config.acquisition_fraction
+
+    generated_store.write_generated_runs(
+        store,
+        spaces,
+        keep=lambda c: (
+            c.strategy != "clops"
+            or (cell(c) != ("top", 0.1, 0.25) and not (cell(c) == ("top", 1.0, 0.5) and c.seed == 2))
+        ),
+        fails=lambda c: c.strategy == "clops" and cell(c) == ("random", 0.1, 0.5),
+    )
+    return store

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from analysis.collect import collect, label_text
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.errors import BadInput
+from clops_sweep.store import RunStore
+
+SPACE = SearchSpace("two", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
+
+
+def test_an_empty_store_leaves_everything_missing(tmp_path: Path) -> None:
+    (experiment,) = collect([SPACE], RunStore(tmp_path).read("runs"))
+    assert experiment.shown == ()
+    assert experiment.counts("missing").tolist() == [2, 2]
+    assert np.isnan(experiment.by_replicate("auc")).all()
+
+
+def test_values_stand_at_their_cell_and_seed(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    configs = [r.config for r in SPACE.requests()]
+    generated.write_given_runs(store, [(c, {"auc": c.storage_fraction + c.seed}) for c in configs[:3]])
+    (experiment,) = collect([SPACE], store.read("runs"))
+    np.testing.assert_equal(experiment.by_replicate("auc"), [[0.1, 1.1], [0.5, np.nan]])
+    assert experiment.run_ids(1) == (configs[1].run_id("generated0001"),)
+    assert experiment.counts("missing").tolist() == [0, 1]
+    assert experiment.number_axes == ("storage_fraction",)
+
+
+def test_infinite_and_undefined_values_count_as_none(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    first, second, *_ = (r.config for r in SPACE.requests())
+    generated.write_given_runs(store, [(first, {"auc": np.nan}), (second, {"auc": np.inf})])
+    (experiment,) = collect([SPACE], store.read("runs"))
+    assert np.isnan(experiment.by_replicate("auc")).all()
+    assert experiment.counts("finished").tolist() == [1, 1]
+
+
+def test_editions_are_never_mixed(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    later = generated.START + timedelta(days=1)
+    sizes = {"epochs": 1, "instances": 2}
+    generated.write_generated_runs(store, [SPACE], data_hash="aaaa", **sizes)
+    generated.write_generated_runs(
+        store, [SPACE], data_hash="bbbb", started_at=later, keep=lambda c: c.seed == 0, **sizes
+    )
+    runs = store.read("runs")
+
+    (newest,) = collect([SPACE], runs)
+    assert [e.data_hash for e in newest.shown] == ["bbbb"]
+    assert [(e.data_hash, e.runs) for e in newest.left_aside] == [("aaaa", 4)]
+    assert newest.counts("finished").tolist() == [1, 1]
+    assert set(newest.runs["data_hash"].dropna()) == {"bbbb"}
+
+    (asked,) = collect([SPACE], runs, {"synthetic": "aa"})
+    assert [e.data_hash for e in asked.shown] == ["aaaa"]
+    assert asked.counts("finished").tolist() == [2, 2]
+    with pytest.raises(BadInput, match="no such edition of 'synthetic'; it has aaaa, bbbb"):
+        collect([SPACE], runs, {"synthetic": "cc"})
+
+
+def test_newer_semantics_win_over_later_runs(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    sizes = {"epochs": 1, "instances": 2}
+    generated.write_generated_runs(store, [SPACE], semantics_version=2, **sizes)
+    generated.write_generated_runs(
+        store, [SPACE], semantics_version=1, started_at=generated.START + timedelta(days=1), **sizes
+    )
+    (experiment,) = collect([SPACE], store.read("runs"))
+    assert [e.semantics_version for e in experiment.shown] == [2]
+    assert [e.semantics_version for e in experiment.left_aside] == [1]
+
+
+def test_patient_splits_repeat_a_cell_unless_they_are_kept_as_an_axis(tmp_path: Path) -> None:
+    space = SearchSpace("splits", RunConfig(), {"split_seed": [0, 1], "storage_fraction": [0.1, 0.5]}, seeds=[3])
+    runs = RunStore(tmp_path).read("runs")
+    (averaged,) = collect([space], runs)
+    assert list(averaged.axes) == ["storage_fraction"]
+    assert averaged.replicates == ((0, 3), (1, 3))
+    (kept,) = collect([space], runs, keep_axes=["split_seed"])
+    assert len(kept.cells) == 4
+
+
+def test_labels_read_well() -> None:
+    assert [label_text(x) for x in (0.25, 1.0, 5, "CLOPS", True, (1, 0))] == [
+        "0.25",
+        "1",
+        "5",
+        "CLOPS",
+        "True",
+        "[1, 0]",
+    ]

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from analysis.collect import Experiment, collect
+from analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from analysis.style import DIVERGING, SEQUENTIAL, as_png, as_svg, luminance, readable_on, spread
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.errors import BadInput
+from clops_sweep.store import RunStore
+
+SPACE = SearchSpace(
+    "by hand",
+    RunConfig(),
+    {
+        "storage_fraction": [0.1, 0.5],
+        "order": {"Top": {}, "Bottom": {"storage_order": "bottom"}},
+        "acquisition_fraction": [0.25, 1.0],
+    },
+    seeds=range(2),
+)
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path, generated: ModuleType) -> Experiment:
+    store = RunStore(tmp_path)
+    rows = []
+    for request in SPACE.requests():
+        c = request.config
+        if c.storage_order == "bottom" and (c.storage_fraction == 0.1 or c.seed == 1):
+            continue
+        auc = 0.6 + c.storage_fraction / 10 + c.acquisition_fraction / 100 + 0.02 * c.seed
+        rows.append((c, {"auc": auc - 0.2 * (c.storage_order == "bottom"), "bwt": -auc / 10}))
+    generated.write_given_runs(store, rows)
+    return collect([SPACE], store.read("runs"))[0]
+
+
+def test_record_by_hand(by_hand: Experiment) -> None:
+    record = heatmap(by_hand)
+    top, bottom = record.panels
+    assert (record.row_axis, record.column_axis) == ("storage_fraction", "acquisition_fraction")
+    assert (top.title, bottom.title) == ("Top", "Bottom")
+    np.testing.assert_allclose(top.mean, [[0.6225, 0.63], [0.6625, 0.67]])
+    np.testing.assert_allclose(top.sd, np.full((2, 2), 0.02 / math.sqrt(2)))
+    np.testing.assert_allclose(bottom.mean, [[math.nan, math.nan], [0.4525, 0.46]])
+    assert bottom.n.tolist() == [[0, 0], [1, 1]]
+    assert bottom.asked.tolist() == [[2, 2], [2, 2]]
+    assert (top.best, bottom.best, record.best_panel) == ((1, 1), (1, 1), 0)
+    assert record.limits == pytest.approx((0.4525, 0.67))
+
+
+def test_signed_metrics_are_centred_on_zero(by_hand: Experiment) -> None:
+    low, high = heatmap(by_hand, "bwt").limits
+    assert -low == high == pytest.approx(0.067)
+
+
+def test_axes_can_be_chosen_and_swapped(by_hand: Experiment) -> None:
+    swapped = heatmap(by_hand, axes=("acquisition_fraction", "storage_fraction"))
+    np.testing.assert_allclose(swapped.panels[0].mean, heatmap(by_hand).panels[0].mean.T)
+    by_variant = heatmap(by_hand, axes=("order", "storage_fraction"))
+    assert [panel.title for panel in by_variant.panels] == [
+        "acquisition fraction, a = 0.25",
+        "acquisition fraction, a = 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "axes", "message"),
+    [
+        ("accuracy", None, "metric 'accuracy': expected one of auc"),
+        ("auc", ("storage_fraction", "depth"), "no axis 'depth'; it has storage_fraction, order"),
+        ("auc", ("order", "order"), "named twice"),
+    ],
+)
+def test_wrong_choices_end_in_a_sentence(
+    by_hand: Experiment, metric: str, axes: tuple[str, str] | None, message: str
+) -> None:
+    with pytest.raises(BadInput, match=message):
+        heatmap(by_hand, metric, axes)
+
+
+def test_drawing_shows_values_gaps_and_counts(by_hand: Experiment) -> None:
+    record = heatmap(by_hand)
+    figure = draw_heatmap(record)
+    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert {"0.670", "0.460", "n = 1 of 2", "★"} <= set(texts)
+    hatched = [patch for axes in figure.axes for patch in axes.patches if patch.get_hatch()]
+    assert len(hatched) == 2
+    assert "to 0.460, best at 0.5, 1" in describe_heatmap(record)
+
+
+def test_files_are_the_same_each_time(by_hand: Experiment) -> None:
+    first, second = (draw_heatmap(heatmap(by_hand)) for _ in range(2))
+    assert as_png(first) == as_png(second)
+    assert as_svg(first) == as_svg(second)
+    assert b"<text" not in as_svg(first)  # outlines, so no font is needed
+
+
+def test_the_users_settings_are_left_alone(by_hand: Experiment) -> None:
+    with mpl.rc_context({"font.size": 31.0}):
+        draw_heatmap(heatmap(by_hand))
+        assert mpl.rcParams["font.size"] == 31.0
+
+
+@pytest.mark.parametrize("name", [SEQUENTIAL, DIVERGING])
+def test_ink_is_readable_on_every_colour(name: str) -> None:
+    for background in mpl.colormaps[name](np.linspace(0, 1, 101)):
+        light, dark = sorted((luminance(background), luminance(readable_on(background))), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_labels_are_moved_apart_and_stay_in_order() -> None:
+    placed = spread([0.5, 0.5, 0.9, 0.52], gap=0.1, low=0.0, high=1.0)
+    assert [round(p, 6) for p in placed] == pytest.approx([0.406667, 0.506667, 0.9, 0.606667], abs=1e-5)
+    crowded = spread([1.0] * 5, gap=0.2, low=0.0, high=1.0)
+    assert crowded == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert spread([], 0.1, 0, 1) == []

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from analysis import published
+from analysis.metrics import METRICS
+from analysis.published import PublishedValue, published_rows, published_values
+from clops_sweep import RunConfig
+
+
+@pytest.fixture(scope="module")
+def source() -> str:
+    path = Path(os.environ.get("CLOPS_PAPER", Path(__file__).parents[3] / "shared/paper/CLOPS.tex"))
+    if not path.is_file():
+        pytest.skip("the paper's source is not here; set CLOPS_PAPER to CLOPS.tex")
+    return path.read_text("utf-8")
+
+
+def tables(source: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """Label and rows of cells of every table of the source, comments taken out."""
+    text = re.sub(r"(?<!\\)%.*", "", source)
+    for table in re.findall(r"\\begin{table}(.*?)\\end{table}", text, re.DOTALL):
+        label = re.search(r"\\label{(.*?)}", table)
+        body = re.search(r"\\begin{tabular}{.*?}(.*?)\\end{tabular}", table, re.DOTALL)
+        assert body is not None
+        rows = [re.sub(r"\\(top|mid|bottom)rule", "", row) for row in body.group(1).split(r"\\")]
+        yield (
+            label.group(1) if label else "",
+            [[cell.strip() for cell in row.split("&")] for row in rows if row.strip()],
+        )
+
+
+def numbers(text: str) -> list[float]:
+    plain = re.sub(r"\\multi(row|column){\d+}{.*?}", "", text).replace(",", "")
+    plain = re.sub(r"10\\textsuperscript{-(\d)}", r"1e-\1", plain)
+    return [float(number) for number in re.findall(r"(?<![A-Za-z{])\d+(?:\.\d+)?(?:e-\d)?", plain)]
+
+
+def value(cell: str) -> PublishedValue | None:
+    """A cell such as (0.020) $\\pm$ 0.005 or (0.107 $\\pm$ 0.035): parentheses make the mean negative."""
+    found = re.search(r"(\()?(\d\.\d{3})\)?\s*\$\\pm\$\s*(\d\.\d{3})", cell)
+    if not found:
+        return None
+    mean = float(found.group(2))
+    return PublishedValue(-mean if found.group(1) else mean, float(found.group(3)))
+
+
+def plain(cell: str) -> str:
+    return re.sub(r"[$\\{}]|mathrm|textbf", "", cell).strip()
+
+
+def test_every_row_of_every_table_of_results(source: str) -> None:
+    read = []
+    for label, rows in tables(source):
+        if not any("Average" in cell for cell in rows[0]):
+            continue
+        for row in rows[1:]:
+            values = dict(zip(METRICS, map(value, row[1:]), strict=False))
+            kept = {metric: found for metric, found in values.items() if found}
+            if kept:
+                read.append((label, plain(row[0]), kept))
+    ours = [(row.table, row.row, dict(row.values)) for row in published.RESULTS]
+    assert len(read) == 40
+    assert ours == read
+
+
+def test_every_number_of_the_other_tables(source: str) -> None:
+    others = [rows for _, rows in tables(source) if not any("Average" in cell for cell in rows[0])]
+    splits, *by_task, network, training = [
+        [numbers(" ".join(row[-1:] if "Layer" in rows[0][0] else row[1:])) for row in rows] for rows in others
+    ]
+    assert splits[1:] == [list(map(float, chain(*row))) for row in published.DATASET_SPLITS.values()]
+    for rows, name in zip(by_task, ("class_il", "time_il", "domain_il"), strict=True):
+        expected = published.TASK_SPLITS[name]
+        assert [tuple(map(int, row)) for row in rows[-3:]] == [expected[s] for s in ("train", "validation", "test")]
+    dimensions = [tuple(map(int, row)) for row in network if row]
+    assert [tuple(d) for d in dimensions if len(d) > 1] == [layer for layer in published.NETWORK if len(layer) > 1]
+    assert training[1:] == [list(map(float, row)) for row in published.TRAINING.values()]
+
+
+def test_stated_values_stand_in_the_text(source: str) -> None:
+    for stated in published.STATED:
+        assert stated.quote in source, stated.what
+        for number in stated.values:
+            assert re.search(rf"{number:g}", stated.quote), stated.what
+
+
+def test_a_config_finds_its_row() -> None:
+    paper = RunConfig(storage_fraction=0.25, acquisition_fraction=0.5)
+    assert published_values(paper)["auc"] == PublishedValue(0.796, 0.013)
+    assert {row.table for row in published_rows(paper)} >= {"table:class_IL_results_main", "table:effect_of_mc_samples"}
+    assert published_values(paper.replace(mc_samples=50))["bwt"] == PublishedValue(0.061, 0.009)
+    assert published_values(paper.replace(task_order=1))["auc"] == PublishedValue(0.796, 0.006)
+    assert published_values(RunConfig(strategy="finetune", storage_fraction=1.0))["auc"] == PublishedValue(0.770, 0.020)
+    corner = published_values(paper.replace(storage_fraction=0.1, acquisition_fraction=0.1))
+    assert corner == {"auc": PublishedValue(0.758, None), "bwt": PublishedValue(0.034, None)}
+    assert published_values(paper.replace(storage_order="random")) == {}

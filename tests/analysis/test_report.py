@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import csv
+import hashlib
+import math
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from analysis.report import ReportPaths, write_report
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.errors import BadInput
+from clops_sweep.store import RunStore
+
+
+@pytest.fixture(scope="module")
+def report(spaces: list[SearchSpace], store: RunStore, tmp_path_factory: pytest.TempPathFactory) -> ReportPaths:
+    return write_report(spaces, store, tmp_path_factory.mktemp("report"))
+
+
+class Reader(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_every_figure_is_there_as_png_and_svg(report: ReportPaths) -> None:
+    names = {path.name for path in report.figures}
+    for figure in ("heatmap-auc", "heatmap-bwt", "heatmap-bwt_t", "heatmap-bwt_lambda", "curves"):
+        assert {f"grid-{figure}.png", f"grid-{figure}.svg"} <= names
+    for path in report.figures:
+        if path.suffix == ".png":
+            pixels = np.asarray(Image.open(path).convert("L"))
+            assert np.ptp(pixels) > 100, f"{path.name} is blank"
+            # what is cut off would touch the edge
+            edges = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+            assert edges.min() == 255, f"{path.name} is cut off"
+
+
+def test_the_page_needs_nothing_else(report: ReportPaths) -> None:
+    text = report.index.read_text("utf-8")
+    tags = Reader(text).tags
+    images = [attributes for tag, attributes in tags if tag == "img"]
+    assert len(images) >= 5
+    for attributes in images:
+        assert str(attributes["src"]).startswith("data:image/")
+        assert len(str(attributes["alt"])) > 40
+    assert not [a for tag, a in tags if tag == "script" and "src" in a]
+    anchors = {str(a["id"]) for _, a in tags if "id" in a}
+    for tag, attributes in tags:
+        target = attributes.get("href") if tag in ("a", "link") else None
+        if target and target.startswith("#"):
+            assert target[1:] in anchors
+        elif target and not target.startswith("data:"):
+            assert (report.index.parent / target).is_file(), target
+
+
+def test_every_finished_run_has_the_command_that_repeats_it(report: ReportPaths, store: RunStore) -> None:
+    text = report.index.read_text("utf-8")
+    runs = store.read("runs")
+    grid = runs[(runs["strategy"] == "clops") & (runs["status"] == "finished")]
+    assert len(grid) > 20
+    for run_id in grid["run_id"]:
+        assert f"clops-sweep rerun {run_id}" in text
+
+
+def test_failures_and_gaps_are_said(report: ReportPaths) -> None:
+    text = report.index.read_text("utf-8")
+    assert "3 runs failed: 3 times ValueError: generated failure." in text
+    assert "35 of 39 runs are finished" not in text
+    assert "32 of 39 runs are finished, 3 failed" in text
+
+
+def test_the_csv_holds_means_over_seeds(report: ReportPaths, store: RunStore) -> None:
+    path = next(path for path in report.tables if path.name == "grid-results.csv")
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 13
+    runs = store.read("runs").set_index("run_id")
+    for row in rows:
+        ids = row["run_ids"].split()
+        assert len(ids) == int(row["finished"])
+        if ids:
+            assert math.isclose(float(row["bwt_mean"]), runs.loc[ids, "bwt"].mean(), rel_tol=1e-12)
+            assert math.isclose(float(row["auc_sd"]), runs.loc[ids, "auc"].std(), rel_tol=1e-9)
+    assert rows[-1]["variant"] == "fine-tuning"
+
+
+def test_the_same_store_gives_the_same_files(
+    report: ReportPaths, spaces: list[SearchSpace], store: RunStore, tmp_path: Path
+) -> None:
+    again = write_report(spaces, store, tmp_path)
+
+    def digests(paths: ReportPaths) -> dict[str, str]:
+        every = (paths.index, *paths.figures, *paths.tables)
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in every}
+
+    assert digests(again) == digests(report)
+
+
+def test_an_empty_store_and_no_store_give_a_page(spaces: list[SearchSpace], tmp_path: Path) -> None:
+    paths = write_report(spaces, RunStore(tmp_path / "nowhere"), tmp_path / "report")
+    text = paths.index.read_text("utf-8")
+    assert "No run of this search space is finished yet." in text
+    assert "0 of 39 runs are finished" in text
+
+
+def test_a_store_read_through_a_uri_gives_the_same_page(
+    report: ReportPaths, spaces: list[SearchSpace], store: RunStore, tmp_path: Path
+) -> None:
+    elsewhere = write_report(spaces, RunStore(f"file://{store.uri}"), tmp_path)
+    assert elsewhere.index.read_bytes() == report.index.read_bytes()
+
+
+def test_spaces_without_a_grid_get_profiles(tmp_path: Path, generated: ModuleType) -> None:
+    samples = SearchSpace("samples", RunConfig(), {"mc_samples": [5, 20]}, seeds=[0])
+    methods = SearchSpace(
+        "methods", RunConfig(), {"method": {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}}, seeds=[0, 1]
+    )
+    alone = SearchSpace("alone", RunConfig(mc_samples=7), seeds=[0])
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [samples, methods, alone], instances=4, epochs=2)
+    paths = write_report([samples, methods, alone], store, tmp_path / "report")
+    assert {p.name for p in paths.figures if "metrics" in p.name and p.suffix == ".png"} >= {
+        "samples-metrics.png",
+        "methods-metrics.png",
+    }
+
+
+def test_text_from_outside_is_escaped(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace(
+        "a & b", RunConfig(), {"v": {"<script>alert(1)</script>": {}, "x|y_*": {"mc_samples": 5}}}, seeds=[0]
+    )
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [space], instances=4, epochs=2)
+    paths = write_report([space], store, tmp_path / "report")
+    assert "<script>alert" not in paths.index.read_text("utf-8")
+    markdown = next(p for p in paths.tables if p.name.endswith("results.md")).read_text("utf-8")
+    assert r"x\|y\_\*" in markdown
+    latex = next(p for p in paths.tables if p.name.endswith("results.tex")).read_text("utf-8")
+    assert r"a \& b" in latex
+
+
+@pytest.mark.parametrize(
+    ("axes", "names", "message"),
+    [
+        (("storage_fraction", "depth"), ["one"], "no search space has an axis 'depth'"),
+        (None, [], "expected at least one search space"),
+        (None, ["a b", "a?b"], "would write files of the name"),
+    ],
+)
+def test_wrong_requests_end_in_a_sentence(
+    axes: tuple[str, str] | None, names: list[str], message: str, tmp_path: Path
+) -> None:
+    spaces = [SearchSpace(name, RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=[0]) for name in names]
+    with pytest.raises(BadInput, match=message):
+        write_report(spaces, RunStore(tmp_path), tmp_path / "report", axes=axes)
+
+
+def test_a_folder_that_cannot_be_written_to(spaces: list[SearchSpace], store: RunStore, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot be written to"):
+        write_report(spaces[1:], store, tmp_path / "file")
