@@ -83,14 +83,13 @@ class SearchSpace:
         if isinstance(values, Mapping):
             if axis in RunConfig.model_fields:
                 raise BadInput(f"{where}: named variants need a name that is no config field")
-            for settings in values.values():
-                for key in settings:
-                    known_key(key)
+            keys = {known_key(key) for settings in values.values() for key in settings}
         else:
             known_key(axis)
             if any(value in values[:position] for position, value in enumerate(values)):
                 raise BadInput(f"{where} holds a value twice")
-        if axis == "seed":
+            keys = {axis}
+        if "seed" in keys:
             raise BadInput(f"{where}: give seeds as seeds=..., not as an axis")
 
     def requests(self) -> Iterator[RunRequest]:
@@ -98,8 +97,15 @@ class SearchSpace:
         for seed, cell in itertools.product(self.seeds, self._cells()):
             labels, settings = cell
             config = self.base.replace(**settings, seed=seed)
-            if self.where is None or self.where(config):
+            if self._keeps(config):
                 yield RunRequest(config, self.name, labels)
+
+    def _keeps(self, config: RunConfig) -> bool:
+        try:
+            return self.where is None or bool(self.where(config))
+        except Exception as error:  # the user's own code raises whatever it likes
+            message = " ".join(str(error).split())
+            raise BadInput(f"search space {self.name!r}: where raises {type(error).__name__}: {message}") from None
 
     def _cells(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         choices = [
@@ -162,7 +168,7 @@ def load_spaces(path: Path) -> list[SearchSpace]:
         names = runpy.run_path(str(path), run_name="clops_sweep_search_space")
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = " ".join(str(error).split())
         raise BadInput(f"{path} raises {type(error).__name__}{_line_in(path, error)}: {message}") from None
     space = names.get("SPACE")
@@ -175,7 +181,7 @@ def load_spaces(path: Path) -> list[SearchSpace]:
     return list(spaces)
 
 
-def _line_in(path: Path, error: Exception) -> str:
+def _line_in(path: Path, error: BaseException) -> str:
     """Where in the user's own file it happened, as far as the traceback tells."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f" in line {error.lineno}"
