@@ -8,13 +8,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clops_sweep.config import RunConfig
+from clops_sweep.plugins import acquisition_function, storage_function, strategy
 from clops_sweep.space import SearchSpace
 
 if TYPE_CHECKING:
     from clops_sweep.learning.run import ContinualRun
 
 __version__ = "0.1.0"
-__all__ = ["ContinualRun", "RunConfig", "SearchSpace", "__version__"]
+__all__ = [
+    "ContinualRun",
+    "RunConfig",
+    "SearchSpace",
+    "__version__",
+    "acquisition_function",
+    "storage_function",
+    "strategy",
+]
 
 
 def __getattr__(name: str) -> Any:

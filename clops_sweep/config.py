@@ -8,10 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from clops_sweep.data.catalog import DATASETS, Normalization, ScenarioName
 from clops_sweep.errors import BadInput
+from clops_sweep.plugins import REGISTRIES
 
 SEMANTICS_VERSION = 1
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
@@ -23,6 +24,16 @@ PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+_PERTURBATION_STD: Mapping[str, float] = {"cardiology": 100.0}
+"""The released value, in raw units; a tenth of a millivolt elsewhere."""
+
+NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
+    "paper_shuffled": 1,
+    "paper_curriculum": (5, 4, 2, 1, 0, 3),
+    "paper_anti_curriculum": (3, 0, 1, 2, 4, 5),
+}
+"""The orders of the paper's six Class-IL tasks: a shuffle, 10-11 8-9 4-5 2-3 0-1 6-7, and its reverse."""
 
 _EPOCHS_PER_TASK: Mapping[str, int] = {"class_il": 20, "time_il": 20, "domain_il": 40}
 
@@ -42,17 +53,24 @@ class RunConfig(BaseModel):
 
     scenario: ScenarioName = "class_il"
     dataset: str = "synthetic"
-    strategy: Literal["clops", "finetune"] = "clops"
+    strategy: str = "clops"
 
     storage_fraction: Fraction = Field(0.25, description="b: share of a task's instances that is stored")
     acquisition_fraction: Fraction = Field(0.5, description="a: share of a task's buffer that is replayed")
     mc_samples: PositiveInt = Field(20, description="T: stochastic forward passes behind an acquisition score")
-    acquisition: Literal["bald_mcd", "random"] = "bald_mcd"
+    acquisition: str = "bald_mcd"
     acquire_every: PositiveInt = Field(1, description="epochs between two acquisitions")
-    storage_function: Literal["area"] = "area"
+    storage_function: str = "area"
     storage_order: Literal["top", "bottom", "random"] = "top"
-    task_order: Literal["sequential"] | Seed | tuple[int, ...] = Field(
-        "sequential", description="as the scenario has them, a seed for a shuffle, or a permutation from 0"
+    task_order: Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] = Field(
+        "sequential",
+        description="as the scenario has them, a seed for a shuffle, a permutation from 0, or by difficulty",
+    )
+    weight_replay: bool = Field(False, description="whether a replayed loss is multiplied by its final beta")
+    replay_ratio: PositiveFloat = Field(1.0, description="mir: instances replayed per instance of the current batch")
+    perturbation_std: PositiveFloat = Field(
+        default_factory=lambda data: _PERTURBATION_STD.get(data.get("dataset", ""), 0.1),
+        description="sigma of bald_mcp and balc_kld, in the unit of the frames",
     )
 
     epochs_per_task: PositiveInt = Field(
@@ -91,6 +109,19 @@ class RunConfig(BaseModel):
             raise ValueError(f"no data set of that name{_nearest(value, DATASETS)}; known: {', '.join(DATASETS)}")
         return value
 
+    @field_validator("strategy", "acquisition", "storage_function")
+    @classmethod
+    def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
+        registry = REGISTRIES[str(info.field_name)]
+        if value not in registry:
+            raise ValueError(f"not known{_nearest(value, registry)}; known: {', '.join(registry)}")
+        return value
+
+    @field_validator("task_order", mode="before")
+    @classmethod
+    def _named_order(cls, value: Any) -> Any:
+        return NAMED_TASK_ORDERS.get(value, value) if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _scenario_fits(self) -> Self:
         info = DATASETS[self.dataset]
@@ -101,6 +132,8 @@ class RunConfig(BaseModel):
             )
         if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
             raise ValueError(f"task_order {list(self.task_order)} is not a permutation of 0..N-1")
+        if self.weight_replay and self.strategy == "clops" and self.storage_order == "random":
+            raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
         return self
 
     def replace(self, **changes: Any) -> Self:
@@ -143,5 +176,6 @@ def _first_sentence(error: ValidationError, model: type[BaseModel]) -> str:
     if not key:
         return message
     if key == "task_order":
-        message = "expected 'sequential', a seed (an integer from 0) or a permutation of the task positions"
+        names = ", ".join(("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_ORDERS))
+        message = f"expected one of {names}, a seed (an integer from 0) or a permutation of the task positions"
     return f"{key} = {first['input']!r}: {message[0].lower()}{message[1:]}"

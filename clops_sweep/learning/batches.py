@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One training batch of S runs.
+
+    Attributes:
+        rows: int64 [S, B], rows of the frame bank.
+        targets: float32 [S, B, C].
+        weights: float32 [S, B]; the loss is sum_i weights_i l_i.
+        draws: int64 [B], counters of the dropout masks.
+    """
+
+    rows: torch.Tensor
+    targets: torch.Tensor
+    weights: torch.Tensor
+    draws: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -15,13 +32,31 @@ class Instances:
     rows: torch.Tensor
     targets: torch.Tensor
 
+    @classmethod
+    def union(cls, parts: Sequence[Instances]) -> Instances:
+        """Several sets as one, in their order."""
+        return cls(torch.cat([part.rows for part in parts], dim=1), torch.cat([part.targets for part in parts], dim=1))
+
+
+def gather_targets(targets: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Targets at some positions: float32 [S, n, C] and int64 [S, m] to [S, m, C]."""
+    return targets.gather(1, positions[:, :, None].expand(-1, -1, targets.shape[2]))
+
 
 @dataclass(frozen=True)
 class Replay:
-    """Instances to be replayed in an epoch, and the factor of each one's loss: float32 [S, m]."""
+    """Instances to be replayed, and the factor of each one's loss: float32 [S, m]."""
 
     instances: Instances
     factors: torch.Tensor
+
+    @classmethod
+    def union(cls, parts: Sequence[Replay]) -> Replay:
+        """Several sets as one."""
+        return cls(
+            Instances.union([part.instances for part in parts]),
+            torch.cat([part.factors for part in parts], dim=1),
+        )
 
 
 @dataclass(frozen=True)
@@ -47,6 +82,10 @@ class EpochBatch:
     weights: torch.Tensor
     draws: torch.Tensor
 
+    def plain(self) -> Batch:
+        """The batch as a learner takes it."""
+        return Batch(self.rows, self.targets, self.weights, self.draws)
+
 
 def epoch_batches(task: Instances, replay: Replay | None, order: torch.Tensor, batch_size: int) -> Iterator[EpochBatch]:
     """The union of a task's instances and the replayed ones in the given order, the last batch possibly smaller.
@@ -65,7 +104,7 @@ def epoch_batches(task: Instances, replay: Replay | None, order: torch.Tensor, b
         targets = torch.cat([targets, replay.instances.targets], dim=1)
         factors = torch.cat([factors, replay.factors], dim=1)
     rows = rows.gather(1, order)
-    targets = targets.gather(1, order[:, :, None].expand(-1, -1, targets.shape[2]))
+    targets = gather_targets(targets, order)
     factors = factors.gather(1, order)
     is_current = order < size
     for start in range(0, order.shape[1], batch_size):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,28 +10,12 @@ import torch
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import dropout, losses
 from clops_sweep.learning.adam import Adam
+from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.network import Folded, Parameters, RunningStatistics, training_logits
 
 _EVALUATION_CHUNK = 64
 _PASSES_CHUNK = 160  # frames times samples whose activations stay in a core's cache
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One training batch of S runs.
-
-    Attributes:
-        rows: int64 [S, B], rows of the frame bank.
-        targets: float32 [S, B, C].
-        weights: float32 [S, B]; the loss is sum_i weights_i l_i.
-        draws: int64 [B], counters of the dropout masks.
-    """
-
-    rows: torch.Tensor
-    targets: torch.Tensor
-    weights: torch.Tensor
-    draws: torch.Tensor
 
 
 class Learner:
@@ -64,53 +47,87 @@ class Learner:
             for first in range(0, len(seeds), together)
         ]
 
-    def gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Loss and gradient of a batch in training mode: batch statistics (running ones updated), dropout on.
+    def gradient(
+        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Loss and gradient of a batch in training mode: batch statistics, dropout on.
 
         Args:
             batch: the instances and their weights.
             dropout_keys: int32 [S, 2].
+            track_statistics: whether the running statistics take in this batch.
 
         Returns:
             Unweighted losses l_i, float32 [S, B], and the gradient of sum_i weights_i l_i, laid out like
-            `parameters.flat`; the next call overwrites it.
+            `parameters.flat`; the next gradient overwrites it.
         """
         instance_losses = []
         for group in self._groups:
-            runs = group.runs
-            frames = self.bank.gather(batch.rows[runs].T)
-            masks = dropout.masks(dropout_keys[runs], batch.draws)
-            logits = training_logits(group.leaves, group.statistics, frames, masks)
-            group_losses = losses.instance_losses(self.kind, logits, batch.targets[runs])
-            group.differentiate((batch.weights[runs] * group_losses).sum())
-            instance_losses.append(group_losses.detach())
+            frames = self.bank.gather(batch.rows[group.runs].T)
+            masks = dropout.masks(dropout_keys[group.runs], batch.draws)
+            logits = training_logits(group.leaves, group.statistics if track_statistics else None, frames, masks)
+            instance_losses.append(self._differentiate(group, logits, batch))
         return torch.cat(instance_losses), self._gradient.flat
+
+    def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
+        """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
+        for group in self._groups:
+            frames = self.bank.gather(batch.rows[group.runs].T)
+            masks = dropout.masks(dropout_keys[group.runs], batch.draws)
+            folded = Folded.of(group.leaves, group.statistics)
+            self._differentiate(group, folded.logits_with_dropout(frames, masks), batch)
+        return self._gradient.flat
+
+    def _differentiate(self, group: _Group, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Leaves the gradient in the group's share of `_gradient`; returns the losses, float32 [S of group, B]."""
+        instance_losses = losses.instance_losses(self.kind, logits, batch.targets[group.runs])
+        group.differentiate((batch.weights[group.runs] * instance_losses).sum())
+        return instance_losses.detach()
+
+    def apply(self, gradient: torch.Tensor) -> None:
+        """One Adam step along a gradient that is laid out like `parameters.flat`."""
+        self.optimizer.step(gradient)
 
     def train_step(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """One Adam step on a batch; returns the losses l_i, float32 [S, B]."""
         instance_losses, gradient = self.gradient(batch, dropout_keys)
-        self.optimizer.step(gradient)
+        self.apply(gradient)
         return instance_losses
 
     @torch.no_grad()
-    def logits(self, rows: torch.Tensor) -> torch.Tensor:
+    def logits(
+        self, rows: torch.Tensor, *, noise: torch.Tensor | None = None, shift: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """Evaluation mode, no dropout. Row sets may differ between runs.
 
         Args:
             rows: int64 [S, m].
+            noise: float32 [S, m, 2500], added to the frames.
+            shift: laid out like `parameters.flat`, added to the parameters for this call only.
 
         Returns:
             float32 [S, m, C].
         """
-        return torch.cat([self._group_logits(group, rows[group.runs]) for group in self._groups])
+        parameters = self.parameters if shift is None else self.parameters.like(self.parameters.flat + shift)
+        parts = []
+        for group in self._groups:
+            folded = Folded.of(parameters.of_runs(group.runs.start, group.runs.stop), group.statistics)
+            frames = self._chunks(group, rows, noise, _EVALUATION_CHUNK)
+            parts.append(torch.cat([folded.logits(chunk) for chunk in frames], dim=1))
+        return torch.cat(parts)
 
-    def _group_logits(self, group: _Group, rows: torch.Tensor) -> torch.Tensor:
-        folded = group.folded()
-        chunks = rows.split(_EVALUATION_CHUNK, dim=1)
-        return torch.cat([folded.logits(self.bank.gather(chunk.T)) for chunk in chunks], dim=1)
+    def losses(self, rows: torch.Tensor, targets: torch.Tensor, *, shift: torch.Tensor | None = None) -> torch.Tensor:
+        """Losses l_i in evaluation mode, float32 [S, m]; arguments as in `logits`, targets float32 [S, m, C]."""
+        return losses.instance_losses(self.kind, self.logits(rows, shift=shift), targets)
+
+    def probabilities(self, rows: torch.Tensor, *, noise: torch.Tensor | None = None) -> torch.Tensor:
+        """Predictions in evaluation mode, float32 [S, m, C]; arguments as in `logits`."""
+        return losses.probabilities(self.kind, self.logits(rows, noise=noise))
 
     @torch.no_grad()
-    def dropout_probabilities(self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor) -> torch.Tensor:
+    def dropout_probabilities(
+        self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """T predictions of each instance with dropout on and batch norm in evaluation mode.
 
         Leaves parameters, running statistics, optimiser and every other random stream untouched.
@@ -119,30 +136,43 @@ class Learner:
             rows: int64 [S, m].
             samples: T.
             dropout_keys: int32 [S, 2]; the mask of sample t of the instance at position i has the counter i T + t.
+            noise: float32 [S, m, 2500], added to the frames, the same for all T.
 
         Returns:
             float32 [S, m, T, C].
         """
         return torch.cat(
             [
-                torch.cat(
-                    list(self._passes(group.folded(), rows[group.runs], samples, dropout_keys[group.runs])), dim=1
-                )
+                torch.cat(list(self._passes(group, rows, samples, dropout_keys[group.runs], noise)), dim=1)
                 for group in self._groups
             ]
         )
 
     def _passes(
-        self, folded: Folded, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor
+        self,
+        group: _Group,
+        rows: torch.Tensor,
+        samples: int,
+        dropout_keys: torch.Tensor,
+        noise: torch.Tensor | None,
     ) -> Iterator[torch.Tensor]:
-        chunk = max(1, _PASSES_CHUNK // samples)
-        for start in range(0, rows.shape[1], chunk):
-            part = rows[:, start : start + chunk]
-            count = part.shape[1]
-            first = folded.block(1, self.bank.gather(part.T)).repeat_interleave(samples, dim=0)
-            draws = torch.arange(start * samples, (start + count) * samples, device=rows.device)
+        folded = group.folded()
+        first_draw = 0
+        for frames in self._chunks(group, rows, noise, max(1, _PASSES_CHUNK // samples)):
+            count = len(frames)
+            first = folded.block(1, frames).repeat_interleave(samples, dim=0)
+            draws = torch.arange(first_draw, first_draw + count * samples, device=rows.device)
+            first_draw += count * samples
             logits = folded.logits_after_first_block(first, dropout.masks(dropout_keys, draws))
             yield losses.probabilities(self.kind, logits).unflatten(1, (count, samples))
+
+    def _chunks(
+        self, group: _Group, rows: torch.Tensor, noise: torch.Tensor | None, size: int
+    ) -> Iterator[torch.Tensor]:
+        """The frames of a group's runs, [B, S of group, 2500] at a time."""
+        for start in range(0, rows.shape[1], size):
+            frames = self.bank.gather(rows[group.runs, start : start + size].T)
+            yield frames if noise is None else frames + noise[group.runs, start : start + size].transpose(0, 1)
 
     def state(self) -> dict[str, Any]:
         """Everything that training changes, as tensors and numbers."""

@@ -4,14 +4,15 @@ Three blocks Conv1d(kernel 7, stride 3) - BatchNorm - MaxPool(2) - ReLU - Dropou
 Linear(320, 100) - ReLU - Linear(100, C). The paper applies ReLU before pooling; the two commute, and this order is
 cheaper. Input is a frame of 2500 samples.
 
-The runs' networks are one set of tensors with a leading axis S. Convolutions run as one grouped convolution over S * channels,
-so activations have the shape [B, S * channels, length]; S = 1 is an ordinary convolution.
+The runs' networks are one set of tensors with a leading axis S. Convolutions run as one grouped convolution over
+S * channels, so activations have the shape [B, S * channels, length]; S = 1 is an ordinary convolution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +30,7 @@ Masks = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
     """Name and shape of every parameter of one network, in the order in which they are laid out."""
     shapes: dict[str, tuple[int, ...]] = {}
-    for block, (inputs, channels) in enumerate(zip(CHANNELS, CHANNELS[1:], strict=False), start=1):
+    for block, (inputs, channels) in enumerate(pairwise(CHANNELS), start=1):
         shapes[f"conv{block}.weight"] = (channels, inputs, KERNEL)
         shapes[f"conv{block}.bias"] = (channels,)
         shapes[f"norm{block}.weight"] = (channels,)
@@ -77,6 +78,10 @@ class Parameters:
                 drawn = generator.uniform(-bound, bound, shape).astype("float32")
                 parameters.views[name][run].copy_(torch.from_numpy(drawn))
         return cls.over(flat.to(device), len(seeds), outputs)
+
+    def like(self, flat: torch.Tensor) -> Parameters:
+        """The same networks with the parameters in another flat vector."""
+        return type(self).over(flat, self.runs, self.views["linear2.bias"].shape[1])
 
     def by_run(self, flat: torch.Tensor) -> torch.Tensor:
         """A vector laid out like `flat`, as one row a run: shape [S, P]."""
@@ -129,13 +134,13 @@ class RunningStatistics:
 
 
 def training_logits(
-    views: dict[str, torch.Tensor], statistics: RunningStatistics, frames: torch.Tensor, masks: Masks
+    views: dict[str, torch.Tensor], statistics: RunningStatistics | None, frames: torch.Tensor, masks: Masks
 ) -> torch.Tensor:
-    """The network in training: batch statistics (the running ones are updated), dropout by the given masks.
+    """The network in training: batch statistics, dropout by the given masks.
 
     Args:
         views: parameters, each [S, ...].
-        statistics: updated in place with momentum 0.1.
+        statistics: running statistics to update in place with momentum 0.1, if any.
         frames: [B, S, 2500].
         masks: as `dropout.masks` makes them.
 
@@ -151,8 +156,8 @@ def training_logits(
         hidden = _convolve(hidden, views[f"conv{block}.weight"], bias, runs)
         hidden = F.batch_norm(
             hidden,
-            statistics.means[block - 1],
-            statistics.variances[block - 1],
+            None if statistics is None else statistics.means[block - 1],
+            None if statistics is None else statistics.variances[block - 1],
             views[f"norm{block}.weight"].reshape(-1),
             views[f"norm{block}.bias"].reshape(-1),
             training=True,
@@ -192,6 +197,10 @@ class Folded:
         """The network in evaluation mode, without dropout: [B, S, 2500] to [S, B, C]."""
         hidden = self.block(3, self.block(2, self.block(1, frames)))
         return _head(hidden, self.views, self.runs)
+
+    def logits_with_dropout(self, frames: torch.Tensor, masks: Masks) -> torch.Tensor:
+        """The network with dropout, batch norm in evaluation mode: [B, S, 2500] to [S, B, C]."""
+        return self.logits_after_first_block(self.block(1, frames), masks)
 
     def logits_after_first_block(self, first: torch.Tensor, masks: Masks) -> torch.Tensor:
         """The rest of the network with dropout, on the first block's output: [B, S * 4, 416] to [S, B, C].

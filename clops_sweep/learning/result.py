@@ -19,6 +19,9 @@ from clops_sweep.learning.evaluation import Evaluation, SplitName
 from clops_sweep.learning.strategies.base import InstanceRecord
 
 PHASES: Final = ("seconds_train", "seconds_acquire", "seconds_evaluate")
+ALL_TASKS: Final = "all tasks"
+"""The training task of a joint run, in the learning curves."""
+
 EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
 
@@ -36,92 +39,93 @@ class RunResult:
     instances: pd.DataFrame
 
 
-def assemble(
-    configs: Sequence[RunConfig],
-    frames: FrameSet,
-    scenario: Scenario,
-    curves: Sequence[Evaluation],
-    r: Mapping[SplitName, Sequence[Evaluation]],
-    records: Sequence[InstanceRecord],
-    seconds: Mapping[str, float],
-    started_at: datetime,
-) -> RunResult:
-    """The tables of all runs of a lockstep.
+@dataclass(frozen=True)
+class History:
+    """What happened during a lockstep of S runs.
 
-    Args:
-        configs: one a run.
-        frames: the data set.
-        scenario: the tasks in their order.
+    Attributes:
         curves: validation after every epoch.
-        r: rows of R, by split.
+        r: rows of R by split, one a stage of training (a joint run has a single one).
         records: what is known about each task's instances.
-        seconds: time spent, by phase, of the whole lockstep.
+        counts: columns that only the strategy fills, one value a run.
+        seconds: time spent by phase, of the whole lockstep.
         started_at: when it began.
     """
+
+    curves: Sequence[Evaluation]
+    r: Mapping[SplitName, Sequence[Evaluation]]
+    records: Sequence[InstanceRecord]
+    counts: Mapping[str, Sequence[int]]
+    seconds: Mapping[str, float]
+    started_at: datetime
+
+
+def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
+    """The tables of all runs of a lockstep."""
     tables: dict[str, list[pd.DataFrame]] = {"runs": [], "r_matrix": [], "curves": [], "instances": []}
     for run, config in enumerate(configs):
-        run_id = config.run_id(frames.data_hash)
-        row = _runs_row(run, config, frames, r, seconds, started_at, len(configs))
+        row = _runs_row(run, config, frames, history, len(configs))
         for name, frame in (
             ("runs", pd.DataFrame([row])),
-            ("r_matrix", _r_matrix(run, scenario, r)),
-            ("curves", _curves(run, config, scenario, curves)),
-            ("instances", _instances(run, frames, scenario, records)),
+            ("r_matrix", _r_matrix(run, scenario, history.r)),
+            ("curves", _curves(run, scenario, history)),
+            ("instances", _instances(run, frames, scenario, history.records)),
         ):
-            frame.insert(0, "run_id", run_id)
+            frame.insert(0, "run_id", config.run_id(frames.data_hash))
             tables[name].append(frame)
     return RunResult(**{name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()})
 
 
-def _runs_row(
-    run: int,
-    config: RunConfig,
-    frames: FrameSet,
-    r: Mapping[SplitName, Sequence[Evaluation]],
-    seconds: Mapping[str, float],
-    started_at: datetime,
-    runs: int,
-) -> dict[str, Any]:
+def _runs_row(run: int, config: RunConfig, frames: FrameSet, history: History, runs: int) -> dict[str, Any]:
     row: dict[str, Any] = config.model_dump() | {"status": "finished", "error": None}
     left_out = 0
     for split, prefix in zip(EVALUATED_SPLITS, ("", "test_"), strict=True):
-        matrix = np.stack([evaluation.auc[run] for evaluation in r[split]])
-        row |= {f"{prefix}{name}": value for name, value in metrics.all_metrics(matrix).items()}
-        left_out += int(r[split][-1].left_out[run].sum())
-    shares = {phase: seconds[phase] / runs for phase in PHASES}
+        row |= {f"{prefix}{name}": value for name, value in _metrics(run, history.r[split]).items()}
+        left_out += int(history.r[split][-1].left_out[run].sum())
+    shares = {phase: history.seconds[phase] / runs for phase in PHASES}
     return row | {
         "left_out": left_out,
+        **{name: values[run] for name, values in history.counts.items()},
         "seconds": sum(shares.values()),
         **shares,
-        "started_at": started_at,
+        "started_at": history.started_at,
         "data_hash": frames.data_hash,
         "semantics_version": SEMANTICS_VERSION,
         "stack": runs,
     }
 
 
+def _metrics(run: int, r: Sequence[Evaluation]) -> dict[str, float]:
+    """The metrics of R; a joint run has no R to speak of, and its AUC is that over the union of the tasks."""
+    if not np.isnan(r[-1].union_auc[run]):
+        return dict.fromkeys(metrics.all_metrics([[0.5]]), float("nan")) | {"auc": float(r[-1].union_auc[run])}
+    return metrics.all_metrics(np.stack([evaluation.auc[run] for evaluation in r]))
+
+
 def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> pd.DataFrame:
+    """R as rows; a joint run has been trained on all N tasks when it is evaluated."""
     names = [task.name for task in scenario.tasks]
     return pd.DataFrame(
         [
             {"split": split, "trained_on": i, "evaluated_on": j, "task": name, "auc": evaluation.auc[run, j - 1]}
             for split in EVALUATED_SPLITS
-            for i, evaluation in enumerate(r[split], start=1)
+            for i, evaluation in enumerate(r[split], start=1 + len(names) - len(r[split]))
             for j, name in enumerate(names, start=1)
         ]
     )
 
 
-def _curves(run: int, config: RunConfig, scenario: Scenario, curves: Sequence[Evaluation]) -> pd.DataFrame:
+def _curves(run: int, scenario: Scenario, history: History) -> pd.DataFrame:
     names = [task.name for task in scenario.tasks]
-    epochs = len(curves)
+    epochs, stages = len(history.curves), len(history.r["validation"])
+    training = names if stages == len(names) else [ALL_TASKS]
     return pd.DataFrame(
         {
             "epoch": np.repeat(np.arange(1, epochs + 1), len(names)),
-            "training_task": np.repeat(names, len(names) * config.epochs_per_task),
+            "training_task": np.repeat(training, len(names) * (epochs // stages)),
             "task": np.tile(names, epochs),
-            "auc": np.concatenate([evaluation.auc[run] for evaluation in curves]),
-            "loss": np.concatenate([evaluation.loss[run] for evaluation in curves]),
+            "auc": np.concatenate([evaluation.auc[run] for evaluation in history.curves]),
+            "loss": np.concatenate([evaluation.loss[run] for evaluation in history.curves]),
         }
     )
 

@@ -22,9 +22,10 @@ from clops_sweep.learning.batches import Instances, epoch_batches
 from clops_sweep.learning.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Learner
-from clops_sweep.learning.strategies import STRATEGIES
-from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.multitask import joint_scenario
+from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 from clops_sweep.learning.threads import one_thread
+from clops_sweep.plugins import STRATEGIES
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,22 @@ class ContinualRun:
             raise BadInput("runs in lockstep must have the same config but for their seed")
         self.frames = frames
         self.device = torch.device(device)
-        self.scenario = build_scenario(frames, common)
+        strategy = STRATEGIES[common.strategy]
+        scenario = build_scenario(frames, common)
+        self.scenario = joint_scenario(scenario) if strategy.joint else scenario
+        self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         seeds, runs = [each.seed for each in self.configs], len(self.configs)
         learner = Learner(
             seeds, self.scenario.kind, self.scenario.outputs, common.learning_rate, FrameBank(frames, self.device)
         )
         tasks = [self._instances(task.train, runs) for task in self.scenario.tasks]
-        self._training = Training(common, seeds, learner, tasks)
-        self._strategy = STRATEGIES[common.strategy](self._training)
-        self._evaluators = {split: Evaluator(self.scenario, split, learner, runs) for split in result.EVALUATED_SPLITS}
+        self._stages = [Instances.union(tasks)] if strategy.joint else tasks
+        self._training = Training(common, seeds, learner, self._stages)
+        self._strategy: Strategy = strategy(self._training)
+        self._evaluators = {
+            split: Evaluator(self.scenario, split, learner, runs, joint=strategy.joint)
+            for split in result.EVALUATED_SPLITS
+        }
         self._task, self._epoch = 0, 0
         self._curves: list[Evaluation] = []
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in result.EVALUATED_SPLITS}
@@ -82,7 +90,7 @@ class ContinualRun:
     @property
     def finished(self) -> bool:
         """Whether there is nothing left to train."""
-        return self._task == len(self.scenario.tasks)
+        return self._task == len(self._stages)
 
     @property
     def at_task_end(self) -> bool:
@@ -97,7 +105,7 @@ class ContinualRun:
 
     def advance(self) -> Progress:
         """Trains one epoch and evaluates it; at the end of a task, stores and fills a row of R."""
-        config, task, epoch = self._training.config, self._task, self._epoch
+        task, epoch = self._task, self._epoch
         with one_thread():
             if epoch == 0:
                 self._strategy.begin_task(task)
@@ -106,14 +114,14 @@ class ContinualRun:
                 validation = self._evaluators["validation"].evaluate()
             self._curves.append(validation)
             self._epoch += 1
-            if self._epoch == config.epochs_per_task:
+            if self._epoch == self._epochs:
                 with self._timed("seconds_acquire"):
                     self._strategy.end_task(task)
                 with self._timed("seconds_evaluate"):
                     self._r["validation"].append(validation)
                     self._r["test"].append(self._evaluators["test"].evaluate())
                 self._task, self._epoch = task + 1, 0
-        return Progress(task + 1, len(self.scenario.tasks), epoch + 1, config.epochs_per_task)
+        return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
 
     def _train_epoch(self, task: int, epoch: int) -> None:
         training, instances = self._training, self._training.tasks[task]
@@ -131,10 +139,26 @@ class ContinualRun:
         """The four tables of a finished run."""
         if not self.finished:
             raise RuntimeError("the run is not finished")
-        records = [self._strategy.record(task) for task in range(len(self.scenario.tasks))]
         return result.assemble(
-            self.configs, self.frames, self.scenario, self._curves, self._r, records, self._seconds, self._started_at
+            self.configs,
+            self.frames,
+            self.scenario,
+            result.History(
+                curves=self._curves,
+                r=self._r,
+                records=self._records(),
+                counts=self._strategy.counts(),
+                seconds=self._seconds,
+                started_at=self._started_at,
+            ),
         )
+
+    def _records(self) -> list[InstanceRecord]:
+        """What is known about each task's instances; a joint run knows it of all tasks in one piece."""
+        records = [self._strategy.record(stage) for stage in range(len(self._stages))]
+        if not self._strategy.joint:
+            return records
+        return records[0].split([len(task.train.rows) for task in self.scenario.tasks])
 
     def state(self) -> dict[str, Any]:
         """All that has happened so far, as tensors, numbers and text; between two calls of `advance`."""

@@ -1,0 +1,1 @@
+"""Replay: the buffer, what is stored in it, and what is acquired from it."""

@@ -9,9 +9,14 @@ import numpy as np
 import torch
 
 from clops_sweep.config import RunConfig
+from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import streams
-from clops_sweep.learning.entropy import mutual_information
+from clops_sweep.learning.entropy import mutual_information, predictive_entropy
+from clops_sweep.learning.gaussian import gaussian_kl, gaussian_of
 from clops_sweep.learning.learner import Learner
+
+_PERTURBED_CHUNK = 512  # frames whose noise is in memory at a time
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,7 @@ def bald_mcd(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
 
     (Houlsby et al., 2011; Gal and Ghahramani, 2016; CLOPS, eq. for alpha.)
     """
-    keys = streams.keys(context.seeds, "acquisition dropout", *context.counters).to(rows.device)
-    samples = context.learner.dropout_probabilities(rows, context.config.mc_samples, keys)
-    return mutual_information(context.learner.kind, samples)
+    return mutual_information(context.learner.kind, _dropout_samples(context, rows))
 
 
 def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
@@ -53,4 +56,76 @@ def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(np.stack(drawn)).to(rows.device)
 
 
-ACQUISITION_FUNCTIONS: dict[str, AcquisitionFunction] = {"bald_mcd": bald_mcd, "random": random}
+def entropy(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    """H(mean_t p_t) over T dropout passes, in nats (Shannon, 1948; as in Gal, Islam and Ghahramani, 2017)."""
+    samples = _dropout_samples(context, rows)
+    return predictive_entropy(context.learner.kind, samples.mean(-2))
+
+
+def variation_ratio(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    """1 - max_c (mean_t p_t)_c over T dropout passes (Freeman, 1965; as in Gal, Islam and Ghahramani, 2017).
+
+    A sigmoid has the two outcomes p and 1 - p; several are averaged.
+    """
+    mean = _dropout_samples(context, rows).mean(-2)
+    if context.learner.kind == "softmax":
+        return 1 - mean.max(-1).values
+    return torch.minimum(mean, 1 - mean).mean(-1)
+
+
+def bald_mcp(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    """BALD over T perturbed inputs z_t = x + N(0, sigma^2), dropout off (Kiyasseh et al., 2020; CLOPS, appendix)."""
+    generators = _generators(context, "acquisition perturbation")
+    scores = []
+    for chunk in rows.split(_PERTURBED_CHUNK, dim=1):
+        samples = [
+            context.learner.probabilities(chunk, noise=_noise(context, generators, chunk))
+            for _ in range(context.config.mc_samples)
+        ]
+        scores.append(mutual_information(context.learner.kind, torch.stack(samples, dim=-2)))
+    return torch.cat(scores, dim=1)
+
+
+def balc_kld(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    """KL( N(mu(x), S(x)) || N(mu(z), S(z)) ) for one perturbed z (Kiyasseh et al., 2020; CLOPS, appendix).
+
+    mu and S are mean and covariance of the predictions over T dropout passes, with the same masks for x and z. The
+    probabilities of a softmax sum to one, so its last coordinate is left out, which does not change the divergence; a
+    sigmoid has one coordinate, and several sigmoids are summed. 1e-6 I is added to S.
+    """
+    generators = _generators(context, "acquisition perturbation")
+    scores = []
+    for number, chunk in enumerate(rows.split(_PERTURBED_CHUNK, dim=1)):
+        keys = streams.keys(context.seeds, "acquisition dropout", *context.counters, number).to(rows.device)
+        samples = context.config.mc_samples
+        noise = _noise(context, generators, chunk)
+        clean = context.learner.dropout_probabilities(chunk, samples, keys)
+        perturbed = context.learner.dropout_probabilities(chunk, samples, keys, noise=noise)
+        scores.append(_gaussian_divergence(context.learner.kind, clean, perturbed))
+    return torch.cat(scores, dim=1)
+
+
+def _gaussian_divergence(kind: LossKind, clean: torch.Tensor, perturbed: torch.Tensor) -> torch.Tensor:
+    """The divergence of `balc_kld` from samples [..., T, C] of x and of z: float64 [...]."""
+    if kind == "softmax":
+        return gaussian_kl(*gaussian_of(clean[..., :-1]), *gaussian_of(perturbed[..., :-1]))
+    labels = zip(clean.split(1, dim=-1), perturbed.split(1, dim=-1), strict=True)
+    divergences = [gaussian_kl(*gaussian_of(one), *gaussian_of(other)) for one, other in labels]
+    return torch.stack(divergences).sum(0)
+
+
+def _dropout_samples(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    """float64 [S, m, T, C] of the runs' acquisition streams."""
+    keys = streams.keys(context.seeds, "acquisition dropout", *context.counters).to(rows.device)
+    return context.learner.dropout_probabilities(rows, context.config.mc_samples, keys).to(torch.float64)
+
+
+def _generators(context: AcquisitionContext, name: str) -> list[np.random.Generator]:
+    return [streams.generator(seed, name, *context.counters) for seed in context.seeds]
+
+
+def _noise(context: AcquisitionContext, generators: Sequence[np.random.Generator], rows: torch.Tensor) -> torch.Tensor:
+    """The next N(0, sigma^2) of each run's stream: float32 [S, m, 2500]."""
+    shape = (rows.shape[1], FRAME_LENGTH)
+    drawn = np.stack([generator.standard_normal(shape, dtype=np.float32) for generator in generators])
+    return torch.from_numpy(drawn).to(rows.device).mul_(context.config.perturbation_std)

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from clops_sweep.learning.batches import Instances, Replay, gather_targets
+
 
 def count_of(fraction: float, size: int) -> int:
     """max(1, floor(fraction * size)), where the floor forgives rounding: 0.29 of 100 is 29."""
@@ -23,6 +25,7 @@ class Portion:
         positions: int64 [S, m], positions of the stored instances in the task's training set.
         rows: int64 [S, m], their rows in the frame bank.
         targets: float32 [S, m, C].
+        factors: float32 [S, m], what each loss is multiplied by when it is replayed.
         replayed: int64 [S, m], how often each has been replayed.
     """
 
@@ -30,7 +33,20 @@ class Portion:
     positions: torch.Tensor
     rows: torch.Tensor
     targets: torch.Tensor
+    factors: torch.Tensor
     replayed: torch.Tensor
+
+    def targets_at(self, places: torch.Tensor) -> torch.Tensor:
+        """Targets of the instances at some places, int64 [S, m'] to float32 [S, m', C]."""
+        return gather_targets(self.targets, places)
+
+    def replay(self, chosen: torch.Tensor) -> Replay:
+        """The instances at the chosen places, int64 [S, m'], counted as replayed once more."""
+        self.replayed.scatter_add_(1, chosen, torch.ones_like(chosen))
+        return Replay(
+            Instances(self.rows.gather(1, chosen), self.targets_at(chosen)),
+            self.factors.gather(1, chosen),
+        )
 
 
 @dataclass
@@ -39,9 +55,33 @@ class Buffer:
 
     portions: list[Portion] = field(default_factory=list)
 
-    def add(self, task: int, positions: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor) -> None:
-        """Stores instances of a task that has ended; nothing is ever taken out again."""
-        self.portions.append(Portion(task, positions, rows, targets, torch.zeros_like(positions)))
+    def add(
+        self, task: int, positions: torch.Tensor, instances: Instances, factors: torch.Tensor | None = None
+    ) -> None:
+        """Stores instances of a task that has ended; nothing is ever taken out again.
+
+        Args:
+            task: position of the task in the order of training.
+            positions: int64 [S, m], which of the task's training instances.
+            instances: all of the task's training instances.
+            factors: float32 [S, m], replayed losses are multiplied by these; ones if not given.
+        """
+        self.portions.append(
+            Portion(
+                task,
+                positions,
+                instances.rows.gather(1, positions),
+                gather_targets(instances.targets, positions),
+                torch.ones(positions.shape, device=positions.device) if factors is None else factors,
+                torch.zeros_like(positions),
+            )
+        )
+
+    def times_replayed(self, task: int, instances: int) -> torch.Tensor:
+        """How often each of a task's training instances has been replayed: int64 [S, n]."""
+        portion = self.portions[task]
+        zeros = torch.zeros(len(portion.rows), instances, dtype=torch.int64, device=portion.rows.device)
+        return zeros.scatter(1, portion.positions, portion.replayed)
 
     def __len__(self) -> int:
         return len(self.portions)

@@ -24,6 +24,11 @@ def area(trajectories: torch.Tensor) -> torch.Tensor:
     return (values[:, 1:] + values[:, :-1]).sum(1) / 2
 
 
+def squared_area(trajectories: torch.Tensor) -> torch.Tensor:
+    """s_i with beta_i^2 in the place of beta_i (CLOPS, appendix on the form of the storage function)."""
+    return area(trajectories.to(torch.float64).square())
+
+
 def highest(scores: torch.Tensor, count: int) -> torch.Tensor:
     """Positions of the `count` highest scores of each run, ties going to the lower position.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from clops_sweep.config import RunConfig
 from clops_sweep.learning.batches import EpochBatch, Instances, Replay
-from clops_sweep.learning.learner import Batch, Learner
+from clops_sweep.learning.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class InstanceRecord:
     stored: torch.Tensor
     times_replayed: torch.Tensor
 
+    def split(self, sizes: Sequence[int]) -> list[InstanceRecord]:
+        """The record of instances that follow one another, cut into pieces of the given sizes."""
+        parts = zip(*(values.split(list(sizes), dim=1) for values in vars(self).values()), strict=True)
+        return [InstanceRecord(*part) for part in parts]
+
 
 class Strategy:
     """Plain training on one task after another; other strategies change one or more of its decisions.
@@ -53,6 +58,9 @@ class Strategy:
     Args:
         training: the runs.
     """
+
+    joint: ClassVar[bool] = False
+    """Whether all tasks are trained on at once, as a single task of N tau epochs."""
 
     def __init__(self, training: Training) -> None:
         self.training = training
@@ -67,7 +75,7 @@ class Strategy:
 
     def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
         """One step on one batch."""
-        self.training.learner.train_step(Batch(batch.rows, batch.targets, batch.weights, batch.draws), dropout_keys)
+        self.training.learner.train_step(batch.plain(), dropout_keys)
 
     def end_epoch(self) -> None:
         """Called after the last batch of an epoch."""
@@ -84,6 +92,10 @@ class Strategy:
             stored=torch.zeros(shape, dtype=torch.bool),
             times_replayed=torch.zeros(shape, dtype=torch.int64),
         )
+
+    def counts(self) -> dict[str, list[int]]:
+        """Columns of the `runs` table that only this strategy fills, one value a run."""
+        return {}
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint needs beside the learner."""

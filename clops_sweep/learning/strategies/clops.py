@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from clops_sweep.learning.batches import EpochBatch, Instances, Replay
+from clops_sweep.learning.batches import EpochBatch, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
-from clops_sweep.learning.learner import Batch
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.acquisition import ACQUISITION_FUNCTIONS, AcquisitionContext
+from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.buffer import Buffer, Portion, count_of
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+from clops_sweep.plugins import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 
 
 class CLOPS(Strategy):
@@ -46,13 +46,8 @@ class CLOPS(Strategy):
             self._acquired = [
                 self._acquire(portion, (task, epoch, index)) for index, portion in enumerate(self._buffer.portions)
             ]
-        rows, targets = [], []
-        for portion, chosen in zip(self._buffer.portions, self._acquired, strict=True):
-            portion.replayed.scatter_add_(1, chosen, torch.ones_like(chosen))
-            rows.append(portion.rows.gather(1, chosen))
-            targets.append(portion.targets.gather(1, chosen[:, :, None].expand(-1, -1, portion.targets.shape[2])))
-        instances = Instances(torch.cat(rows, dim=1), torch.cat(targets, dim=1))
-        return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
+        parts = [portion.replay(chosen) for portion, chosen in zip(self._buffer.portions, self._acquired, strict=True)]
+        return Replay.union(parts)
 
     def _acquire(self, portion: Portion, counters: tuple[int, int, int]) -> torch.Tensor:
         """Places in the portion that are replayed: int64 [S, count], ascending."""
@@ -70,7 +65,7 @@ class CLOPS(Strategy):
         if beta is not None:
             inside = torch.where(batch.current, batch.positions, 0)
             weights = torch.where(batch.current, weights * beta.values.gather(1, inside), weights)
-        losses = self.training.learner.train_step(Batch(batch.rows, batch.targets, weights, batch.draws), dropout_keys)
+        losses = self.training.learner.train_step(replace(batch.plain(), weights=weights), dropout_keys)
         if beta is not None:
             beta.step(batch.positions, batch.current, batch.current_count, losses)
 
@@ -84,24 +79,19 @@ class CLOPS(Strategy):
         config, instances = self.training.config, self.training.tasks[task]
         record = super().record(task)
         if self._beta is not None:
-            s = storage.area(self._beta.trajectories())
+            s = STORAGE_FUNCTIONS[config.storage_function](self._beta.trajectories())
             record = replace(record, s=s, beta=self._beta.values.clone())
         count = count_of(config.storage_fraction, instances.rows.shape[1])
         chosen = storage.select(config.storage_order, record.s, count, self.training.seeds, task)
-        self._buffer.add(
-            task,
-            chosen,
-            instances.rows.gather(1, chosen),
-            instances.targets.gather(1, chosen[:, :, None].expand(-1, -1, instances.targets.shape[2])),
-        )
+        factors = record.beta.gather(1, chosen) if config.weight_replay else None
+        self._buffer.add(task, chosen, instances, factors)
         self._records.append(replace(record, stored=record.stored.scatter(1, chosen, True)))
         self._beta, self._acquired = None, []
 
     def record(self, task: int) -> InstanceRecord:
         """s, beta and what was stored, from the end of the task; how often it was replayed, until now."""
-        portion = self._buffer.portions[task]
-        replayed = torch.zeros_like(self._records[task].times_replayed)
-        return replace(self._records[task], times_replayed=replayed.scatter(1, portion.positions, portion.replayed))
+        record = self._records[task]
+        return replace(record, times_replayed=self._buffer.times_replayed(task, record.stored.shape[1]))
 
     def state(self) -> dict[str, Any]:
         """Buffer, beta and records."""

@@ -1,0 +1,75 @@
+"""GEM's projection of a gradient onto the directions that no past task objects to (Lopez-Paz and Ranzato, 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from qpsolvers import Problem, solve_problem
+from qpsolvers.exceptions import QPError
+
+MARGIN = 0.5
+REGULARIZATION = 1e-3
+TOLERANCE = 1e-6
+"""How far a solution may violate its constraints, relative to the largest entry of the problem."""
+
+
+@dataclass(frozen=True)
+class Projected:
+    """The gradient to follow. `violated` if a past task objected; `solved` is False if no solution was found."""
+
+    gradient: NDArray[np.float64]
+    violated: bool
+    solved: bool
+
+
+def project(
+    gradient: NDArray[np.floating],
+    memory_gradients: NDArray[np.floating],
+    margin: float = MARGIN,
+    regularization: float = REGULARIZATION,
+) -> Projected:
+    """The gradient that GEM follows.
+
+    That is g itself if <g, g_j> >= 0 for every past task j, else g + G^T v for the v of the dual quadratic programme
+
+        min_v 1/2 v^T P v + (G g)^T v   subject to   v >= margin,   P = G G^T + regularization I,
+
+    in float64 by the active-set method of Goldfarb and Idnani (1983), as the package quadprog has it. With margin
+    and regularization at zero the result is the vector nearest to g with <result, g_j> >= 0 for all j.
+
+    A failure (gradients that are not finite, no solution within `TOLERANCE`) leaves g as it is, and is told.
+
+    Args:
+        gradient: g, [P].
+        memory_gradients: G, [J, P], one row a past task.
+        margin: lower bound of v.
+        regularization: added to the diagonal of G G^T.
+    """
+    g = gradient.astype(np.float64)
+    G = memory_gradients.astype(np.float64)
+    products = G @ g
+    if not np.isfinite(products).all():
+        return Projected(g, violated=True, solved=False)
+    if (products >= 0).all():
+        return Projected(g, violated=False, solved=True)
+    gram = G @ G.T
+    v = _solve(gram + regularization * np.eye(len(G)), products, margin)
+    if v is None:
+        return Projected(g, violated=True, solved=False)
+    return Projected(G.T @ v + g, violated=True, solved=True)
+
+
+def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:
+    """min_v 1/2 v^T P v + q^T v subject to v >= margin; None where that fails."""
+    # One scale for the whole problem: the minimiser stays, and the solver's absolute tolerances fit any gradient.
+    scale = max(float(np.abs(quadratic).max()), float(np.abs(linear).max()), np.finfo(np.float64).tiny)
+    problem = Problem(quadratic / scale, linear / scale, lb=np.full(len(linear), margin))
+    try:
+        solution = solve_problem(problem, solver="quadprog")
+    except (QPError, ValueError):
+        return None
+    if not solution.found or solution.x is None or not solution.is_optimal(TOLERANCE):
+        return None
+    return np.asarray(solution.x, dtype=np.float64)

@@ -1,0 +1,13 @@
+"""Multi-task learning: all tasks at once. The paper's MTL row, and an upper bound where tasks do not compete."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from clops_sweep.learning.strategies.base import Strategy
+
+
+class MultiTask(Strategy):
+    """Plain training on the union of all tasks for N tau epochs, which is what the other strategies spend."""
+
+    joint: ClassVar[bool] = True

@@ -1,0 +1,18 @@
+"""Plain experience replay: random storage, random acquisition, no beta. The baseline that any reviewer asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.clops import CLOPS
+
+
+class ExperienceReplay(CLOPS):
+    """CLOPS with `storage_order` and `acquisition` random, whatever the config says of them (Rolnick et al., 2019)."""
+
+    def __init__(self, training: Training) -> None:
+        config = training.config.replace(
+            strategy="clops", storage_order="random", acquisition="random", weight_replay=False
+        )
+        super().__init__(replace(training, config=config))
