@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from collections.abc import Mapping
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 Status = Literal["finished", "failed"]
 TableName = Literal["runs", "r_matrix", "curves", "instances"]
+
+_VANISHED = 100
+"""How often a table is listed anew because a part has gone: a failure that a retry has just made good."""
 
 
 class RunStore:
@@ -81,11 +85,7 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        names = self._parts(table)
-        if run_ids is not None:
-            wanted = set(run_ids)
-            names = [name for name in names if name.removesuffix(".parquet").rpartition("-")[2] in wanted]
-        frame: pd.DataFrame = self._load(table, names).to_pandas()
+        frame: pd.DataFrame = self._load(table, run_ids).to_pandas()
         if table == "runs":  # a failure that a later attempt made good
             finished = frame.loc[frame["status"] == "finished", "run_id"]
             frame = frame[(frame["status"] == "finished") | ~frame["run_id"].isin(finished)]
@@ -97,19 +97,26 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        found: list[dict[str, Any]] = self._load(table, self._parts(table), columns).to_pylist()
+        found: list[dict[str, Any]] = self._load(table, None, columns).to_pylist()
         return found
 
-    def _load(self, table: TableName, names: list[str], columns: list[str] | None = None) -> pa.Table:
-        schema = SCHEMAS[table]
-        if not names:
-            return schema.empty_table().select(columns or schema.names)
-        paths = [f"{self.folder(table)}/{name}" for name in names]
-        try:
-            return ds.dataset(paths, schema=schema, format="parquet", filesystem=self._fs).to_table(columns=columns)
-        except (pa.ArrowInvalid, OSError) as error:
-            damaged = self._damaged(table, names) or self.folder(table)
-            raise DamagedStore(f"{damaged}: not a whole Parquet file ({_reason(error)})") from None
+    def _load(self, table: TableName, run_ids: list[str] | None, columns: list[str] | None = None) -> pa.Table:
+        schema, wanted = SCHEMAS[table], None if run_ids is None else set(run_ids)
+        attempts = 0
+        while True:
+            parts = self._parts(table)
+            names = [name for name in parts if wanted is None or _run_id(name) in wanted]
+            if not names:
+                return schema.empty_table().select(columns or schema.names)
+            paths = [f"{self.folder(table)}/{name}" for name in names]
+            try:
+                return ds.dataset(paths, schema=schema, format="parquet", filesystem=self._fs).to_table(columns=columns)
+            except (pa.ArrowInvalid, OSError) as error:
+                attempts += 1
+                if isinstance(error, FileNotFoundError) and attempts < _VANISHED:
+                    continue
+                damaged = self._damaged(table, names) or self.folder(table)
+                raise DamagedStore(f"{damaged}: not a whole Parquet file ({_reason(error)})") from None
 
     def write_finished(self, run_id: str, tables: Mapping[TableName, pa.Table]) -> None:
         """Records a finished run. The part in `runs` comes last and makes it count."""
@@ -174,8 +181,12 @@ class RunStore:
         return bool(self._fs.get_file_info(path).type == arrow_fs.FileType.File)
 
     def _delete(self, path: str) -> None:
-        if self._exists(path):
+        with contextlib.suppress(FileNotFoundError):  # another process may have been faster
             self._fs.delete_file(path)
+
+
+def _run_id(part: str) -> str:
+    return part.removesuffix(".parquet").rpartition("-")[2]
 
 
 def _reason(error: BaseException) -> str:
