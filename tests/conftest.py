@@ -9,7 +9,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+from clops_sweep import RunConfig
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
@@ -75,3 +78,34 @@ def clops_sweep(console_script: str, environment: dict[str, str], tmp_path: Path
         )
 
     return run
+
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+
+@pytest.fixture(scope="session")
+def finished_tables() -> Tables:
+    """Makes the four tables of a finished run of six tasks, as a worker would hand them to the store."""
+
+    def make(run_id: str, config: RunConfig, auc: float = 0.75, instances: int = 3) -> dict[str, pa.Table]:
+        from clops_sweep.tables import METRICS, SCHEMAS, config_row
+
+        metrics = {prefix + metric: auc for prefix in ("", "test_") for metric in METRICS}
+        rows: dict[str, list[dict[str, object]]] = {
+            "runs": [{"run_id": run_id, **config_row(config), "status": "finished", "seconds": 2.5, **metrics}],
+            "r_matrix": [
+                {"run_id": run_id, "split": "validation", "trained_on": i, "evaluated_on": j, "auc": auc}
+                for i in range(1, 7)
+                for j in range(1, 7)
+            ],
+            "curves": [{"run_id": run_id, "epoch": epoch, "auc": auc} for epoch in range(1, 7)],
+            "instances": [{"run_id": run_id, "instance": row, "stored": row == 0} for row in range(instances)],
+        }
+        return {
+            name: pa.Table.from_pylist(
+                [{field: row.get(field) for field in SCHEMAS[name].names} for row in found]
+            ).cast(SCHEMAS[name])
+            for name, found in rows.items()
+        }
+
+    return make
