@@ -44,7 +44,7 @@ class Patient:
 def draw_patient(stream: Stream) -> Patient:
     """A patient with an own heart axis, wave shapes, resting rate and noise level."""
     return Patient(
-        sinus=_personal(normal_beat(), stream),
+        sinus=_aberrant(_personal(normal_beat(), stream), stream),
         ectopic=_personal(ventricular_beat(), stream),
         interval=float(np.clip(stream.normal(0.82, 0.12), 0.6, 1.1)),
         variability=float(stream.uniform(0.02, 0.06)),
@@ -52,6 +52,13 @@ def draw_patient(stream: Stream) -> Patient:
         noise=float(stream.uniform(0.02, 0.07)),
         wander=float(stream.uniform(0.02, 0.15)),
     )
+
+
+def _aberrant(beat: Beat, stream: Stream) -> Beat:
+    """The beat as a slow bundle branch conducts it: in a third of people the QRS is wide in every rhythm."""
+    stretch = float(stream.uniform(1.3, 2.2)) if stream.random() < 0.33 else 1.0
+    qrs = np.array([1.0, stretch, stretch, stretch, 1.0])
+    return replace(beat, width=beat.width * qrs, centre=beat.centre * qrs)
 
 
 def _personal(beat: Beat, stream: Stream) -> Beat:
@@ -126,8 +133,8 @@ def normal_sinus(patient: Patient, stream: Stream) -> Strip:
 
 
 def atrial_fibrillation(patient: Patient, stream: Stream) -> Strip:
-    """AFIB: no P waves, RR intervals without a pattern; the fibrillatory waves are added by `draw_dipole`."""
-    mean = patient.interval * stream.uniform(0.7, 1.0)
+    """AFIB: no P waves, fast RR intervals without a pattern; the fibrillatory waves are added by `draw_dipole`."""
+    mean = patient.interval * stream.uniform(0.55, 0.9)
     return _repeated(patient.sinus.without(P), mean, stream.uniform(0.10, 0.24), stream)
 
 
@@ -158,7 +165,7 @@ def trigeminy(patient: Patient, stream: Stream) -> Strip:
 def _premature(patient: Patient, stream: Stream, every: int) -> Strip:
     strip, coupling = Strip(), stream.uniform(0.55, 0.75)
     step = int(stream.integers(every))
-    early = patient.ectopic.scaled(R, stream.uniform(0.6, 1.0))
+    early = patient.ectopic.scaled(R, stream.uniform(0.4, 0.8))
     while strip.unfinished:
         position = step % every
         if position == every - 1:
@@ -195,8 +202,9 @@ def supraventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
 
 
 def ventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
-    """VT: wide beats at 120 to 200 a minute."""
-    return _repeated(patient.ectopic.scaled(T, 0.6), stream.uniform(0.30, 0.50), 0.025, stream)
+    """VT: wide beats at 110 to 190 a minute."""
+    beat = patient.ectopic.scaled(R, stream.uniform(0.3, 0.8)).scaled(T, 0.5)
+    return _repeated(beat, stream.uniform(0.32, 0.55), 0.025, stream)
 
 
 def wenckebach(patient: Patient, stream: Stream) -> Strip:
@@ -238,15 +246,48 @@ RHYTHMS: Final[Mapping[str, Rhythm]] = {
 """Alphabetical, as the tasks pair them. NOISE is sinus rhythm under `artefacts`."""
 
 
+SHORT_EPISODES: Final[Mapping[str, float]] = {
+    "AFIB": 0.2,
+    "AVB": 0.2,
+    "BIGEMINY": 0.9,
+    "EAR": 0.3,
+    "IVR": 0.5,
+    "JUNCTIONAL": 0.3,
+    "SVT": 0.5,
+    "TRIGEMINY": 0.2,
+    "VT": 0.9,
+    "WENCKEBACH": 0.2,
+}
+"""Share of frames in which the rhythm ends before the frame does, and sinus rhythm follows: as in the Cardiology data
+set, a frame's label is the rhythm at its beginning."""
+
+
 def draw_dipole(rhythm: str, patient: Patient, stream: Stream, length: int) -> NDArray[np.float64]:
     """The heart's dipole over one frame of the rhythm, [3, length] mV, without what a recorder adds."""
     rate = length / FRAME_SECONDS
     strip = RHYTHMS[rhythm](patient, stream)
+    end = FRAME_SECONDS
+    if stream.random() < SHORT_EPISODES.get(rhythm, 0.0):
+        end = float(stream.uniform(0.05, 1.0)) * FRAME_SECONDS
+        strip = _then_sinus(strip, end + _LEAD_IN, patient, stream)
     times = np.array(strip.times) - _LEAD_IN
     signal = draw_beats(times, np.array(strip.intervals), strip.beats, length, rate)
     if rhythm == "AFIB":
-        signal += patient.fibrillation[:, None] * _fibrillatory_waves(stream, length, rate)
+        lasting = np.arange(length) < end * rate
+        signal += lasting * patient.fibrillation[:, None] * _fibrillatory_waves(stream, length, rate)
     return signal
+
+
+def _then_sinus(strip: Strip, end: float, patient: Patient, stream: Stream) -> Strip:
+    """The strip up to `end` seconds, and sinus rhythm after it."""
+    mixed = Strip()
+    for interval, beat in zip(strip.intervals, strip.beats, strict=True):
+        if mixed.end + interval > end:
+            break
+        mixed.add(interval, beat)
+    while mixed.unfinished:
+        mixed.add(_sinus_interval(patient, stream), patient.sinus)
+    return mixed
 
 
 def _fibrillatory_waves(stream: Stream, length: int, rate: float) -> NDArray[np.float64]:
