@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.plan import Plan, estimate, make_plan
+from clops_sweep.space import all_requests
+from clops_sweep.store import RunStore
+from clops_sweep.tables import SCHEMAS, config_row
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+
+def _hash(config: RunConfig) -> str:
+    return f"hash of {config.dataset}"
+
+
+def _id(config: RunConfig) -> str:
+    return config.run_id(_hash(config))
+
+
+def _plan(store: RunStore, *spaces: SearchSpace) -> Plan:
+    return make_plan(all_requests(spaces), store, _hash)
+
+
+def _failed_row(config: RunConfig) -> pa.Table:
+    row = {"run_id": _id(config), **config_row(config), "status": "failed", "error": "ValueError: no"}
+    return pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
+
+
+SMALL = SearchSpace(name="small", base=RunConfig(), axes={"storage_fraction": [0.1, 0.5]}, seeds=range(2))
+
+
+def test_pending_is_what_is_asked_for_minus_what_is_finished(tmp_path: Path, finished_tables: Tables) -> None:
+    store = RunStore(tmp_path)
+    asked = [request.config for request in SMALL.requests()]
+    store.write_finished(_id(asked[1]), finished_tables(_id(asked[1]), asked[1]))
+    store.write_failed(_id(asked[2]), _failed_row(asked[2]))
+    plan = _plan(store, SMALL)
+    assert [run.state for run in plan.runs] == ["pending", "finished", "failed", "pending"]
+    assert [run.config for run in plan.of("pending")] == [asked[0], asked[3]]
+    assert [run.run_id for run in plan.runs] == [_id(config) for config in asked]
+
+
+def test_two_spaces_share_the_runs_that_both_ask_for(tmp_path: Path) -> None:
+    wider = SearchSpace(name="wider", base=RunConfig(), axes={"storage_fraction": [0.1, 0.25, 0.5]}, seeds=range(2))
+    plan = _plan(RunStore(tmp_path), SMALL, wider)
+    values = [(run.config.seed, run.config.storage_fraction) for run in plan.runs]
+    assert values == [(0, 0.1), (0, 0.5), (0, 0.25), (1, 0.1), (1, 0.5), (1, 0.25)]
+
+
+def test_other_data_are_other_runs(tmp_path: Path, finished_tables: Tables) -> None:
+    store = RunStore(tmp_path)
+    for request in SMALL.requests():
+        store.write_finished(_id(request.config), finished_tables(_id(request.config), request.config))
+    assert _plan(store, SMALL).of("pending") == []
+    assert len(make_plan(SMALL.requests(), store, lambda config: "prepared anew").of("pending")) == 4
+
+
+def test_a_run_on_data_that_are_not_prepared_waits_and_has_no_id(tmp_path: Path) -> None:
+    plan = make_plan(SMALL.requests(), RunStore(tmp_path), lambda config: None)
+    assert {(run.run_id, run.state) for run in plan.runs} == {(None, "waiting")}
+    assert plan.unprepared == ("synthetic",)
+
+
+def test_the_estimate_is_the_mean_cost_of_runs_of_the_same_kind(tmp_path: Path, finished_tables: Tables) -> None:
+    store = RunStore(tmp_path)
+    other = SearchSpace(name="other", base=RunConfig(strategy="finetune"), seeds=[0])
+    twice = SearchSpace(name="twice", base=RunConfig(epochs_per_task=40), seeds=[0])
+    pending = _plan(store, SMALL, other, twice).of("pending")
+    assert len(pending) == 6
+    nothing = estimate(pending, store)
+    assert (nothing.hours, nothing.known, nothing.unknown) == (0.0, 0, 6)
+    done = RunConfig(seed=9)  # 20 epochs a task in 2.5 seconds
+    store.write_finished(_id(done), finished_tables(_id(done), done))
+    some = estimate(pending, store)
+    assert (some.known, some.unknown) == (5, 1)
+    assert some.hours == pytest.approx((4 * 2.5 + 5.0) / 3600)
+    assert estimate([], store).hours == 0
+
+
+class SweepMachine(RuleBasedStateMachine):
+    """Any order of launching, dying, failing, retrying and extending, against a model that is a dictionary."""
+
+    def __init__(self, finished_tables: Tables) -> None:
+        super().__init__()
+        self.tables = finished_tables
+        self.folder = Path(tempfile.mkdtemp(prefix="clops-sweep-test-"))
+        self.fractions, self.samples, self.seeds, self.finetune = [0.5], [20], 1, False
+        self.states: dict[RunConfig, str] = {}
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    @property
+    def store(self) -> RunStore:
+        """A new object every time, as in a new process: nothing but the folder is remembered."""
+        return RunStore(self.folder)
+
+    def spaces(self) -> list[SearchSpace]:
+        grid = SearchSpace(
+            name="grid",
+            base=RunConfig(),
+            axes={"storage_fraction": self.fractions, "mc_samples": self.samples},
+            seeds=range(self.seeds),
+        )
+        shared = SearchSpace(
+            name="shared", base=RunConfig(mc_samples=20, storage_fraction=0.5), seeds=range(self.seeds)
+        )
+        other = SearchSpace(name="other", base=RunConfig(strategy="finetune"), seeds=range(self.seeds))
+        return [grid, shared, *([other] if self.finetune else [])]
+
+    def pending(self) -> list[RunConfig]:
+        return [run.config for run in _plan(self.store, *self.spaces()).of("pending")]
+
+    @rule(value=st.sampled_from([0.1, 0.25, 1.0]), position=st.integers(0, 3))
+    def extend_an_axis(self, value: float, position: int) -> None:
+        if value not in self.fractions:
+            self.fractions.insert(position, value)
+
+    @rule(value=st.sampled_from([5, 10]))
+    def extend_another_axis(self, value: int) -> None:
+        if value not in self.samples:
+            self.samples.append(value)
+
+    @rule(seeds=st.integers(1, 3))
+    def change_the_seeds(self, seeds: int) -> None:
+        self.seeds = seeds
+
+    @rule()
+    def add_a_space(self) -> None:
+        self.finetune = True
+
+    @rule(count=st.integers(1, 4))
+    def launch(self, count: int) -> None:
+        for config in self.pending()[:count]:
+            self._finish(config)
+
+    @rule(written=st.sampled_from([[], ["r_matrix"], ["r_matrix", "curves"], ["r_matrix", "curves", "instances"]]))
+    def launch_and_die_while_writing(self, written: list[str]) -> None:
+        for config in self.pending()[:1]:
+            source = RunStore(self.folder / "elsewhere")
+            source.write_finished(_id(config), self.tables(_id(config), config))
+            for name in written:
+                part = Path(source.folder(name)) / f"finished-{_id(config)}.parquet"  # type: ignore[arg-type]
+                target = self.folder / name / part.name
+                target.parent.mkdir(exist_ok=True)
+                shutil.copy(part, target)
+            (self.folder / "runs").mkdir(exist_ok=True)
+            (self.folder / "runs" / f".finished-{_id(config)}.parquet.tmp").write_bytes(b"PAR1")
+            shutil.rmtree(self.folder / "elsewhere")
+
+    @rule(count=st.integers(1, 3))
+    def launch_and_fail(self, count: int) -> None:
+        for config in self.pending()[:count]:
+            self.store.write_failed(_id(config), _failed_row(config))
+            self.states[config] = "failed"
+
+    @rule()
+    def retry_what_failed(self) -> None:
+        for run in _plan(self.store, *self.spaces()).of("failed"):
+            self._finish(run.config)
+
+    @rule()
+    def two_drivers_do_the_same_run(self) -> None:
+        for config in self.pending()[:1]:
+            self._finish(config)
+            self._finish(config)
+            self.store.write_failed(_id(config), _failed_row(config))
+
+    def _finish(self, config: RunConfig) -> None:
+        self.store.write_finished(_id(config), self.tables(_id(config), config))
+        self.states[config] = "finished"
+
+    @invariant()
+    def pending_is_asked_minus_finished(self) -> None:
+        asked = list(dict.fromkeys(request.config for request in all_requests(self.spaces())))
+        plan = _plan(self.store, *self.spaces())
+        assert [(run.config, run.state) for run in plan.runs] == [
+            (config, self.states.get(config, "pending")) for config in asked
+        ]
+
+    @invariant()
+    def the_table_has_every_run_once(self) -> None:
+        runs = self.store.read("runs")
+        assert dict(zip(runs["run_id"], runs["status"], strict=True)) == {
+            _id(config): state for config, state in self.states.items()
+        }
+        assert len(runs) == len(self.states)
+
+
+def test_any_history_of_a_sweep(finished_tables: Tables) -> None:
+    run_state_machine_as_test(
+        lambda: SweepMachine(finished_tables),
+        settings=settings(
+            max_examples=25, stateful_step_count=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        ),
+    )
