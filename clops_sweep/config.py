@@ -19,6 +19,9 @@ SEMANTICS_VERSION = 1
 
 RUN_ID_LENGTH = 20
 
+DataKey = tuple[str, int, str]
+"""Data set, split seed and normalisation: what decides which frames a config runs on."""
+
 Fraction = Annotated[float, Field(gt=0, le=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -140,6 +143,11 @@ class RunConfig(BaseModel):
         """The same config with other values; what was left to its default follows the new values."""
         explicit = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self)(**(explicit | changes))
+
+    @property
+    def data_key(self) -> DataKey:
+        """The frames that this config runs on."""
+        return self.dataset, self.split_seed, self.normalize
 
     def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
         """The run's identity: SHA-256 over config, data and method semantics, the first 20 hex digits."""

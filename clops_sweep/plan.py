@@ -8,15 +8,20 @@ from statistics import mean
 from typing import Literal
 
 from clops_sweep.config import RunConfig
+from clops_sweep.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
 from clops_sweep.space import RunRequest
 from clops_sweep.store import RunStore
 
-State = Literal["finished", "failed", "pending"]
+State = Literal["finished", "failed", "pending", "waiting"]
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run that is asked for, and how it stands. `run_id` is None while its data are not prepared."""
+    """One run that is asked for, and how it stands.
+
+    A run is waiting while its data are not prepared, or while its task order depends on a run that is not finished;
+    its `run_id` is None then.
+    """
 
     run_id: str | None
     config: RunConfig
@@ -25,18 +30,21 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every run asked for, once, in the order in which they are to be done."""
+    """Every run asked for, once, in the order in which they are to be done.
+
+    Attributes:
+        runs: the runs.
+        unprepared: data sets that are asked for and not prepared on this machine.
+        first: how many of the runs nobody asked for, but others wait for.
+    """
 
     runs: tuple[PlannedRun, ...]
+    unprepared: tuple[str, ...]
+    first: int
 
     def of(self, *states: State) -> list[PlannedRun]:
         """The runs in any of the given states."""
         return [run for run in self.runs if run.state in states]
-
-    @property
-    def unprepared(self) -> list[str]:
-        """Data sets that are asked for and not prepared on this machine."""
-        return sorted({run.config.dataset for run in self.runs if run.run_id is None})
 
 
 def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callable[[RunConfig], str | None]) -> Plan:
@@ -47,15 +55,22 @@ def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callab
         store: where finished runs are.
         data_hash: content hash of the data that a config runs on, None where they are not prepared.
     """
+    asked = [request.config for request in requests]
+    orders = orders_by_difficulty(asked, store, data_hash)
+    sources = [source_config(config) for config, resolved in orders.items() if resolved is None]
     statuses = store.statuses()
     runs: dict[RunConfig, PlannedRun] = {}
-    for request in requests:
-        config = request.config
-        if config not in runs:
-            content = data_hash(config)
-            run_id = None if content is None else config.run_id(content)
-            runs[config] = PlannedRun(run_id, config, statuses.get(run_id, "pending") if run_id else "pending")
-    return Plan(tuple(runs.values()))
+    unprepared = set()
+    for config in (*sources, *(orders.get(config, config) or config for config in asked)):
+        content = data_hash(config)
+        if content is None:
+            unprepared.add(config.dataset)
+        if content is None or config.task_order in BY_DIFFICULTY:
+            runs[config] = PlannedRun(None, config, "waiting")
+        elif config not in runs:
+            run_id = config.run_id(content)
+            runs[config] = PlannedRun(run_id, config, statuses.get(run_id, "pending"))
+    return Plan(tuple(runs.values()), tuple(sorted(unprepared)), len(set(sources) - set(asked)))
 
 
 @dataclass(frozen=True)
@@ -68,7 +83,7 @@ class Estimate:
 
 
 def estimate(pending: Sequence[PlannedRun], store: RunStore) -> Estimate:
-    """The mean cost of finished runs of the same data set, scenario and strategy, per epoch, times the epochs asked for."""
+    """What finished runs of the same data set, scenario and strategy took per epoch on average, times the epochs."""
     if not pending:
         return Estimate(0.0, 0, 0)
     columns = ["dataset", "scenario", "strategy", "epochs_per_task", "seconds"]

@@ -51,6 +51,7 @@ class SearchSpace:
         axes: from a field's name to its values, or from a free name to named variants.
         seeds: the seeds that every cell is run with.
         where: keeps only the configs for which it returns True.
+        resolve: what becomes of a config whose task order has been found out meanwhile (see `curriculum`).
 
     Raises:
         BadInput: an unknown field, an axis or a seed list without values, a value twice or out of bounds.
@@ -61,6 +62,7 @@ class SearchSpace:
     axes: Mapping[str, Axis] = field(default_factory=dict)
     seeds: Sequence[int] = range(5)
     where: Callable[[RunConfig], bool] | None = None
+    resolve: Callable[[RunConfig], RunConfig] | None = None
 
     def __post_init__(self) -> None:
         if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
@@ -98,7 +100,7 @@ class SearchSpace:
             labels, settings = cell
             config = self.base.replace(**settings, seed=seed)
             if self._keeps(config):
-                yield RunRequest(config, self.name, labels)
+                yield RunRequest(self.resolve(config) if self.resolve else config, self.name, labels)
 
     def _keeps(self, config: RunConfig) -> bool:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep import provenance
-from clops_sweep.config import RunConfig
+from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.display import Display
 from clops_sweep.errors import BadInput
 from clops_sweep.plan import PlannedRun
+from clops_sweep.plugins import REGISTRIES
 from clops_sweep.quiet import output_to
 from clops_sweep.store import RunStore
 
@@ -34,7 +36,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 import ray
 from ray import tune
 
-from clops_sweep.trainable import ContinualRunTrainable, DataKey, Job, Workplace, record_failure
+from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace, record_failure
 
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
 
@@ -64,7 +66,7 @@ class Resources:
 
 
 def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
-    """Pending runs as jobs of up to `runs_per_job` runs that differ in nothing but the seed, in the order of the plan."""
+    """Pending runs as jobs of up to `runs_per_job` that differ in nothing but the seed, in the order of the plan."""
     groups: dict[RunConfig, list[PlannedRun]] = {}
     for run in pending:
         groups.setdefault(run.config.replace(seed=0), []).append(run)
@@ -120,6 +122,7 @@ def run_sweep(
             store_uri=store.uri,
             checkpoints=work_folder / "checkpoints",
             software=provenance.software(),
+            plugins={name: registry.added for name, registry in REGISTRIES.items()},
         )
         for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
             shard = range(first, min(first + _JOBS_PER_TUNE_RUN, len(jobs)))
@@ -164,7 +167,7 @@ def _tune(
     tuner.fit()
 
 
-class _Watcher(tune.Callback):  # type: ignore[misc]
+class _Watcher(tune.Callback):
     """Passes on to the display what Tune hears from the trials, and records those that died for good."""
 
     def __init__(self, workplace: Workplace, display: Display, store: RunStore) -> None:
@@ -194,7 +197,8 @@ class _Watcher(tune.Callback):  # type: ignore[misc]
         self._display.heard(job, {"status": "failed"})
 
     def _job(self, trial: Any) -> Job:
-        return self._workplace.jobs[trial.config["job"]]
+        job: Job = self._workplace.jobs[trial.config["job"]]
+        return job
 
 
 @contextmanager
@@ -204,13 +208,13 @@ def _cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterat
     object_store = sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20
     try:
         if resources.address:
-            ray.init(address=resources.address, log_to_driver=False, logging_level="error")
+            ray.init(address=resources.address, log_to_driver=False, logging_level=logging.ERROR)
         else:
             ray.init(
                 address="local",
                 include_dashboard=False,
                 log_to_driver=False,
-                logging_level="error",
+                logging_level=logging.ERROR,
                 object_store_memory=object_store,
             )
     except (ConnectionError, RuntimeError, ValueError) as error:

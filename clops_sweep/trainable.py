@@ -17,22 +17,15 @@ from ray import tune
 
 from clops_sweep import provenance
 from clops_sweep.checkpoint import CheckpointFile
-from clops_sweep.config import RunConfig
+from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
+from clops_sweep.plugins import REGISTRIES
 from clops_sweep.store import RunStore
 from clops_sweep.tables import SCHEMAS, config_row
 
 _SECONDS_PER_STEP = 1.0
-
-DataKey = tuple[str, int, str]
-"""Data set, split seed and normalisation: what decides which frames a config runs on."""
-
-
-def data_key(config: RunConfig) -> DataKey:
-    """The frames that a config runs on."""
-    return config.dataset, config.split_seed, config.normalize
 
 
 @dataclass(frozen=True)
@@ -53,6 +46,7 @@ class Workplace:
         store_uri: where results go.
         checkpoints: folder of the checkpoints, or None where no folder is shared.
         software: versions, found out once by the driver.
+        plugins: what the search-space file has registered, by registry and name.
     """
 
     jobs: Sequence[Job]
@@ -60,17 +54,21 @@ class Workplace:
     store_uri: str
     checkpoints: Path
     software: Mapping[str, Any]
+    plugins: Mapping[str, Mapping[str, Any]]
 
 
-class ContinualRunTrainable(tune.Trainable):  # type: ignore[misc]
+class ContinualRunTrainable(tune.Trainable):
     """Trains its job, a second or so a step, and writes the result to the store itself.
 
-    A step ends between two epochs; what it returns is for the display alone. An actor that is handed its next job starts
-    it from nothing but the job: what it did before leaves no trace in the numbers.
+    A step ends between two epochs; what it returns is for the display alone. An actor that is handed its next job
+    starts it from nothing but the job: what it did before leaves no trace in the numbers.
     """
 
-    def setup(self, config: dict[str, Any], workplace: Workplace) -> None:
+    def setup(self, config: dict[str, Any], workplace: Workplace) -> None:  # type: ignore[override]
         """Called once an actor."""
+        for registry, members in workplace.plugins.items():
+            for name, member in members.items():
+                REGISTRIES[registry].register(name, member)
         self._workplace = workplace
         self._store = RunStore(workplace.store_uri)
         self._frames: dict[DataKey, FrameSet] = {}
@@ -111,7 +109,7 @@ class ContinualRunTrainable(tune.Trainable):  # type: ignore[misc]
         return None
 
     def _begin(self) -> ContinualRun:
-        key = data_key(self._job.configs[0])
+        key = self._job.configs[0].data_key
         if key not in self._frames:
             self._frames[key] = ray.get(self._workplace.frames[key])
         self._run = ContinualRun(self._job.configs, self._frames[key], _device())
@@ -122,12 +120,16 @@ class ContinualRunTrainable(tune.Trainable):  # type: ignore[misc]
 
     def _finish(self, result: RunResult) -> None:
         facts = {**self._workplace.software, **provenance.machine(str(_device()))}
-        for run_id in self._job.run_ids:
-            tables = {name: _rows_of(run_id, frame) for name, frame in vars(result).items()}
-            tables["runs"] = _runs_table([_typed(tables["runs"].iloc[0].to_dict()) | facts])
+        for config, run_id in zip(self._job.configs, self._job.run_ids, strict=True):
+            row = _rows_of(run_id, result.runs).to_dict("records")[0]
             self._store.write_finished(
                 run_id,
-                {name: table if isinstance(table, pa.Table) else _table(name, table) for name, table in tables.items()},
+                {
+                    "runs": _runs_table([{**row, **config_row(config), **facts}]),
+                    "r_matrix": _table("r_matrix", _rows_of(run_id, result.r_matrix)),
+                    "curves": _table("curves", _rows_of(run_id, result.curves)),
+                    "instances": _table("instances", _rows_of(run_id, result.instances)),
+                },
             )
         self._checkpoint.delete()
         self._run = None
@@ -157,12 +159,6 @@ def _device() -> torch.device:
 
 def _rows_of(run_id: str, frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["run_id"] == run_id]
-
-
-def _typed(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of a result as a row of the store: the config in its column types."""
-    config = RunConfig(**{name: row[name] for name in RunConfig.model_fields})
-    return row | config_row(config)
 
 
 def _runs_table(rows: list[dict[str, Any]]) -> pa.Table:

@@ -1,0 +1,171 @@
+"""What a command line asks for: which runs, on which data, recorded where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.config import DataKey, RunConfig
+from clops_sweep.curriculum import orders_by_difficulty
+from clops_sweep.errors import BadInput
+from clops_sweep.plan import Plan, PlannedRun, make_plan
+from clops_sweep.space import RunRequest, SearchSpace, all_requests, load_spaces
+from clops_sweep.store import RunStore
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that every command about search spaces takes.
+
+    Attributes:
+        files: search-space files.
+        results: folder or URI of the store.
+        data_root: the publishers' files, if anywhere.
+        prepared_root: the prepared frames.
+        settings: NAME=VALUE texts that override the base configs.
+        seeds: seeds 0 .. seeds - 1 instead of the files'.
+        limit: only so many runs.
+        where: a pandas expression over config fields.
+    """
+
+    files: tuple[Path, ...]
+    results: str
+    data_root: Path | None
+    prepared_root: Path
+    settings: tuple[str, ...] = ()
+    seeds: int | None = None
+    limit: int | None = None
+    where: str | None = None
+
+    @cached_property
+    def spaces(self) -> list[SearchSpace]:
+        """The files' search spaces, as the options change them."""
+        overrides = dict(_setting(text) for text in self.settings)
+        spaces = [space.overridden(overrides) for file in self.files for space in load_spaces(file)]
+        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds else spaces
+
+    @cached_property
+    def requests(self) -> list[RunRequest]:
+        """The runs asked for, in order."""
+        requests = all_requests(self.spaces)
+        if self.where:
+            requests = _filtered(requests, self.where)
+        if not requests:
+            raise BadInput(f"{' '.join(map(str, self.files))}: no run is left to ask for")
+        return requests[: self.limit]
+
+    @cached_property
+    def store(self) -> RunStore:
+        """Where results are."""
+        return RunStore(self.results)
+
+    @property
+    def work_folder(self) -> Path:
+        """Checkpoints, logs and Ray's files: beside tables that are in a folder, else in this user's cache."""
+        if "://" not in self.results:
+            return Path(self.store.uri) / ".work"
+        from platformdirs import user_cache_path
+
+        return user_cache_path("clops-sweep") / "work"
+
+    @property
+    def report_folder(self) -> Path:
+        """Where the report goes if nothing else is said."""
+        base = Path("report") if "://" in self.results else Path(self.results) / "report"
+        return base / "+".join(file.stem for file in self.files)
+
+    @property
+    def varying(self) -> list[str]:
+        """The config fields, but for the seed, that tell the runs apart."""
+        return [
+            name
+            for name in RunConfig.model_fields
+            if name != "seed" and len({getattr(request.config, name) for request in self.requests}) > 1
+        ]
+
+    def plan(self) -> Plan:
+        """How the runs asked for stand, and those that have to come first."""
+        return make_plan(self.requests, self.store, self._data_hash())
+
+    def resolved_spaces(self) -> list[SearchSpace]:
+        """The spaces with task orders by difficulty replaced by permutations, as far as these are known."""
+        resolved = orders_by_difficulty([r.config for r in self.requests], self.store, self._data_hash())
+        return [replace(space, resolve=lambda config: resolved.get(config) or config) for space in self.spaces]
+
+    def _data_hash(self) -> Callable[[RunConfig], str | None]:
+        """The content hash of the data that a config runs on, looked up once; None where they are not prepared."""
+        from clops_sweep.data.prepare import data_hash
+
+        known: dict[DataKey, str | None] = {}
+
+        def content(config: RunConfig) -> str | None:
+            key = config.data_key
+            if key not in known:
+                dataset, split_seed, normalize = key
+                known[key] = data_hash(
+                    dataset, prepared_root=self.prepared_root, split_seed=split_seed, normalize=normalize
+                )
+            return known[key]
+
+        return content
+
+    def prepare(self) -> None:
+        """Prepares the data that the runs need and that are not prepared yet."""
+        from clops_sweep.data.prepare import prepare
+
+        for name in dict.fromkeys(request.config.dataset for request in self.requests):
+            prepare(name, prepared_root=self.prepared_root, data_root=self.data_root, progress=True)
+
+    def frames(self, runs: Sequence[PlannedRun]) -> Mapping[DataKey, FrameSet]:
+        """The prepared data of some runs.
+
+        Raises:
+            BadInput: data and scenario do not fit, for any of the runs.
+        """
+        from clops_sweep.data.prepare import open_frames
+        from clops_sweep.data.scenarios import build_scenario
+
+        frames: dict[DataKey, FrameSet] = {}
+        checked = set()
+        for run in runs:
+            config = run.config
+            dataset, split_seed, normalize = key = config.data_key
+            if key not in frames:
+                frames[key] = open_frames(
+                    dataset, prepared_root=self.prepared_root, split_seed=split_seed, normalize=normalize
+                )
+            what = (key, config.scenario, config.task_order)
+            if what not in checked:
+                checked.add(what)
+                build_scenario(frames[key], config)
+        return frames
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise BadInput(f"--set {text!r}: expected NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def _filtered(requests: Sequence[RunRequest], where: str) -> list[RunRequest]:
+    """The runs for which a pandas expression over config fields is true."""
+    import pandas as pd
+
+    table = pd.DataFrame([request.config.model_dump() for request in requests])
+    try:
+        kept = table.query(where, engine="python").index
+    except Exception as error:  # pandas raises whatever the expression makes it raise
+        fields = ", ".join(RunConfig.model_fields)
+        raise BadInput(f"--where {where!r}: {error}; expected a condition on config fields ({fields})") from None
+    return [requests[position] for position in kept]
