@@ -45,9 +45,10 @@ def orders_by_difficulty(
             run_id = "" if content is None else source.run_id(content)
             known[source] = _distributions(store, run_id) if statuses.get(run_id) == "finished" else None
         tasks = known[source]
-        resolved[config] = tasks and config.replace(
-            task_order=curriculum(tasks, easiest_first=config.task_order == "curriculum")
-        )
+        resolved[config] = None
+        if tasks is not None:
+            order = curriculum(tasks, easiest_first=config.task_order == "curriculum")
+            resolved[config] = config.replace(task_order=order)
     return resolved
 
 

@@ -121,7 +121,7 @@ class ContinualRunTrainable(tune.Trainable):
     def _finish(self, result: RunResult) -> None:
         facts = {**self._workplace.software, **provenance.machine(str(_device()))}
         for config, run_id in zip(self._job.configs, self._job.run_ids, strict=True):
-            row = _rows_of(run_id, result.runs).to_dict("records")[0]
+            row: dict[Any, Any] = _rows_of(run_id, result.runs).to_dict("records")[0]
             self._store.write_finished(
                 run_id,
                 {
