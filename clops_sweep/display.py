@@ -25,9 +25,15 @@ _RUNNING_SHOWN = 12
 
 
 class Display(Protocol):
-    """Told by the sweep what happens."""
+    """Told by the sweep what happens; tells it when the user wants it to stop.
+
+    Attributes:
+        interrupted: the user has asked to stop.
+        stops_in_order: whether the sweep is going to look at `interrupted`; if not, an interrupt ends it at once.
+    """
 
     interrupted: bool
+    stops_in_order: bool
 
     def begin(self, pending: int, log: Path) -> None:
         """The sweep starts, with so many runs to do; Ray's own output goes to `log`."""
@@ -38,12 +44,16 @@ class Display(Protocol):
     def heard(self, job: Job, result: dict[str, Any]) -> None:
         """A trial has reported: progress, or how it ended."""
 
+    def stopping(self) -> None:
+        """The sweep has seen that the user wants it to stop, and is stopping."""
+
 
 class SweepDisplay:
     """Counts what happens and shows it; a context manager around the sweep.
 
     Writes to a duplicate of the real standard output, which stays the terminal while the sweep redirects its own. An
-    interrupt (Ctrl-C) is noted here and passed on to Tune, which stops the trials in good order.
+    interrupt (Ctrl-C) is only noted here: it may come at any moment, also in the middle of a line that is being
+    written, and it is the sweep that stops its trials when it next looks. A second one stops everything at once.
 
     Args:
         varying: config fields that tell the runs apart; a run is called by its values of these.
@@ -53,7 +63,7 @@ class SweepDisplay:
         self._varying = varying
         self._stream = os.fdopen(os.dup(1), "w", buffering=1)
         self.console = Console(file=self._stream, force_terminal=sys.stdout.isatty() or None, soft_wrap=True)
-        self.interrupted = False
+        self.interrupted = self.stops_in_order = False
         self._pending = self._finished = self._failed = 0
         self._began = time.monotonic()
         self._running: dict[tuple[str, ...], tuple[Job, dict[str, Any]]] = {}
@@ -117,14 +127,15 @@ class SweepDisplay:
         if not self.console.is_terminal:
             self.console.print(f"[{done}/{self._pending}] {line}", highlight=False, markup=False)
 
+    def stopping(self) -> None:
+        """The sweep is stopping."""
+        self.console.print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
+
     def _on_interrupt(self, number: int, frame: Any) -> None:
         del number, frame
-        stop = signal.getsignal(signal.SIGUSR1)
-        if self.interrupted or not callable(stop):
+        if self.interrupted or not self.stops_in_order:
             raise KeyboardInterrupt
         self.interrupted = True
-        self.console.print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
-        stop(signal.SIGUSR1, None)  # Tune's own way to be told: it ends the trials in good order
 
     def _name(self, config: RunConfig) -> str:
         return ", ".join(f"{field} {getattr(config, field)}" for field in self._varying) or config.strategy

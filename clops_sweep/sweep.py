@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import time
 import uuid
@@ -26,7 +27,7 @@ from clops_sweep.store import RunStore
 # Tune reads these when it is imported. It writes no result files and no snapshots: the store has what they would hold.
 os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "86400")
-os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # the display passes an interrupt on
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # an interrupt is the display's
 os.environ.setdefault("TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", "0")
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 os.environ.setdefault("RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS", "0")
@@ -168,7 +169,10 @@ def _tune(
 
 
 class _Watcher(tune.Callback):
-    """Passes on to the display what Tune hears from the trials, and records those that died for good."""
+    """Passes on to the display what Tune hears from the trials, and to Tune that the user wants it to stop.
+
+    Records the trials that died for good.
+    """
 
     def __init__(self, workplace: Workplace, display: Display, store: RunStore) -> None:
         self._workplace = workplace
@@ -181,6 +185,23 @@ class _Watcher(tune.Callback):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Watcher:
         return self
+
+    def setup(self, *arguments: Any, **info: Any) -> None:
+        """From here on `on_step_end` is called."""
+        self._display.stops_in_order = True
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Several times a second: the moment to see whether the user wants to stop."""
+        if self._display.interrupted and self._display.stops_in_order:
+            self._display.stops_in_order = False
+            self._display.stopping()
+            stop = signal.getsignal(signal.SIGUSR1)  # Tune's own way to be told: it ends the trials in good order
+            if not callable(stop):
+                raise KeyboardInterrupt
+            stop(signal.SIGUSR1, None)
+
+    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        self._display.stops_in_order = False
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self._display.started(self._job(trial))
@@ -208,12 +229,12 @@ def _cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterat
     object_store = sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20
     try:
         if resources.address:
-            ray.init(address=resources.address, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(address=resources.address, log_to_driver=True, logging_level=logging.ERROR)
         else:
             ray.init(
                 address="local",
                 include_dashboard=False,
-                log_to_driver=False,
+                log_to_driver=True,
                 logging_level=logging.ERROR,
                 object_store_memory=object_store,
             )
