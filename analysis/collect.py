@@ -26,17 +26,24 @@ _NOT_A_SCALE = {"task_order", REPLICATE_AXIS}
 class Edition:
     """Runs that may be compared: same prepared data, same version of the method's semantics.
 
-    `runs` counts the finished and failed runs of it that were asked for.
+    Prepared data differ by patient split and normalisation, and have a hash of their own for each. `runs` counts the
+    finished and failed runs of the edition that were asked for.
     """
 
     dataset: str
     scenario: str
+    normalize: str
+    split_seed: int
     data_hash: str
     semantics_version: int
     runs: int
 
     def __str__(self) -> str:
-        return f"{self.dataset} ({self.scenario}), data {self.data_hash}, semantics version {self.semantics_version}"
+        normalized = f", normalised by {self.normalize}" if self.normalize != "none" else ""
+        return (
+            f"{self.dataset} ({self.scenario}{normalized}, patient split {self.split_seed}), "
+            f"data {self.data_hash[:12]}, semantics version {self.semantics_version}"
+        )
 
 
 @dataclass(frozen=True)
@@ -166,27 +173,7 @@ def _experiment(
 ) -> Experiment:
     axes = {axis: tuple(values) for axis, values in space.axes.items() if axis != REPLICATE_AXIS or axis in keep_axes}
     requests = list(space.requests())
-    families = sorted({(request.config.dataset, request.config.scenario) for request in requests})
-    run_ids: list[str] = [""] * len(requests)
-    shown: list[Edition] = []
-    left_aside: list[Edition] = []
-    for family in families:
-        members = [i for i, request in enumerate(requests) if _family(request) == family]
-        candidates = _editions(rows, *family)
-        wanted = data_hashes.get(family[0])
-        found = []
-        for data_hash, version in candidates:
-            ids = [requests[i].config.run_id(data_hash, version) for i in members]
-            present = int(pd.Index(ids).isin(rows.index).sum())
-            found.append((Edition(*family, data_hash, version, present), ids))
-        # An edition without a single run of this space says nothing about it, unless it was asked for.
-        useful = [item for item in found if item[0].runs]
-        eligible = [item for item in found if item[0].data_hash.startswith(wanted)] if wanted else useful or found
-        for edition, ids in eligible[:1]:
-            shown.append(edition)
-            for i, run_id in zip(members, ids, strict=True):
-                run_ids[i] = run_id
-        left_aside += [edition for edition, _ in useful if edition not in shown]
+    run_ids, shown, left_aside = _choose_editions(requests, rows, data_hashes)
     cells, frame = _frame(axes, requests, run_ids, rows)
     return Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside))
 
@@ -215,15 +202,57 @@ def _frame(
     return tuple(cell for _, cell in cells.values()), frame
 
 
-def _family(request: RunRequest) -> tuple[str, str]:
-    return request.config.dataset, request.config.scenario
+_Family = tuple[str, str, str, int]
 
 
-def _editions(rows: pd.DataFrame, dataset: str, scenario: str) -> list[tuple[str, int]]:
+def _family(config: RunConfig) -> _Family:
+    """What prepared data depend on; runs of one family and one semantics version must share one data hash."""
+    return config.dataset, config.scenario, config.normalize, config.split_seed
+
+
+def _choose_editions(
+    requests: Sequence[RunRequest], rows: pd.DataFrame, data_hashes: Mapping[str, str]
+) -> tuple[list[str], list[Edition], list[Edition]]:
+    """Run ids of the requests under the editions chosen, those editions, and the others that hold runs asked for."""
+    members: dict[_Family, list[int]] = {}
+    for position, request in enumerate(requests):
+        members.setdefault(_family(request.config), []).append(position)
+    found: dict[_Family, list[tuple[Edition, list[str]]]] = {}
+    for family in sorted(members):
+        found[family] = []
+        for data_hash, version in _editions(rows, family):
+            ids = [requests[i].config.run_id(data_hash, version) for i in members[family]]
+            present = int(pd.Index(ids).isin(rows.index).sum())
+            # An edition without a single run of this space says nothing about it.
+            if present:
+                found[family].append((Edition(*family, data_hash, version, present), ids))
+    newest = {
+        scenario: max((e.semantics_version for f in found if f[:2] == scenario for e, _ in found[f]), default=0)
+        for scenario in {family[:2] for family in found}
+    }
+    run_ids = [""] * len(requests)
+    shown: list[Edition] = []
+    left_aside: list[Edition] = []
+    for family, editions in found.items():
+        wanted = data_hashes.get(family[0], "")
+        asked_for = [item for item in editions if wanted and item[0].data_hash.startswith(wanted)]
+        # One semantics version for all patient splits: a mean over two versions would be a silent mixture.
+        eligible = asked_for or [item for item in editions if item[0].semantics_version == newest[family[:2]]]
+        for edition, ids in eligible[:1]:
+            shown.append(edition)
+            for i, run_id in zip(members[family], ids, strict=True):
+                run_ids[i] = run_id
+        left_aside += [edition for edition, _ in editions if edition not in shown]
+    return run_ids, shown, left_aside
+
+
+def _editions(rows: pd.DataFrame, family: _Family) -> list[tuple[str, int]]:
     """Data hashes and semantics versions in the store, the newest semantics and then the latest run first."""
     if rows.empty:
         return []
-    mine = rows[(rows["dataset"] == dataset) & (rows["scenario"] == scenario)]
+    columns = ("dataset", "scenario", "normalize", "split_seed")
+    of_family = [rows[column] == value for column, value in zip(columns, family, strict=True)]
+    mine = rows[np.logical_and.reduce(of_family)]
     latest = mine.groupby(["data_hash", "semantics_version"])["started_at"].max().reset_index()
     latest = latest.sort_values(["semantics_version", "started_at", "data_hash"], ascending=[False, False, True])
     return [

@@ -84,12 +84,15 @@ class Section:
     pictures: tuple[Picture, ...]
     tables: tuple[LinkedTable, ...]
     runs: tuple[RunList, ...]
+    not_shown: tuple[str, ...] = ()
 
 
 def picture(figure: Figure, name: str, title: str, caption: str, alt: str) -> Picture:
     """Renders a figure once as PNG and once as SVG."""
     width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-    return Picture(name, title, caption, alt, as_png(figure), as_svg(figure), round(width), round(height))
+    png = as_png(figure)
+    figure.set_layout_engine("none")  # the parts have found their places; looking again would take as long as drawing
+    return Picture(name, title, caption, alt, png, as_svg(figure), round(width), round(height))
 
 
 def render_page(title: str, lead: str, sections: Sequence[Section], provenance: Sequence[tuple[str, str]]) -> str:

@@ -14,6 +14,7 @@ from analysis.results import Reference
 from analysis.sections import SectionFiles, build_section
 from analysis.selection import cell_name
 from analysis.style import write_whole
+from analysis.tracings import Frames
 from clops_sweep.errors import BadInput
 from clops_sweep.space import SearchSpace
 from clops_sweep.store import RunStore
@@ -35,6 +36,7 @@ def write_report(
     *,
     axes: tuple[str, str] | None = None,
     data_hashes: Mapping[str, str] | None = None,
+    frames: Sequence[Frames] = (),
 ) -> ReportPaths:
     """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
@@ -47,6 +49,7 @@ def write_report(
         folder: where the report goes; made if it is not there.
         axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
         data_hashes: for a data set, the hash (or its beginning) of the edition to show; default: the newest.
+        frames: prepared frames, for the ECG tracings of runs whose `data_hash` is theirs.
 
     Raises:
         BadInput: no search space, two of one name, an axis or a data hash that is not there, or a folder that
@@ -69,7 +72,7 @@ def write_report(
     for space, experiment, references in zip(spaces, experiments, referenced, strict=True):
         if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
             continue  # a single configuration that stands in the tables and captions of the others
-        sections.append(build_section(space, experiment, references, store, file_name(space.name), axes, files))
+        sections.append(build_section(space, experiment, references, store, file_name(space.name), axes, files, frames))
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     page = render_page(title, _lead(experiments), sections, provenance(experiments))
     try:

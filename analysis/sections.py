@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis.collect import Experiment
+from analysis.comparisons import comparison_text, comparisons, comparisons_csv
 from analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
 from analysis.formats import (
     TextTable,
@@ -20,6 +21,7 @@ from analysis.formats import (
     to_markdown,
 )
 from analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from analysis.instance_figures import instance_figures
 from analysis.metrics import METRICS
 from analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
 from analysis.profiles import describe_profile, draw_profile, profile
@@ -27,6 +29,8 @@ from analysis.published import DATASET_SPLITS
 from analysis.results import Reference, result_table
 from analysis.selection import cell_name, chosen_how, typical_cell, variants
 from analysis.statistics import Estimate, estimate
+from analysis.sweep_figures import sweep_figures
+from analysis.tracings import Frames
 from clops_sweep.space import SearchSpace
 from clops_sweep.store import RunStore
 
@@ -62,13 +66,16 @@ def build_section(
     prefix: str,
     axes: tuple[str, str] | None,
     files: SectionFiles,
+    frames: Sequence[Frames] = (),
 ) -> Section:
-    """Computes and draws everything for one search space; what cannot be shown is said in a notice."""
+    """Computes and draws everything for one search space; what cannot be shown is named with the reason."""
     grid = _grid_axes(experiment, axes)
     notices = list(_notices(experiment))
     pictures = []
     if grid is not None:
-        pictures += [_heatmap_picture(experiment, metric, grid, references, prefix) for metric in METRICS]
+        for metric in METRICS:
+            if np.isfinite(experiment.by_replicate(metric)).any():
+                pictures.append(_heatmap_picture(experiment, metric, grid, references, prefix))
     elif experiment.counts("finished").any():
         record = profile(experiment)
         caption = f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
@@ -78,6 +85,8 @@ def build_section(
     curves = _curves_picture(experiment, grid, references, store, prefix)
     if curves is not None:
         pictures.append(curves)
+    more = instance_figures(experiment, store, prefix, frames) + sweep_figures(experiment, store, prefix)
+    pictures += [item for item in more if isinstance(item, Picture)]
     for item in pictures:
         files.add_picture(item)
     tables = list(_result_tables(experiment, references, prefix, files))
@@ -93,6 +102,7 @@ def build_section(
         tuple(pictures),
         tuple(tables),
         tuple(_run_lists(experiment, prefix)),
+        tuple(item for item in more if isinstance(item, str)),
     )
 
 
@@ -172,6 +182,12 @@ def _result_tables(
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes)
     yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
+    compared = comparisons(experiment, references)
+    if compared.rows:
+        title = f"Paired differences in {experiment.name}"
+        text = comparison_text(compared, f"{prefix}-differences", title)
+        rows = tuple(f"{prefix}-runs-{row.cell}" for row in compared.rows)
+        yield LinkedTable(text, rows, files.add_table(text, comparisons_csv(compared)))
     if table.has_published:
         title = f"Results of {experiment.name} beside the paper's"
         text = published_text(table, f"{prefix}-published", title, tuple(_published_notes(experiment)))

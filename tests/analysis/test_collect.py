@@ -77,6 +77,26 @@ def test_newer_semantics_win_over_later_runs(tmp_path: Path, generated: ModuleTy
     assert [e.semantics_version for e in experiment.left_aside] == [1]
 
 
+def test_every_patient_split_has_its_own_data_but_all_share_one_semantics_version(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    space = SearchSpace("splits", RunConfig(), {"split_seed": [0, 1], "storage_fraction": [0.1, 0.5]}, seeds=[0])
+    store = RunStore(tmp_path)
+    sizes = {"epochs": 1, "instances": 2}
+    for split, version in ((0, 1), (1, 1), (1, 2)):
+        keep = lambda c, split=split: c.split_seed == split  # noqa: E731
+        generated.write_generated_runs(
+            store, [space], data_hash=f"hash{split}", semantics_version=version, keep=keep, **sizes
+        )
+    (both,) = collect([space], store.read("runs").query("semantics_version == 1"))
+    assert {(e.split_seed, e.data_hash) for e in both.shown} == {(0, "hash0"), (1, "hash1")}
+    assert both.counts("finished").tolist() == [2, 2]
+    (newest,) = collect([space], store.read("runs"))
+    assert {(e.split_seed, e.semantics_version) for e in newest.shown} == {(1, 2)}
+    assert {(e.split_seed, e.semantics_version) for e in newest.left_aside} == {(0, 1), (1, 1)}
+    assert newest.counts("finished").tolist() == [1, 1]
+
+
 def test_patient_splits_repeat_a_cell_unless_they_are_kept_as_an_axis(tmp_path: Path) -> None:
     space = SearchSpace("splits", RunConfig(), {"split_seed": [0, 1], "storage_fraction": [0.1, 0.5]}, seeds=[3])
     runs = RunStore(tmp_path).read("runs")

@@ -1,0 +1,136 @@
+"""Paired differences between configurations over common seeds, with intervals and corrected p-values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis.collect import Experiment
+from analysis.formats import DASH, TextCell, TextTable, number
+from analysis.metrics import METRICS
+from analysis.results import Reference, aligned
+from analysis.selection import cell_name
+from analysis.statistics import PairedDifference, highest_coverage, holm, paired_difference
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One configuration minus another. `corrected` holds Holm's p-values, by metric like `differences`."""
+
+    name: str
+    baseline: str
+    cell: int
+    differences: Mapping[str, PairedDifference] = field(hash=False)
+    corrected: Mapping[str, float] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """All comparisons of an experiment. p-values are corrected within each metric, over all comparisons."""
+
+    name: str
+    rows: tuple[Comparison, ...]
+
+    @property
+    def pairs(self) -> int:
+        """The largest number of common replicates behind any difference."""
+        return max((d.n for row in self.rows for d in row.differences.values()), default=0)
+
+
+def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
+    """Every configuration against its baselines.
+
+    Each variant is compared with the first variant at the same place on all other axes; in a space without variants
+    every configuration is compared with the first. In addition, all are compared with the first reference.
+    """
+    sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
+    names = [cell_name(cell) or experiment.name for cell in experiment.cells] + [r.name for r in references]
+    pairs = list(_pairs(experiment, bool(references)))
+    found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
+    for metric in METRICS:
+        values, units = aligned(sources, metric)
+        for position, (cell, baseline) in enumerate(pairs):
+            found[position][metric] = paired_difference(values[cell], values[baseline], units)
+    kept = [i for i, differences in enumerate(found) if any(d.n for d in differences.values())]
+    corrected = {metric: holm([found[i][metric].p for i in kept]) for metric in METRICS}
+    rows = tuple(
+        Comparison(
+            names[pairs[i][0]],
+            names[pairs[i][1]],
+            pairs[i][0],
+            found[i],
+            {metric: float(corrected[metric][position]) for metric in METRICS},
+        )
+        for position, i in enumerate(kept)
+    )
+    return Comparisons(experiment.name, rows)
+
+
+def comparison_text(record: Comparisons, name: str, title: str) -> TextTable:
+    """Differences with intervals and corrected p-values; bold where the interval excludes zero."""
+    header = ["configuration", "minus", "pairs"]
+    for metric in METRICS.values():
+        header += [metric.plain, "p"]
+    rows = []
+    for row in record.rows:
+        n = max(d.n for d in row.differences.values())
+        cells = [TextCell(row.name, row.name), TextCell(row.baseline, row.baseline), TextCell(str(n), float(n))]
+        for column in METRICS:
+            difference = row.differences[column]
+            cells.append(TextCell(_interval(difference), difference.mean, difference.excludes_zero))
+            cells.append(TextCell(_p(row.corrected[column]), row.corrected[column]))
+        rows.append(tuple(cells))
+    notes = (
+        "Mean of paired differences over common seeds [95 % bootstrap interval, given from three pairs on].",
+        f"With {record.pairs} pairs no such interval can cover more than {highest_coverage(max(record.pairs, 1)):.1%}.",
+        "p: paired t-test, corrected by Holm over all rows of the column.",
+    )
+    return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes)
+
+
+def comparisons_csv(record: Comparisons) -> str:
+    """Every comparison in full precision."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    parts = ("difference", "low", "high", "pairs", "p", "p_holm")
+    writer.writerow(["configuration", "baseline", *(f"{metric}_{part}" for metric in METRICS for part in parts)])
+    for row in record.rows:
+        values: list[object] = [row.name, row.baseline]
+        for metric in METRICS:
+            d = row.differences[metric]
+            numbers = (d.mean, d.low, d.high, float(d.n), d.p, row.corrected[metric])
+            values += ["" if not np.isfinite(x) else (int(x) if i == 3 else repr(x)) for i, x in enumerate(numbers)]
+        writer.writerow(values)
+    return stream.getvalue()
+
+
+def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int]]:
+    variant_axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
+    baselines: dict[str, int] = {}
+    for index, cell in enumerate(experiment.cells):
+        place = cell_name(cell, variant_axes) if variant_axes else ""
+        baseline = baselines.setdefault(place, index)
+        if baseline != index:
+            yield index, baseline
+    if has_reference:
+        for index in range(len(experiment.cells)):
+            yield index, len(experiment.cells)
+
+
+def _interval(difference: PairedDifference) -> str:
+    if not difference.n:
+        return DASH
+    text = f"{'+' if difference.mean >= 0.0005 else ''}{number(difference.mean)}"
+    if np.isfinite(difference.low):
+        text += f" [{number(difference.low)}, {number(difference.high)}]"
+    return text
+
+
+def _p(value: float) -> str:
+    if not np.isfinite(value):
+        return DASH
+    return "<0.001" if value < 0.001 else f"{value:.3f}"

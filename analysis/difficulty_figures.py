@@ -1,0 +1,135 @@
+"""Figures of difficulty: s by task with its Gaussian, and the similarity of tasks with the curriculum on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from analysis.difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
+from analysis.style import MUTED, SEQUENTIAL, colour, new_figure, readable_on, styled
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """Histograms of s per task of one run, as densities on common bins, beside the fitted Gaussians.
+
+    `density` has shape (tasks, bins), `edges` one entry more than there are bins.
+    """
+
+    gaussians: TaskGaussians
+    edges: Floats
+    density: Floats
+
+
+def distributions(instances: pd.DataFrame) -> Distributions:
+    """Histograms and Gaussians of one run's s.
+
+    The bins' width is Scott's for the task with the most instances, between 15 and 80 bins in all.
+
+    Raises:
+        ValueError: no instance has an s.
+    """
+    gaussians = fit_gaussians(instances)
+    known = instances[instances["s"].notna()]
+    values = [known.loc[known["task"] == task, "s"].to_numpy(dtype=float) for task in gaussians.tasks]
+    every = np.concatenate(values)
+    low, high = float(every.min()), float(every.max())
+    if high == low:
+        low, high = low - 0.5, high + 0.5
+    largest = max(values, key=len)
+    width = 3.49 * float(largest.std()) / len(largest) ** (1 / 3)
+    bins = int(np.clip((high - low) / width if width > 0 else 15, 15, 80))
+    edges = np.linspace(low, high, bins + 1)
+    density = np.array([np.histogram(v, edges, density=True)[0] for v in values])
+    return Distributions(gaussians, edges, density)
+
+
+@styled
+def draw_distributions(record: Distributions) -> Figure:
+    """One row per task on a common axis, each to its own height; the line is the Gaussian, the tick its mean."""
+    tasks = record.gaussians.tasks
+    figure = new_figure(6.6, 0.62 * len(tasks) + 0.75)
+    grid = figure.subplots(len(tasks), 1, squeeze=False, sharex=True)[:, 0]
+    x = np.linspace(record.edges[0], record.edges[-1], 300)
+    for position, axes in enumerate(grid):
+        mean, sd = float(record.gaussians.mean[position]), float(record.gaussians.sd[position])
+        axes.stairs(record.density[position], record.edges, fill=True, color=colour(position), alpha=0.35, lw=0)
+        if sd > 0:
+            axes.plot(
+                x, np.exp(-(((x - mean) / sd) ** 2) / 2) / (sd * np.sqrt(2 * np.pi)), color=colour(position), lw=1.6
+            )
+        axes.axvline(mean, ymax=0.12, color="black", lw=1.4)
+        text = f"{mean:.3f} ± {sd:.3f}, n = {record.gaussians.n[position]:,}"
+        axes.set_title(text, loc="right", fontsize=7.5, fontweight="normal", color=MUTED, pad=-6, y=1.0)
+        axes.set_ylabel(tasks[position], rotation=0, ha="right", va="center", labelpad=8)
+        peak = max(float(record.density[position].max()), 0.4 / sd if sd > 0 else 0.0)
+        axes.set(yticks=[], ylim=(0, 1.2 * peak), xlim=(record.edges[0], record.edges[-1]))
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="x", length=3 if position == len(tasks) - 1 else 0)
+    grid[-1].set_xlabel("s, area under beta over the epochs of the task: harder to the left, easier to the right")
+    figure.supylabel("task", fontsize=9)
+    return figure
+
+
+def describe_distributions(record: Distributions) -> str:
+    """The figure in words: every task's mean and spread."""
+    g = record.gaussians
+    parts = [f"{task}: mean {m:.3f}, spread {sd:.3f}" for task, m, sd in zip(g.tasks, g.mean, g.sd, strict=True)]
+    return f"Distribution of s by task with fitted Gaussians. {'; '.join(parts)}."
+
+
+@styled
+def draw_similarity(record: TaskSimilarity) -> Figure:
+    """The matrix in the order of the curriculum, so that its chain is the staircase beside the diagonal."""
+    n = len(record.tasks)
+    order = list(record.curriculum)
+    names = [record.tasks[task] for task in order]
+    size = max(0.6 * n, 2.2)
+    figure = new_figure(size + 1.9, size + 0.8)
+    axes = figure.subplots()
+    colours, scale = mpl.colormaps[SEQUENTIAL], Normalize(0, 1)
+    for (row, column), value in np.ndenumerate(record.matrix[np.ix_(order, order)]):
+        background = colours(scale(value))
+        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=background, edgecolor="white", lw=1))
+        ink = readable_on(background)
+        axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=8.5)
+        if column == row + 1:
+            axes.text(column + 0.15, row + 0.22, str(column), fontsize=6.5, fontweight="bold", color=ink, zorder=4)
+    for step in range(n - 1):
+        for colour_name, width in (("white", 3.4), ("black", 1.7)):
+            frame = Rectangle((step + 1.05, step + 0.05), 0.9, 0.9, fill=False, edgecolor=colour_name, lw=width)
+            frame.set_zorder(3)
+            axes.add_patch(frame)
+    axes.set(xlim=(0, n), ylim=(n, 0), aspect="equal")
+    axes.set_xticks(np.arange(n) + 0.5, names)
+    if max(map(len, names)) > 5:
+        axes.tick_params(axis="x", rotation=45)
+    axes.set_yticks(np.arange(n) + 0.5, names)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("task, in the order of the curriculum")
+    axes.set_ylabel("task")
+    bar = figure.colorbar(mpl.cm.ScalarMappable(scale, colours), ax=axes, label="similarity", fraction=0.046, pad=0.03)
+    bar.outline.set_visible(False)
+    return figure
+
+
+def describe_similarity(record: TaskSimilarity) -> str:
+    """The figure in words: the most similar pair, and both orders."""
+    names = record.tasks
+    text = f"Similarity of {len(names)} tasks, averaged over {record.n} runs."
+    if len(names) > 1:
+        off = record.matrix - 2 * np.eye(len(names))
+        row, column = np.unravel_index(np.argmax(off), off.shape)
+        text += f" Most similar: {names[row]} and {names[column]} ({record.matrix[row, column]:.2f})."
+    text += f" Curriculum: {', '.join(names[t] for t in record.curriculum)}."
+    return text + f" Anti-curriculum: {', '.join(names[t] for t in record.anti_curriculum)}."

@@ -1,0 +1,132 @@
+"""How much each axis of a search space matters for a metric: total effects by permutation in a random forest.
+
+scikit-learn is needed for this alone. Without it `importance` says so, and everything else works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+from analysis.collect import Experiment
+from analysis.heatmaps import axis_title
+from analysis.metrics import METRICS, Metric
+from analysis.style import GRID, colour, new_figure, styled
+from clops_sweep.errors import BadInput
+
+Floats = npt.NDArray[np.float64]
+MIN_RUNS = 8
+REPEATS = 10
+
+
+@dataclass(frozen=True)
+class Importance:
+    """The share of a metric's variance that goes with each axis, alone or together with others.
+
+    Half of what is lost of R^2 when the axis is shuffled, on replicates not used for fitting: Jansen's (1999) estimate
+    of Sobol's total effect. `mean` and `sd` over replicates left out. `r2` is the forest's own on those replicates:
+    where it is low, the axes explain little of the metric. `axes` by falling importance. `n` counts the runs.
+    """
+
+    metric: Metric
+    axes: tuple[str, ...]
+    mean: Floats
+    sd: Floats
+    r2: float
+    n: int
+
+
+def importance(experiment: Experiment, metric: str = "auc") -> Importance:
+    """Fits a random forest to a metric over the axes' labels, leaving out one replicate at a time, and shuffles axes.
+
+    Labels enter as their position on the axis. Held-out replicates hold the same cells with other seeds, so what is
+    measured is the axes' effect and not the noise of seeds.
+
+    Raises:
+        BadInput: scikit-learn is missing, an unknown metric, fewer than two axes that vary, fewer than two
+            replicates, or fewer than 8 finished runs.
+    """
+    try:
+        from sklearn.ensemble import RandomForestRegressor
+    except ImportError:
+        raise BadInput(
+            "hyperparameter importance needs scikit-learn; install it with: pip install scikit-learn"
+        ) from None
+    if metric not in METRICS:
+        raise BadInput(f"metric {metric!r}: expected one of {', '.join(METRICS)}")
+    axes = [axis for axis, labels in experiment.axes.items() if len(labels) > 1]
+    values = experiment.by_replicate(metric)
+    cells, replicates = np.nonzero(np.isfinite(values))
+    held_out = [r for r in np.unique(replicates) if 1 < (replicates == r).sum() < replicates.size]
+    if len(axes) < 2 or len(held_out) < 2 or cells.size < MIN_RUNS:
+        raise BadInput(
+            f"search space {experiment.name!r}: importance needs two axes, two replicates and {MIN_RUNS} finished runs"
+        )
+    features = np.array(
+        [[[repr(x) for x in experiment.axes[a]].index(repr(cell.labels[a])) for a in axes] for cell in experiment.cells]
+    )[cells].astype(float)
+    target = values[cells, replicates]
+    losses, scores = [], []
+    for replicate in held_out:
+        test = replicates == replicate
+        total = float(((target[test] - target[test].mean()) ** 2).sum())
+        if total == 0:
+            continue
+        forest = RandomForestRegressor(n_estimators=60, min_samples_leaf=1, random_state=0, n_jobs=1)
+        forest.fit(features[~test], target[~test])
+        squared = float(((forest.predict(features[test]) - target[test]) ** 2).sum())
+        scores.append(1 - squared / total)
+        shuffled = [_shuffled(forest, features[test], target[test], axis) for axis in range(len(axes))]
+        losses.append([(lost - squared) / (2 * total) for lost in shuffled])
+    if not losses:
+        raise BadInput(f"search space {experiment.name!r}: {METRICS[metric].plain} is the same in all runs")
+    lost = np.array(losses)
+    order = np.argsort(-lost.mean(axis=0), kind="stable")
+    spread = lost.std(axis=0, ddof=1) if len(lost) > 1 else np.full(len(axes), np.nan)
+    return Importance(
+        METRICS[metric],
+        tuple(axes[i] for i in order),
+        lost.mean(axis=0)[order],
+        spread[order],
+        float(np.mean(scores)),
+        int(cells.size),
+    )
+
+
+@styled
+def draw_importance(record: Importance) -> Figure:
+    """A bar per axis with one standard deviation over folds."""
+    figure = new_figure(5.6, 0.36 * len(record.axes) + 0.8)
+    axes = figure.subplots()
+    axes.grid(axis="x", color=GRID, lw=0.6)
+    rows = np.arange(len(record.axes))
+    axes.barh(
+        rows, record.mean, xerr=np.nan_to_num(record.sd), height=0.6, color=colour(0), ecolor="#333333", capsize=2.5
+    )
+    axes.set_yticks(rows, [axis_title(axis) for axis in record.axes])
+    axes.set_ylim(len(record.axes) - 0.4, -0.6)
+    axes.axvline(0, color="#444444", lw=0.8)
+    axes.set_xlim(min(0.0, float(record.mean.min())) - 0.01, max(1.0, float(record.mean.max())))
+    axes.set_xlabel(f"share of the variance of {record.metric.figure}")
+    return figure
+
+
+def describe_importance(record: Importance) -> str:
+    """The figure in words."""
+    parts = [f"{axis_title(axis)} {value:.2f}" for axis, value in zip(record.axes, record.mean, strict=True)]
+    return f"Importance of each axis for {record.metric.plain}: {', '.join(parts)}."
+
+
+def _shuffled(forest: object, features: Floats, target: Floats, axis: int) -> float:
+    """Mean squared-error sum over fixed shuffles of one axis."""
+    rng = np.random.default_rng(0)
+    sums = []
+    for _ in range(REPEATS):
+        changed = features.copy()
+        changed[:, axis] = rng.permutation(changed[:, axis])
+        predicted = forest.predict(changed)  # type: ignore[attr-defined]
+        sums.append(float(((predicted - target) ** 2).sum()))
+    return float(np.mean(sums))

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.agreement import (
+    describe_rank_agreement,
+    describe_replay_overlap,
+    draw_rank_agreement,
+    draw_replay_overlap,
+    rank_agreement,
+    replay_overlap,
+)
+from analysis.style import as_png
+from clops_sweep.errors import BadInput
+
+
+def run(run_id: str, s: list[float], task: str = "A") -> pd.DataFrame:
+    return pd.DataFrame({"run_id": run_id, "task": task, "instance": range(len(s)), "s": s})
+
+
+def test_rank_agreement_by_hand() -> None:
+    # ranks 1 2 3 4 against 2 1 3 4: rho = 1 - 6 * 2 / (4 * 15) = 0.8; against its reverse: -1
+    rows = pd.concat([run("r1", [1, 2, 3, 4]), run("r2", [2, 1, 3, 4]), run("r3", [4, 3, 2, 1])])
+    record = rank_agreement(rows)
+    np.testing.assert_allclose(record.rho, [[0.8, -1.0, -0.8]])
+    assert as_png(draw_rank_agreement(record)).startswith(b"\x89PNG")
+    assert "A -0.33" in describe_rank_agreement(record)
+
+
+def test_constant_s_has_no_rank() -> None:
+    record = rank_agreement(pd.concat([run("r1", [1, 1, 1]), run("r2", [1, 2, 3])]))
+    assert np.isnan(record.rho).all()
+    assert as_png(draw_rank_agreement(record)).startswith(b"\x89PNG")
+    with pytest.raises(BadInput, match="needs two runs or more that learn beta; there are 1"):
+        rank_agreement(run("r1", [1, 2, 3]))
+
+
+def replays(*times: int) -> pd.DataFrame:
+    return pd.DataFrame({"task": "A", "instance": range(len(times)), "times_replayed": times})
+
+
+def test_overlap_by_hand() -> None:
+    record = replay_overlap(
+        {
+            "one": {(0, 0): replays(4, 0, 2), (0, 1): replays(1, 1, 1)},
+            "two": {(0, 0): replays(2, 2, 2), (0, 2): replays(9, 9, 9)},
+        }
+    )
+    assert record.matrix[0, 1] == pytest.approx((2 + 0 + 2) / (4 + 2 + 2))
+    np.testing.assert_allclose(record.matrix, record.matrix.T)
+    assert record.n.tolist() == [[2, 1], [1, 2]]
+    assert as_png(draw_replay_overlap(record)).startswith(b"\x89PNG")
+    assert describe_replay_overlap(record) == "Overlap of replayed instances: one and two 0.50."
+
+
+def test_no_common_seed_and_no_replay_have_no_overlap() -> None:
+    record = replay_overlap({"one": {(0, 0): replays(0, 0)}, "two": {(0, 1): replays(1, 1)}})
+    assert np.isnan(record.matrix[0]).all()
+    assert as_png(draw_replay_overlap(record)).startswith(b"\x89PNG")
+    with pytest.raises(BadInput, match="two configurations or more; there are 1"):
+        replay_overlap({"one": {}})

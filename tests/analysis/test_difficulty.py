@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from analysis.difficulty import chain, fit_gaussians, hellinger_similarity, task_similarity
+from analysis.difficulty_figures import (
+    describe_distributions,
+    describe_similarity,
+    distributions,
+    draw_distributions,
+    draw_similarity,
+)
+from analysis.style import as_png
+
+
+def frame(run_id: str = "r1", **by_task: list[float]) -> pd.DataFrame:
+    rows = [{"run_id": run_id, "task": task, "s": s} for task, values in by_task.items() for s in values]
+    return pd.DataFrame(rows)
+
+
+def test_gaussians_by_hand() -> None:
+    fit = fit_gaussians(frame(A=[1.0, 3.0], B=[4.0, 4.0, 7.0, math.nan]))
+    assert fit.tasks == ("A", "B")
+    np.testing.assert_allclose(fit.mean, [2, 5])
+    np.testing.assert_allclose(fit.sd, [1, math.sqrt(2)])
+    np.testing.assert_allclose(fit.difficulty, [0.5, 0.2])
+    assert fit.n.tolist() == [2, 3]
+
+
+def test_similarity_is_one_minus_the_hellinger_distance() -> None:
+    p, q = stats.norm(18.85, 0.03), stats.norm(18.95, 0.05)
+    coefficient, _ = integrate.quad(lambda x: math.sqrt(p.pdf(x) * q.pdf(x)), 18.5, 19.4, points=[18.85, 18.95])
+    assert hellinger_similarity(18.85, 0.03, 18.95, 0.05) == pytest.approx(1 - math.sqrt(1 - coefficient), abs=1e-7)
+
+
+def test_similarity_at_the_edges() -> None:
+    assert hellinger_similarity(1, 2, 1, 2) == 1
+    assert hellinger_similarity(1, 0, 1, 0) == 1
+    assert hellinger_similarity(1, 0, 2, 0) == 0
+    assert hellinger_similarity(1, 0, 1, 2) == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(*[st.floats(-5, 5)] * 2, *[st.floats(0.01, 5)] * 2)
+def test_similarity_is_symmetric_and_between_zero_and_one(m0: float, m1: float, s0: float, s1: float) -> None:
+    value = hellinger_similarity(m0, s0, m1, s1)
+    assert 0 <= value <= 1
+    assert value == pytest.approx(hellinger_similarity(m1, s1, m0, s0))
+
+
+def test_chain_takes_the_most_similar_one_left() -> None:
+    matrix = [[1.0, 0.2, 0.9, 0.2], [0.2, 1.0, 0.5, 0.8], [0.9, 0.5, 1.0, 0.1], [0.2, 0.8, 0.1, 1.0]]
+    assert chain(matrix, 0) == (0, 2, 1, 3)
+    assert chain(matrix, 3) == (3, 1, 2, 0)
+    assert chain([[1.0]], 0) == (0,)
+
+
+def test_curriculum_starts_at_the_easiest_task() -> None:
+    two = pd.concat([frame("r1", A=[1, 2], B=[5, 6], C=[4, 5]), frame("r2", A=[1, 2], B=[5, 6], C=[4.2, 5.2])])
+    record = task_similarity(two)
+    assert record.n == 2
+    assert record.curriculum == (1, 2, 0)
+    assert record.anti_curriculum == (0, 2, 1)
+    one, other = (hellinger_similarity(5.5, 0.5, c, 0.5) for c in (4.5, 4.7))
+    assert record.matrix[1, 2] == pytest.approx((one + other) / 2)
+    assert "Curriculum: B, C, A. Anti-curriculum: A, C, B." in describe_similarity(record)
+    assert as_png(draw_similarity(record)).startswith(b"\x89PNG")
+
+
+def test_runs_without_beta_or_with_other_tasks_are_refused() -> None:
+    with pytest.raises(ValueError, match="learns no beta"):
+        fit_gaussians(frame(A=[math.nan]))
+    with pytest.raises(ValueError, match="learns no beta"):
+        task_similarity(frame(A=[math.nan]))
+    with pytest.raises(ValueError, match="different tasks"):
+        task_similarity(pd.concat([frame("r1", A=[1, 2]), frame("r2", B=[1, 2])]))
+
+
+def test_histograms_are_densities() -> None:
+    rng = np.random.default_rng(0)
+    record = distributions(frame(A=list(rng.normal(18.9, 0.02, 500)), B=list(rng.normal(18.8, 0.03, 300))))
+    np.testing.assert_allclose((record.density * np.diff(record.edges)).sum(axis=1), [1, 1])
+    assert as_png(draw_distributions(record)).startswith(b"\x89PNG")
+    assert "A: mean 18.899" in describe_distributions(record)
+    constant = distributions(frame(A=[2.0, 2.0, 2.0]))
+    assert as_png(draw_distributions(constant)).startswith(b"\x89PNG")
+
+
+def test_the_computations_need_neither_the_package_nor_figures() -> None:
+    code = (
+        "import sys, analysis.difficulty; "
+        "print([m for m in sys.modules if m.startswith(('clops_sweep', 'matplotlib', 'torch', 'ray'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_whole_report_imports_neither_torch_nor_ray() -> None:
+    code = "import sys, analysis.report; print([m for m in ('torch', 'ray', 'matplotlib.pyplot') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from analysis.collect import Experiment, collect
+from analysis.comparisons import comparison_text, comparisons, comparisons_csv
+from analysis.cost import cost_frontier, describe_cost_frontier, draw_cost_frontier, frontier
+from analysis.importance import describe_importance, draw_importance, importance
+from analysis.profiles import describe_profile, draw_profile, profile
+from analysis.results import result_table
+from analysis.style import as_png
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.errors import BadInput
+from clops_sweep.store import RunStore
+
+SPACE = SearchSpace(
+    "by hand",
+    RunConfig(),
+    {
+        "order": {"Top": {}, "Bottom": {"storage_order": "bottom"}},
+        "storage_fraction": [0.1, 0.5],
+        "mc_samples": [5, 20],
+    },
+    seeds=range(6),
+)
+
+
+def collected(tmp_path: Path, generated: ModuleType, auc, space: SearchSpace = SPACE) -> Experiment:  # type: ignore[no-untyped-def]
+    store = RunStore(tmp_path)
+    configs = [request.config for request in space.requests()]
+    rows = [(c, {"auc": auc(c), "seconds": 100 * c.storage_fraction + c.mc_samples}) for c in configs]
+    generated.write_given_runs(store, rows)
+    return collect([space], store.read("runs"))[0]
+
+
+NOISE = np.random.default_rng(3).normal(0, 0.002, (6, 2, 2, 2))
+
+
+def noisy(c: RunConfig) -> float:
+    bottom, half = c.storage_order == "bottom", c.storage_fraction == 0.5
+    noise = NOISE[c.seed, int(bottom), int(half), int(c.mc_samples == 20)]
+    return 0.7 + 0.1 * half - 0.05 * bottom + 0.03 * c.seed + float(noise)
+
+
+def test_variants_are_compared_at_the_same_place(tmp_path: Path, generated: ModuleType) -> None:
+    record = comparisons(collected(tmp_path, generated, noisy))
+    assert (record.rows[0].name, record.rows[0].baseline) == (
+        "Bottom, storage fraction, b = 0.1, Monte-Carlo samples, T = 5",
+        "Top, storage fraction, b = 0.1, Monte-Carlo samples, T = 5",
+    )
+    assert len(record.rows) == 4
+    for row in record.rows:
+        difference = row.differences["auc"]
+        # seeds differ by 0.03 each, which pairing takes out
+        assert difference.mean == pytest.approx(-0.05, abs=0.004)
+        assert difference.excludes_zero
+        assert difference.p <= row.corrected["auc"] < 0.01
+        assert math.isnan(row.differences["bwt"].mean)
+    text = comparison_text(record, "x", "X")
+    assert "With 6 pairs no such interval can cover more than 96.9%." in text.notes
+    assert comparisons_csv(record).count("\n") == 5
+
+
+def test_the_best_is_bold_only_where_it_is_clear(tmp_path: Path, generated: ModuleType) -> None:
+    clear = result_table(collected(tmp_path / "a", generated, lambda c: noisy(c) + (c.mc_samples == 20) * 0.05))
+    best = [row.name for row in clear.rows if "auc" in row.best_in]
+    assert best == ["Top, 0.5, 20"]
+    # the same runs without that gain: two configurations differ by noise alone, and neither is bold
+    unclear = result_table(collected(tmp_path / "b", generated, noisy))
+    assert [row.name for row in unclear.rows if row.best_in] == []
+
+
+def test_frontier_by_hand() -> None:
+    cost = np.array([1.0, 2.0, 2.0, 3.0, 4.0, 4.0])
+    value = np.array([0.5, 0.7, 0.6, 0.7, 0.9, 0.9])
+    assert frontier(cost, value).tolist() == [True, True, False, False, True, True]
+
+
+def test_cost_frontier_record(tmp_path: Path, generated: ModuleType) -> None:
+    experiment = collected(tmp_path, generated, noisy)
+    record = cost_frontier(experiment)
+    assert sorted(set(record.cost)) == [15, 30, 55, 70]
+    assert record.groups == ("Top", "Bottom")
+    assert all(record.group[record.on_frontier] == 0)
+    assert as_png(draw_cost_frontier(record)).startswith(b"\x89PNG")
+    assert "b = 0.5" in describe_cost_frontier(record)
+    replayed = cost_frontier(experiment, "replayed", {0: 10.0, 3: 5.0})
+    assert replayed.cost.tolist() == [10, 5]
+    with pytest.raises(BadInput, match="cost 'euros': expected one of seconds, replayed"):
+        cost_frontier(experiment, "euros")
+    with pytest.raises(BadInput, match="no finished run with its instances replayed"):
+        cost_frontier(experiment, "replayed")
+
+
+def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: ModuleType) -> None:
+    # effects 0.1 and 0.05 on two balanced axes: variances 0.0025 and 0.000625, shares 0.8 and 0.2
+    record = importance(collected(tmp_path, generated, lambda c: noisy(c) - 0.03 * c.seed))
+    assert record.axes[:2] == ("storage_fraction", "order")
+    shares = dict(zip(record.axes, record.mean, strict=True))
+    # with 8 cells a shuffle leaves some of them in place, hence the margin
+    assert shares["storage_fraction"] == pytest.approx(0.8, abs=0.2)
+    assert shares["order"] == pytest.approx(0.2, abs=0.1)
+    assert abs(shares["mc_samples"]) < 0.02
+    assert record.r2 > 0.95
+    assert as_png(draw_importance(record)).startswith(b"\x89PNG")
+    assert "storage fraction, b 0." in describe_importance(record)
+
+
+def test_importance_says_what_it_needs(tmp_path: Path, generated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = collected(tmp_path, generated, lambda c: 0.5)
+    with pytest.raises(BadInput, match="Average AUC is the same in all runs"):
+        importance(experiment)
+    with pytest.raises(BadInput, match="needs two axes, two replicates and 8 finished runs"):
+        importance(experiment, "bwt")
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(BadInput, match="pip install scikit-learn"):
+        importance(experiment)
+
+
+def test_profile_by_hand(tmp_path: Path, generated: ModuleType) -> None:
+    experiment = collected(tmp_path, generated, lambda c: c.storage_fraction + c.seed / 10)
+    record = profile(experiment)
+    assert (record.axis, record.labels, record.is_scale) == ("storage_fraction", (0.1, 0.5), True)
+    assert len(record.variants) == 4
+    np.testing.assert_allclose(record.values["auc"][0, 1], 0.5 + np.arange(6) / 10)
+    assert as_png(draw_profile(record)).startswith(b"\x89PNG")
+    by_variant = profile(experiment, "order")
+    assert not by_variant.is_scale
+    assert "at Top: 0.350; Bottom: 0.350" in describe_profile(by_variant)
+    with pytest.raises(BadInput, match="no axis 'depth'"):
+        profile(experiment, "depth")
