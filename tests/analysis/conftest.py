@@ -50,6 +50,12 @@ def generated() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def chromium() -> ModuleType:
+    """The module that drives a headless browser."""
+    return _load("chromium")
+
+
+@pytest.fixture(scope="session")
 def spaces() -> list[SearchSpace]:
     return [grid_space(), finetune_space()]
 

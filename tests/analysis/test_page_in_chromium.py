@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from analysis.report import write_report
+from clops_sweep import SearchSpace
+from clops_sweep.store import RunStore
+
+
+@pytest.fixture(scope="module")
+def page(
+    chromium: ModuleType, spaces: list[SearchSpace], store: RunStore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
+    if chromium.executable() is None:
+        pytest.skip("no Chromium on this machine: the page is not opened in a browser")
+    index = write_report(spaces, store, tmp_path_factory.mktemp("page")).index
+    with chromium.Page(tmp_path_factory.mktemp("profile")) as page:
+        page.open(index.as_uri())
+        page.address = index.as_uri()
+        yield page
+
+
+def test_no_error_and_no_request_leaves_the_page(page: Any) -> None:
+    page.run("new Promise(done => setTimeout(done, 200))")
+    errors = [e for e in page.events if e["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
+    errors += [e for e in page.events if e["method"] == "Runtime.consoleAPICalled"]
+    assert errors == []
+    urls = {e["params"]["request"]["url"] for e in page.events if e["method"] == "Network.requestWillBeSent"}
+    assert {url for url in urls if not url.startswith("data:")} == {page.address}
+
+
+def test_every_figure_is_drawn_and_visible(page: Any) -> None:
+    shown = page.run(
+        "[...document.images].map(i => ({name: i.closest('figure').id, drawn: i.complete && i.naturalWidth > 0,"
+        " width: i.getBoundingClientRect().width, height: i.getBoundingClientRect().height}))"
+    )
+    assert len(shown) >= 8
+    for image in shown:
+        assert image["drawn"], image["name"]
+        assert image["width"] > 250, image["name"]
+        assert image["height"] > 80, image["name"]
+
+
+def test_a_click_sorts_and_another_turns_it_round(page: Any) -> None:
+    def column() -> list[float]:
+        values = page.run(
+            "[...document.querySelector('#grid-results table').tBodies[0].rows].map(r => r.cells[4].dataset.sort)"
+        )
+        assert values[-1] == "", "the cell without a value stays last"
+        return [float(value) for value in values if value]
+
+    click = "document.querySelector('#grid-results').querySelectorAll('th button')[4].click()"
+    page.run(click)
+    falling = column()
+    assert falling == sorted(falling, reverse=True)
+    assert page.run("document.querySelectorAll('#grid-results th')[4].getAttribute('aria-sort')") == "descending"
+    page.run(click)
+    assert column() == falling[::-1]
+
+
+def test_a_cell_opens_the_runs_behind_it(page: Any) -> None:
+    page.run("document.querySelector('#grid-results td.value a').click()")
+    page.run("new Promise(done => setTimeout(done, 100))")
+    opened = page.run("[...document.querySelectorAll('details[open]')].map(d => d.textContent)")
+    assert len(opened) == 1
+    assert "clops-sweep rerun" in opened[0]
+
+
+def test_it_fits_a_phone(page: Any) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=2, mobile=True)
+    try:
+        assert page.run("document.documentElement.scrollWidth") <= 390
+        assert page.run("parseFloat(getComputedStyle(document.body).fontSize)") >= 16
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_it_prints(page: Any, tmp_path: Path) -> None:
+    pdf = base64.b64decode(page.call("Page.printToPDF", printBackground=True)["data"])
+    assert pdf.startswith(b"%PDF")
+    assert pdf.count(b"/Type /Page\n") > 2
