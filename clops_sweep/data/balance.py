@@ -1,0 +1,30 @@
+"""Caps on how many frames one patient and one class contribute."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.reader import Index
+
+
+def keep_evenly(index: Index, *, per_patient_and_class: int, per_class: int) -> NDArray[np.bool_]:
+    """Which frames to keep, [n] bool, for labels [n].
+
+    Every patient keeps at most q frames of a class, q the largest number up to `per_patient_and_class` for which
+    the class has at most `per_class` frames in all (but at least 1). The frames kept are spread evenly over those the patient
+    has, so that no part of a recording is preferred.
+    """
+    keep = np.zeros(len(index), bool)
+    for label in np.unique(index.labels):
+        of_class = np.flatnonzero(index.labels == label)
+        patients, counts = np.unique(index.patients[of_class], return_counts=True)
+        caps = np.arange(per_patient_and_class, 0, -1)
+        totals = np.minimum(counts[None, :], caps[:, None]).sum(1)
+        cap = int(caps[np.argmax(totals <= per_class)]) if (totals <= per_class).any() else 1
+        for patient in patients:
+            rows = of_class[index.patients[of_class] == patient]
+            wanted = min(cap, len(rows))
+            # The middles of `wanted` equal parts of the recording.
+            keep[rows[((np.arange(wanted) + 0.5) * len(rows) / wanted).astype(int)]] = True
+    return keep

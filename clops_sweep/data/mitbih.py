@@ -1,0 +1,200 @@
+"""`mitbih`: the MIT-BIH Arrhythmia Database as the open stand-in for the Cardiology data set.
+
+Moody and Mark, "The impact of the MIT-BIH Arrhythmia Database", IEEE Engineering in Medicine and Biology 20(3), 2001.
+Eight classes from rhythm and beat labels, in windows of 5 s of the modified lead II.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.balance import keep_evenly
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.folder import shorten
+from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.locate import find_folder, recording_names
+from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.resampling import resampled
+from clops_sweep.data.split_program import balanced_split, uncovered_classes
+from clops_sweep.data.wfdb_records import Header, read_annotations, read_header, read_stored, require_rate
+from clops_sweep.errors import BadInput
+
+RATE: Final = 360.0
+GRID: Final = 2.0**-16
+"""Stored samples are multiples of 2^-16 mV: 1/328 of the source's step of 1/200 mV."""
+
+_RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED"}
+_BY_BEATS: Final = ("(N", "(SBR")
+_BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
+_SAME_PERSON: Final = {"202": "201"}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of one rhythm: samples begin..end (end excluded), and the rhythm's note."""
+
+    begin: int
+    end: int
+    rhythm: str
+
+
+class MitBih(Reader):
+    """MLII where it was recorded, else the first lead; 5 s windows resampled from 1800 to 2500 samples, mV."""
+
+    name = "mitbih"
+    unit = "mV"
+    classes = ("AFIB", "APB", "BIGEMINY", "LBBB", "NSR", "PACED", "PVC", "RBBB")
+    lead_names = ("MLII", "V5")
+    options = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
+
+    def find(self, data_root: Path | None) -> list[Source]:
+        """All records of the folder; what is missing of one is reported when it is read."""
+        folder = find_folder(data_root, DATASETS["mitbih"].folders, ("*.hea", "*.dat"), self.name)
+        return [
+            Source(name, tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")))
+            for name in recording_names(folder, (".hea", ".dat", ".atr"))
+        ]
+
+    def windows(self, source: Source) -> Windows:
+        """Windows that do not overlap, each inside one rhythm (or centred on a short one), with their class."""
+        header = read_header(source.files[0])
+        require_rate(header, RATE)
+        samples, symbols, notes = read_annotations(source.files[2])
+        segments = rhythm_segments(samples, symbols, notes, header.samples)
+        is_beat = np.array([symbol in _BEATS for symbol in symbols], bool)
+        beat_samples, beats = samples[is_beat], np.array(symbols)[is_beat]
+        width = self._width()
+        dropped: Counter[str] = Counter()
+        begins, labels = [], []
+        for begin, rhythm in place_windows(segments, width, header.samples):
+            inside = beats[(beat_samples >= begin) & (beat_samples < begin + width)]
+            label = window_class(rhythm, inside)
+            if label in self.classes:
+                begins.append(begin)
+                labels.append(self.classes.index(label))
+            else:
+                dropped[label] += 1
+        count = len(begins)
+        return Windows(
+            patient=_SAME_PERSON.get(source.record, source.record),
+            begin=np.array(begins, np.int64),
+            length=np.full(count, width, np.int64),
+            start=np.array(begins, np.float64) / RATE,
+            leads=np.full(count, self._lead(header)[1], np.int16),
+            labels=np.array(labels, np.int64),
+            dropped=dropped,
+        )
+
+    def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
+        """At most so many frames per patient and class and about so many per class, evenly over each recording."""
+        keep = keep_evenly(
+            index,
+            per_patient_and_class=int(self.chosen["frames_per_patient_and_class"]),
+            per_class=int(self.chosen["frames_per_class"]),
+        )
+        return keep, {"over the cap per patient and class": int((~keep).sum())}
+
+    def signals(self, source: Source, windows: Windows) -> Signals:
+        """Millivolt, resampled by scipy.signal.resample and rounded to multiples of 2^-16 mV."""
+        header = read_header(source.files[0])
+        channel, _ = self._lead(header)
+        stored = read_stored(header)[:, channel]
+        volts = (stored - header.baseline[channel]) / header.gain[channel]
+        cut = np.stack([volts[begin : begin + self._width()] for begin in windows.begin])
+        ones = np.ones(len(cut), np.float32)
+        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0)
+
+    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
+        """The integer programme of `balanced_split` on frames per patient and class."""
+        return balanced_split(index.counts_per_patient(len(self.classes)), seed)
+
+    def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
+        """Which classes cannot be in every split, for too few patients have them."""
+        missing = uncovered_classes(index.counts_per_patient(len(self.classes)), split)
+        return [
+            f"class {self.classes[code]} is not in the {' and '.join(parts)} split: too few patients have it"
+            for code, parts in missing.items()
+        ]
+
+    def _width(self) -> int:
+        return round(float(self.chosen["window_seconds"]) * RATE)
+
+    def _lead(self, header: Header) -> tuple[int, int]:
+        """The channel that is read, and its position in `lead_names`."""
+        channel = header.leads.index("MLII") if "MLII" in header.leads else 0
+        if header.leads[channel] not in self.lead_names:
+            raise BadInput(
+                f"{shorten(header.path)}: the first lead is {header.leads[channel]}, expected MLII or V5; "
+                "use the record as its publisher ships it"
+            )
+        return channel, self.lead_names.index(header.leads[channel])
+
+
+def rhythm_segments(
+    samples: NDArray[np.int64], symbols: Sequence[str], notes: Sequence[str], length: int
+) -> list[Segment]:
+    """Stretches between rhythm notes: a rhythm lasts until the next note, the last one until the record ends."""
+    changes = [
+        (int(sample), note)
+        for sample, symbol, note in zip(samples, symbols, notes, strict=True)
+        if symbol == "+" and note.startswith("(")
+    ]
+    ends = [begin for begin, _ in changes[1:]] + [length]
+    return [Segment(begin, end, note) for (begin, note), end in zip(changes, ends, strict=True) if begin < end]
+
+
+def place_windows(segments: Sequence[Segment], width: int, length: int) -> list[tuple[int, str]]:
+    """Begin and rhythm of all windows, in order of time, none overlapping another.
+
+    A segment shorter than a window that fills at least half of one gets a window centred on it; those are placed
+    first, as short rhythms are the rare ones. Longer segments are tiled from their begin, or from where such a
+    window ends.
+    """
+    centred: list[tuple[int, str]] = []
+    free_from = 0
+    for segment in segments:
+        size = segment.end - segment.begin
+        if width > size >= width / 2 and _class_is_possible(segment.rhythm):
+            begin = (segment.begin + segment.end - width) // 2
+            if begin >= free_from and begin + width <= length:
+                centred.append((begin, segment.rhythm))
+                free_from = begin + width
+    placed = list(centred)
+    for segment in segments:
+        if segment.end - segment.begin < width:
+            continue
+        begin = max([segment.begin, *(other + width for other, _ in centred if other < segment.begin)])
+        end = min([segment.end, *(other for other, _ in centred if other >= segment.begin)])
+        placed += [(start, segment.rhythm) for start in range(begin, end - width + 1, width)]
+    return sorted(placed)
+
+
+def window_class(rhythm: str, beats: NDArray[np.str_]) -> str:
+    """The class of a window, or the reason why it is dropped.
+
+    AFIB, BIGEMINY and PACED by rhythm. In normal rhythm and sinus bradycardia by beats: any V is PVC, else any of
+    A, a, J, S is APB, else all L is LBBB, all R is RBBB, all N is NSR.
+    """
+    if rhythm in _RHYTHM_CLASSES:
+        return _RHYTHM_CLASSES[rhythm]
+    if rhythm not in _BY_BEATS:
+        return f"rhythm {rhythm[1:]}"
+    kinds = set(beats.tolist())
+    if not kinds:
+        return "no beat in the window"
+    if "V" in kinds:
+        return "PVC"
+    if kinds & set("AaJS"):
+        return "APB"
+    return {"L": "LBBB", "R": "RBBB", "N": "NSR"}.get("".join(kinds), "mixture of beats")
+
+
+def _class_is_possible(rhythm: str) -> bool:
+    return rhythm in _RHYTHM_CLASSES or rhythm in _BY_BEATS

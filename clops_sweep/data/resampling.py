@@ -1,0 +1,26 @@
+"""Resampling of a frame to 2500 samples, and the grid its samples are rounded to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def resampled(signal: NDArray[Any], length: int, grid: float) -> NDArray[np.float32]:
+    """`scipy.signal.resample` (Fourier method) along the last axis, rounded to multiples of `grid`, float32.
+
+    The grid is far finer than the source's resolution, so nothing is lost; it makes the frames, and with them the
+    data hash, the same on machines whose Fourier transforms differ in the last bit. NaN anywhere in a row makes the
+    whole row NaN.
+
+    Args:
+        signal: [..., samples].
+        length: samples of the result.
+        grid: a power of two, in the unit of the signal.
+    """
+    from scipy.signal import resample
+
+    result = resample(np.asarray(signal, np.float64), length, axis=-1)
+    return np.asarray(np.rint(result / grid) * grid, np.float32)

@@ -1,0 +1,134 @@
+"""Splitting few patients fairly: an integer programme instead of a draw of lots.
+
+With a handful of patients behind a class, a random split leaves classes without any test patient. Here every patient p
+is put into one split s (binary x[p, s]) such that every class is in every split wherever its patients suffice, and
+frames per class come as near to 60/20/20 as they can; the seed then picks one of the many near-best assignments.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import SPLIT_NAMES
+
+FRACTIONS: Final = (0.6, 0.2, 0.2)
+_PARTS: Final = 3
+_SLACK: Final = 0.02
+"""How much worse, on average over classes and splits, than the best found a split may be: share of a class's frames."""
+_GAP: Final = 0.05
+_NODES: Final = 2000
+"""The search ends after so many nodes: a limit that, unlike a time limit, gives the same split on every machine."""
+
+
+def required_patients(patients: int) -> tuple[int, int, int]:
+    """Fewest training, validation and test patients of a class that `patients` patients have.
+
+    Two training patients where four exist; training before test before validation where there are fewer than three.
+    """
+    return (2 if patients >= 4 else min(1, patients), int(patients >= 3), int(patients >= 2))
+
+
+def balanced_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
+    """TRAINING, VALIDATION or TEST for every patient, [patients] int8, from frames per patient and class [p, C].
+
+    First minimises the mean over classes c and splits s of |sum_p n[p, c] x[p, s] / N[c] - f[s]|, f = 0.6, 0.2, 0.2,
+    with the coverage of `required_patients`; then, among the assignments at most 0.02 worse than that, takes the one
+    with the highest sum of weights drawn from the seed. Both by `scipy.optimize.milp` (HiGHS). Coverage that cannot be
+    had, because two classes need the same patient in different splits, is missed by as few patients as possible.
+    """
+    programme = _Programme(counts)
+    best = programme.solve(programme.quality, bound=None)
+    weights = np.random.default_rng([seed, len(counts)]).uniform(size=(len(counts), _PARTS))
+    drawn = programme.solve(programme.preference(weights), bound=float(programme.quality @ best) + _SLACK)
+    return programme.assignment(drawn)
+
+
+def uncovered_classes(counts: NDArray[np.int64], split: NDArray[np.int8]) -> dict[int, list[str]]:
+    """Classes that are missing in a split, with the names of those splits: for counts [p, C] and split [p]."""
+    missing: dict[int, list[str]] = {}
+    for code in np.flatnonzero(counts.sum(0)):
+        for part, name in enumerate(SPLIT_NAMES):
+            if not counts[split == part, code].any():
+                missing.setdefault(int(code), []).append(name)
+    return missing
+
+
+class _Programme:
+    """The integer programme over x [patients, 3] (binary), deviations d [C, 3] >= 0 and missing patients m [C, 3] >= 0."""
+
+    def __init__(self, counts: NDArray[np.int64]) -> None:
+        self.counts = counts[:, counts.sum(0) > 0]
+        self.patients, self.classes = self.counts.shape
+        self.assigned = self.patients * _PARTS
+        self.pairs = self.classes * _PARTS
+        self.variables = self.assigned + 2 * self.pairs
+        self.quality = np.zeros(self.variables)
+        if self.pairs:
+            self.quality[self.assigned : self.assigned + self.pairs] = 1 / self.pairs
+        # One missing patient outweighs any gain in balance, as no deviation exceeds 1.
+        self.quality[self.assigned + self.pairs :] = 10.0
+        self.matrix, self.low, self.high = self._constraints()
+
+    def preference(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The cost whose minimum is the assignment of the highest total weight; weights [patients, 3]."""
+        return np.concatenate([-weights.ravel(), np.zeros(2 * self.pairs)])
+
+    def solve(self, cost: NDArray[np.float64], bound: float | None) -> NDArray[np.float64]:
+        """The variables of least cost whose quality is at most `bound`, [variables]."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        constraints = [LinearConstraint(self.matrix, self.low, self.high)]
+        if bound is not None:
+            constraints.append(LinearConstraint(self.quality[None], -np.inf, bound))
+        upper = np.ones(self.variables)
+        upper[self.assigned + self.pairs :] = 2
+        result = milp(
+            cost,
+            integrality=np.concatenate([np.ones(self.assigned), np.zeros(2 * self.pairs)]),
+            bounds=Bounds(0, upper),
+            constraints=constraints,
+            options={"mip_rel_gap": _GAP, "node_limit": _NODES},
+        )
+        # Any assignment is feasible, as coverage may be missed at a price: the search always has one to return.
+        assert result.x is not None, result.message
+        return np.asarray(result.x)
+
+    def assignment(self, solution: NDArray[np.float64]) -> NDArray[np.int8]:
+        """The split of every patient, [patients]; those without a frame are in training."""
+        split = solution[: self.assigned].reshape(-1, _PARTS).argmax(1).astype(np.int8)
+        split[self.counts.sum(1) == 0] = 0
+        return split
+
+    def _constraints(self) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+        from scipy.sparse import coo_array
+
+        entries: list[tuple[int, int, float]] = []
+        low: list[float] = []
+        high: list[float] = []
+
+        def add(columns: NDArray[np.integer[Any]], values: NDArray[np.float64], least: float, most: float) -> None:
+            entries.extend((len(low), int(c), float(v)) for c, v in zip(columns, values, strict=True) if v)
+            low.append(least)
+            high.append(most)
+
+        each = np.arange(_PARTS)
+        for patient in range(self.patients):
+            add(patient * _PARTS + each, np.ones(_PARTS), 1, 1)
+        everyone = np.arange(self.patients) * _PARTS
+        for code in range(self.classes):
+            share = self.counts[:, code] / self.counts[:, code].sum()
+            carries = (self.counts[:, code] > 0).astype(float)
+            needed = required_patients(int(carries.sum()))
+            for part in range(_PARTS):
+                pair = self.assigned + code * _PARTS + part
+                columns = np.append(everyone + part, pair)
+                add(columns, np.append(share, -1.0), -np.inf, FRACTIONS[part])
+                add(columns, np.append(share, 1.0), FRACTIONS[part], np.inf)
+                missing = np.append(everyone + part, pair + self.pairs)
+                add(missing, np.append(carries, 1.0), needed[part], np.inf)
+        rows, columns, values = zip(*entries, strict=True)
+        matrix = coo_array((values, (rows, columns)), shape=(len(low), self.variables)).tocsc()
+        return matrix, np.array(low), np.array(high)

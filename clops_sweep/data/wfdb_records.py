@@ -1,0 +1,187 @@
+"""WFDB records through the wfdb package, with what it says about a bad file turned into one sentence."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.folder import shorten
+from clops_sweep.errors import BadInput
+
+_BYTES_PER_SAMPLE = {"8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5}
+
+
+@dataclass(frozen=True, eq=False)
+class Header:
+    """What a .hea file says: rate (Hz), samples per signal, leads, and per lead the unit, gain and baseline."""
+
+    path: Path
+    rate: float
+    samples: int
+    leads: tuple[str, ...]
+    units: tuple[str, ...]
+    gain: NDArray[np.float64]
+    baseline: NDArray[np.float64]
+    comments: tuple[str, ...]
+    files: tuple[Path, ...]
+    """The signal file of every lead."""
+
+
+def read_header(path: Path) -> Header:
+    """The header at `path` (with its suffix .hea), and a check that its signal files are there and whole.
+
+    Raises:
+        BadInput: no header, one that cannot be parsed, no sample, or a signal file that is missing or too short.
+    """
+    if not path.is_file():
+        raise BadInput(f"{shorten(path)}: the header is missing; download the record again")
+    with _understood(path) as stem:
+        import wfdb
+
+        record = _quietly(path, "header", lambda: wfdb.rdheader(str(stem)))
+    if not record.n_sig or not record.sig_len or not record.fs:
+        raise BadInput(f"{shorten(path)}: the header promises no samples; download the record again")
+    files = tuple(path.parent / name for name in record.file_name)
+    header = Header(
+        path,
+        float(record.fs),
+        int(record.sig_len),
+        tuple(name or f"lead {number + 1}" for number, name in enumerate(record.sig_name)),
+        tuple(record.units),
+        np.array(record.adc_gain, float),
+        np.array(record.baseline, float),
+        tuple(record.comments or ()),
+        files,
+    )
+    _check_signal_files(header, record)
+    return header
+
+
+def read_stored(header: Header) -> NDArray[np.int16]:
+    """The samples as the publisher stored them, [samples, leads] int16.
+
+    Raises:
+        BadInput: a signal file cannot be decoded.
+    """
+    with _understood(header.path, header.files) as stem:
+        import wfdb
+
+        record = _quietly(
+            header.files[0], "signal file", lambda: wfdb.rdrecord(str(stem), physical=False, return_res=16)
+        )
+    stored: NDArray[np.int16] = record.d_signal
+    return stored
+
+
+def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str]]:
+    """Samples, symbols and notes (trailing NULs removed) of an annotation file such as 100.atr.
+
+    Raises:
+        BadInput: the file is missing or cannot be decoded.
+    """
+    if not path.is_file():
+        raise BadInput(f"{shorten(path)}: the annotation file is missing; download the record again")
+    import wfdb
+
+    annotation = _quietly(path, "annotation file", lambda: wfdb.rdann(str(path.with_suffix("")), path.suffix[1:]))
+    notes = [note.rstrip("\0").strip() for note in annotation.aux_note]
+    return np.asarray(annotation.sample, np.int64), list(annotation.symbol), notes
+
+
+def require_rate(header: Header, rate: float) -> None:
+    """Raises BadInput where a record's sampling rate is not the one its data set is published with."""
+    if header.rate != rate:
+        raise BadInput(
+            f"{shorten(header.path)}: sampled at {header.rate:g} Hz instead of {rate:g} Hz; "
+            "use the record as its publisher ships it"
+        )
+
+
+def require_leads(header: Header, names: Sequence[str]) -> list[int]:
+    """Positions of the named leads in a record; BadInput names the first that it does not have."""
+    lowered = [lead.lower() for lead in header.leads]
+    for name in names:
+        if name.lower() not in lowered:
+            raise BadInput(f"{shorten(header.path)}: lead {name} is missing; use the record as its publisher ships it")
+    return [lowered.index(name.lower()) for name in names]
+
+
+def _check_signal_files(header: Header, record: Any) -> None:
+    for file in dict.fromkeys(header.files):
+        if not file.is_file():
+            raise BadInput(f"{shorten(file)}: the signal file is missing; download the record again")
+        signals = [number for number, other in enumerate(header.files) if other == file]
+        form = str(record.fmt[signals[0]])
+        if form not in _BYTES_PER_SAMPLE:
+            continue
+        skipped = record.byte_offset[signals[0]] or 0
+        per_frame = sum(record.samps_per_frame[number] or 1 for number in signals)
+        needed = skipped + math.ceil(header.samples * per_frame * _BYTES_PER_SAMPLE[form])
+        size = file.stat().st_size
+        if size < needed:
+            raise BadInput(
+                f"{shorten(file)}: truncated, {size:,} bytes where its header promises {needed:,}; "
+                "download the record again"
+            )
+
+
+class _understood:
+    """The record's name for wfdb: its own path, or a copy of the header without the date if wfdb refuses that.
+
+    Headers of the PhysioNet/CinC Challenge hold dates such as 05-May-2020, which some releases of wfdb do not read.
+    """
+
+    def __init__(self, path: Path, files: Sequence[Path] = ()) -> None:
+        self.path, self.files = path, files
+        self.folder: str | None = None
+
+    def __enter__(self) -> Path:
+        import wfdb
+
+        try:
+            wfdb.rdheader(str(self.path.with_suffix("")))
+            return self.path.with_suffix("")
+        except Exception:  # whatever this release of wfdb raises, a second look without the date decides
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        self.folder = tempfile.mkdtemp()
+        copied = Path(self.folder) / self.path.name
+        copied.write_text("\n".join(_without_date(line) for line in lines) + "\n", encoding="utf-8")
+        for file in self.files:
+            link = Path(self.folder) / file.name
+            if not link.exists():
+                link.symlink_to(file.resolve())
+        return copied.with_suffix("")
+
+    def __exit__(self, *_: object) -> None:
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_RECORD_LINE = re.compile(r"^(\S+\s+\d+\s+\S+\s+\d+)\s+\S.*$")
+
+
+def _without_date(line: str) -> str:
+    """A header's record line without time and date; any other line unchanged."""
+    match = _RECORD_LINE.match(line)
+    looks_dated = match is not None and re.search(r"\d:\d|[-/]\w+[-/]\d", line) is not None
+    return match.group(1) if match is not None and looks_dated and not line.startswith("#") else line
+
+
+def _quietly(path: Path, what: str, read: Any) -> Any:
+    """Calls into wfdb; whatever it raises about a file that is not what it should be becomes one sentence."""
+    try:
+        return read()
+    except BadInput:
+        raise
+    except Exception as error:
+        reason = str(error).split("\n")[0][:120] or type(error).__name__
+        raise BadInput(f"{shorten(path)}: not a readable {what} ({reason}); download the record again") from None
