@@ -23,16 +23,19 @@ if TYPE_CHECKING:
 Status = Literal["finished", "failed"]
 TableName = Literal["runs", "r_matrix", "curves", "instances"]
 
+_COMPACT = "compact-"
+
 _VANISHED = 100
-"""How often a table is listed anew because a part has gone: a failure that a retry has just made good."""
+"""How often a table is listed anew because a part has gone: a failure made good just now, or parts put together."""
 
 
 class RunStore:
     """`runs`, `r_matrix`, `curves` and `instances` under one folder, each a folder of Parquet parts.
 
-    Every run has a part of its own in each table, named after its status and id. A part appears under its final
-    name whole or not at all, and the part in `runs` appears last: a run is finished exactly when that part is there.
-    Writing the same run twice therefore leaves one copy, and nothing a killed process leaves behind is ever read.
+    Every run has a part of its own in each table, named after its status and id, until `compact` puts the finished ones
+    of many runs into one part. A part appears under its final name whole or not at all, and the part in `runs` appears
+    last: a run is finished exactly when it is in there. Writing the same run twice therefore leaves one copy, and
+    nothing a killed process leaves behind is ever read.
 
     Args:
         root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
@@ -52,6 +55,7 @@ class RunStore:
         except (OSError, ValueError) as error:
             raise BadInput(f"results {self.uri!r}: {' '.join(str(error).split())}") from None
         self._local = isinstance(self._fs, arrow_fs.LocalFileSystem)
+        self._compacted: dict[str, frozenset[str]] = {}
 
     def folder(self, table: TableName) -> str:
         """Where the parts of a table lie, inside the store's file system."""
@@ -69,9 +73,12 @@ class RunStore:
             raise BadInput(f"results {self.uri}: cannot be written to ({_reason(error)})") from None
 
     def statuses(self) -> dict[str, Status]:
-        """Run id to status, from the names of the parts alone: nothing is opened."""
+        """Run id to status, from the names of the parts; only those that hold many runs are opened."""
         found: dict[str, Status] = {}
         for name in self._parts("runs"):
+            if name.startswith(_COMPACT):
+                found |= dict.fromkeys(self._ids_in("runs", name), "finished")
+                continue
             status, _, run_id = name.removesuffix(".parquet").partition("-")
             if status == "finished":
                 found[run_id] = "finished"
@@ -101,32 +108,94 @@ class RunStore:
         return found
 
     def _load(self, table: TableName, run_ids: list[str] | None, columns: list[str] | None = None) -> pa.Table:
-        schema, wanted = SCHEMAS[table], None if run_ids is None else set(run_ids)
+        schema = SCHEMAS[table]
+        columns = columns or schema.names
         attempts = 0
         while True:
-            parts = self._parts(table)
-            names = [name for name in parts if wanted is None or _run_id(name) in wanted]
-            if not names:
-                return schema.empty_table().select(columns or schema.names)
-            paths = [f"{self.folder(table)}/{name}" for name in names]
             try:
-                return ds.dataset(paths, schema=schema, format="parquet", filesystem=self._fs).to_table(columns=columns)
+                names, compact = self._current(table)
+                if run_ids is not None:
+                    names = [name for name in names if _run_id(name) in run_ids]
+                if not names and not compact:
+                    return schema.empty_table().select(columns)
+                paths = [f"{self.folder(table)}/{name}" for name in (*names, *compact)]
+                dataset = ds.dataset(paths, schema=schema, format="parquet", filesystem=self._fs)
+                wanted = None if run_ids is None else ds.field("run_id").isin(list(run_ids))
+                return dataset.to_table(columns=columns, filter=wanted)
             except (pa.ArrowInvalid, OSError) as error:
                 attempts += 1
                 if isinstance(error, FileNotFoundError) and attempts < _VANISHED:
                     continue
-                damaged = self._damaged(table, names) or self.folder(table)
+                damaged = self._damaged(table) or self.folder(table)
                 raise DamagedStore(f"{damaged}: not a whole Parquet file ({_reason(error)})") from None
 
+    def _current(self, table: TableName) -> tuple[list[str], list[str]]:
+        """The parts of single runs, and those of many. A part that is in one of the latter already does not count."""
+        parts = self._parts(table)
+        compact = [name for name in parts if name.startswith(_COMPACT)]
+        inside = frozenset[str]().union(*(self._ids_in(table, name) for name in compact))
+        return [name for name in parts if not name.startswith(_COMPACT) and _run_id(name) not in inside], compact
+
+    def _ids_in(self, table: TableName, name: str) -> frozenset[str]:
+        """The runs in a compacted part, which never changes."""
+        path = f"{self.folder(table)}/{name}"
+        if path not in self._compacted:
+            column = pq.read_table(path, columns=["run_id"], filesystem=self._fs).column("run_id")
+            self._compacted[path] = frozenset(column.unique().to_pylist())
+        return self._compacted[path]
+
+    def compact(self, runs_per_part: int = 1000) -> int:
+        """Puts the parts of finished runs together, many into one. May be called while a sweep runs.
+
+        A compacted part appears before the parts that went into it are deleted, so nothing is ever missing; whoever
+        lists a folder in between without this class sees a run twice for that moment. Killed half way, the next call
+        takes up what is left. Only one process at a time should compact a store.
+
+        Returns:
+            How many parts have been put together.
+        """
+        merged = 0
+        for table in SCHEMAS:
+            compact = [name for name in self._parts(table) if name.startswith(_COMPACT)]
+            inside = frozenset[str]().union(*(self._ids_in(table, name) for name in compact))
+            singles = [name for name in self._parts(table) if name.startswith("finished-")]
+            for name in singles:
+                if _run_id(name) in inside:
+                    self._delete(f"{self.folder(table)}/{name}")
+            left = [name for name in singles if _run_id(name) not in inside]
+            for start in range(0, len(left), runs_per_part):
+                chunk = left[start : start + runs_per_part]
+                if len(chunk) > 1:
+                    content = self._load(table, [_run_id(name) for name in chunk])
+                    self._write_part(table, f"{_COMPACT}{uuid.uuid4().hex}.parquet", content)
+                    for name in chunk:
+                        self._delete(f"{self.folder(table)}/{name}")
+                    merged += len(chunk)
+        return merged
+
+    def find(self, prefix: str) -> str:
+        """The id of the one run, finished or failed, whose id begins with `prefix`.
+
+        Raises:
+            BadInput: there is none, or more than one.
+        """
+        matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
+        if len(matches) != 1:
+            what = "no run" if not matches else f"{len(matches)} runs"
+            raise BadInput(f"run {prefix!r}: {what} of {self.uri} begins like that; expected the beginning of one id")
+        return matches[0]
+
     def write_finished(self, run_id: str, tables: Mapping[TableName, pa.Table]) -> None:
-        """Records a finished run. The part in `runs` comes last and makes it count."""
+        """Records a finished run, unless it is finished already. The part in `runs` comes last and makes it count."""
+        if self.statuses().get(run_id) == "finished":
+            return
         for table in ("r_matrix", "curves", "instances", "runs"):
             self._write_part(table, f"finished-{run_id}.parquet", tables[table])
         self._delete(f"{self.folder('runs')}/failed-{run_id}.parquet")
 
     def write_failed(self, run_id: str, row: pa.Table) -> None:
         """Records a failed run, unless it has been finished meanwhile."""
-        if self._exists(f"{self.folder('runs')}/finished-{run_id}.parquet"):
+        if self.statuses().get(run_id) == "finished":
             return
         self._write_part("runs", f"failed-{run_id}.parquet", row)
 
@@ -168,17 +237,16 @@ class RunStore:
             if info.is_file and info.base_name.endswith(".parquet") and not info.base_name.startswith((".", "_"))
         )
 
-    def _damaged(self, table: TableName, names: list[str]) -> str | None:
-        for name in names:
+    def _damaged(self, table: TableName) -> str | None:
+        for name in self._parts(table):
             path = f"{self.folder(table)}/{name}"
             try:
                 pq.ParquetFile(path, filesystem=self._fs).read()
+            except FileNotFoundError:
+                continue
             except (pa.ArrowInvalid, OSError):
                 return path
         return None
-
-    def _exists(self, path: str) -> bool:
-        return bool(self._fs.get_file_info(path).type == arrow_fs.FileType.File)
 
     def _delete(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):  # another process may have been faster
