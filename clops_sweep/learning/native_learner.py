@@ -1,0 +1,190 @@
+"""NativeLearner: the paper's network on a CPU by the native kernels, on the memory of the PyTorch learner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clops_sweep import native
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning.batches import Batch, Instances, Replay, gather_targets
+from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+
+
+class NativeLearner(Learner):
+    """The same numbers as `Learner` to rounding, several times faster.
+
+    Parameters, running statistics, gradient and optimiser are the same tensors; the kernels work on their memory. What
+    is not overridden is PyTorch's.
+
+    Args:
+        seeds: one a run.
+        kind: kind of output.
+        outputs: C.
+        learning_rate: of Adam.
+        bank: where rows become frames, on the CPU.
+        variant: which kernels, of `native.available()`.
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        kind: LossKind,
+        outputs: int,
+        learning_rate: float,
+        bank: FrameBank,
+        variant: str,
+    ) -> None:
+        super().__init__(seeds, kind, outputs, learning_rate, bank)
+        self.variant = variant
+        self._runs, self._outputs = len(seeds), outputs
+        self._core = native.core(
+            variant=variant,
+            softmax=kind == "softmax",
+            runs=self._runs,
+            outputs=outputs,
+            parameters=self.parameters.flat.numpy(),
+            gradient=self._gradient.flat.numpy(),
+            means=[mean.numpy() for mean in self.statistics.means],
+            variances=[variance.numpy() for variance in self.statistics.variances],
+            frames=bank._stored.numpy(),
+            gain=_optional(bank._gain),
+            offset=_optional(bank._offset),
+        )
+
+    def gradient(
+        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `Learner.gradient`."""
+        return self._differentiate_batch(
+            batch, dropout_keys, running=False, track=track_statistics
+        ), self._gradient.flat
+
+    def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
+        """As `Learner.memory_gradient`."""
+        self._differentiate_batch(batch, dropout_keys, running=True, track=False)
+        return self._gradient.flat
+
+    def _differentiate_batch(
+        self, batch: Batch, dropout_keys: torch.Tensor, *, running: bool, track: bool
+    ) -> torch.Tensor:
+        losses = torch.empty(batch.rows.shape)
+        self._core.gradient(
+            _array(batch.rows),
+            _array(batch.targets),
+            _array(batch.weights),
+            _array(batch.draws),
+            _array(dropout_keys),
+            running,
+            track,
+            losses.numpy(),
+        )
+        return losses
+
+    def apply(self, gradient: torch.Tensor) -> None:
+        """As `Learner.apply`."""
+        adam = self.optimizer
+        self._core.adam(
+            _array(adam.values),
+            _array(adam.first),
+            _array(adam.second),
+            _array(gradient),
+            adam.learning_rate,
+            adam.steps,
+        )
+        adam.steps += 1
+
+    def train_epoch(
+        self,
+        task: Instances,
+        replay: Replay | None,
+        order: torch.Tensor,
+        batch_size: int,
+        dropout_keys: torch.Tensor,
+        beta: TaskInstanceParameters | None = None,
+    ) -> None:
+        """As `Learner.train_epoch`, without a return to Python between batches."""
+        rows, targets, factors = _in_order(task, replay, order)
+        adam = self.optimizer
+        arguments: dict[str, Any] = dict.fromkeys(("beta", "beta_first", "beta_second"))
+        arguments |= {"beta_penalty": 0.0, "beta_learning_rate": 0.0, "beta_steps": 0}
+        if beta is not None:
+            arguments = {
+                "beta": _array(beta.values),
+                "beta_first": _array(beta.optimizer.first),
+                "beta_second": _array(beta.optimizer.second),
+                "beta_penalty": beta.penalty,
+                "beta_learning_rate": beta.optimizer.learning_rate,
+                "beta_steps": beta.optimizer.steps,
+            }
+        self._core.train_epoch(
+            rows=_array(rows),
+            targets=_array(targets),
+            factors=_array(factors),
+            order=_array(order),
+            task_size=task.rows.shape[1],
+            batch_size=batch_size,
+            keys=_array(dropout_keys),
+            first=_array(adam.first),
+            second=_array(adam.second),
+            learning_rate=adam.learning_rate,
+            steps=adam.steps,
+            **arguments,
+        )
+        steps = -(-order.shape[1] // batch_size)
+        adam.steps += steps
+        if beta is not None:
+            beta.optimizer.steps += steps
+
+    def logits(
+        self, rows: torch.Tensor, *, noise: torch.Tensor | None = None, shift: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """As `Learner.logits`."""
+        return self._predict(rows, noise, shift, probabilities=False)
+
+    def probabilities(self, rows: torch.Tensor, *, noise: torch.Tensor | None = None) -> torch.Tensor:
+        """As `Learner.probabilities`."""
+        return self._predict(rows, noise, None, probabilities=True)
+
+    def dropout_probabilities(
+        self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """As `Learner.dropout_probabilities`."""
+        result = torch.empty(*rows.shape, samples, self._outputs)
+        self._core.predict(_array(rows), _optional(noise), None, True, samples, _array(dropout_keys), result.numpy())
+        return result
+
+    def _predict(
+        self, rows: torch.Tensor, noise: torch.Tensor | None, shift: torch.Tensor | None, *, probabilities: bool
+    ) -> torch.Tensor:
+        result = torch.empty(*rows.shape, 1, self._outputs)
+        shifted = None if shift is None else (self.parameters.flat + shift).numpy()
+        self._core.predict(_array(rows), _optional(noise), shifted, probabilities, 1, None, result.numpy())
+        return result.squeeze(2)
+
+
+def _in_order(
+    task: Instances, replay: Replay | None, order: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Rows, targets and factors of the union of a task's instances and the replayed ones, in the order of the epoch."""
+    union, factors = task, torch.ones(task.rows.shape)
+    if replay is not None:
+        union = Instances.union([task, replay.instances])
+        factors = torch.cat([factors, replay.factors], dim=1)
+    return union.rows.gather(1, order), gather_targets(union.targets, order), factors.gather(1, order)
+
+
+def _array(tensor: torch.Tensor) -> NDArray[np.generic]:
+    """The tensor's own memory; a copy of it only where the tensor is a strided view."""
+    array: NDArray[np.generic] = tensor.contiguous().numpy()
+    return array
+
+
+def _optional(tensor: torch.Tensor | None) -> NDArray[np.generic] | None:
+    return None if tensor is None else _array(tensor)

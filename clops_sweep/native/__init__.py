@@ -1,0 +1,57 @@
+"""The native CPU kernels: whether they are there, and which of their variants this process uses."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+from typing import Any
+
+VARIANTS = ("avx512", "avx2", "baseline")
+"""Best first. What was compiled and what the CPU can run decides which of them there are."""
+
+ENVIRONMENT = "CLOPS_NATIVE"
+"""Names a variant, or `off` for PyTorch; for tests and comparisons."""
+
+try:
+    from clops_sweep.native import _kernels
+except ImportError:  # built without a compiler
+    _kernels = None
+
+
+def available() -> tuple[str, ...]:
+    """The variants that can run here, best first; none where the extension was not built."""
+    return () if _kernels is None else tuple(_kernels.variants())
+
+
+def chosen() -> str | None:
+    """The variant to compute with, or None for PyTorch.
+
+    Raises:
+        ValueError: the environment asks for a variant that there is not.
+    """
+    wanted = os.environ.get(ENVIRONMENT, "")
+    there = available()
+    if wanted == "off":
+        return None
+    if wanted:
+        if wanted not in there:
+            raise ValueError(f"{ENVIRONMENT}={wanted}: not here; there is {', '.join((*there, 'off'))}")
+        return wanted
+    if not there:
+        _say_once()
+        return None
+    return there[0]
+
+
+def core(**arguments: Any) -> Any:
+    """A `_kernels.Core` (see src/module.cpp) over the memory of S networks."""
+    assert _kernels is not None
+    return _kernels.Core(**arguments)
+
+
+@cache
+def _say_once() -> None:
+    logging.getLogger("clops_sweep").warning(
+        "The native kernels were not built (no C++ compiler at installation): computing with PyTorch, ten times slower."
+    )

@@ -1,0 +1,68 @@
+// Losses, their gradients and probabilities, from the logits of one group of instances, [outputs].
+#pragma once
+
+#include <math.h>  // not <cmath>, whose inline functions all variants would share
+
+#include "frames.hpp"
+
+namespace clops::CLOPS_VARIANT {
+
+inline float sigmoid(float q) {
+  const float e = expf(-fabsf(q));
+  return (q >= 0 ? 1.0f : e) / (1.0f + e);
+}
+
+// Softmax of one lane, in place, and the logarithm of the sum that it divides by.
+inline float softmax(V* logits, int outputs, int lane) {
+  float largest = logits[0][lane], total = 0;
+  for (int c = 1; c < outputs; ++c) largest = fmaxf(largest, logits[c][lane]);
+  for (int c = 0; c < outputs; ++c) {
+    const float e = expf(logits[c][lane] - largest);
+    logits[c][lane] = e;
+    total += e;
+  }
+  for (int c = 0; c < outputs; ++c) logits[c][lane] /= total;
+  return largest + logf(total);
+}
+
+// Logits become probabilities.
+inline void to_probabilities(Loss loss, V* logits, int outputs, Group group) {
+  for (int l = 0; l < group.count; ++l) {
+    if (loss == Loss::softmax) {
+      softmax(logits, outputs, l);
+    } else {
+      for (int c = 0; c < outputs; ++c) logits[c][l] = sigmoid(logits[c][l]);
+    }
+  }
+}
+
+// Logits become the gradient of weights_i l_i by them; lanes without an instance get 0.
+inline void differentiate_loss(Loss loss, V* logits, int outputs, Group group, const Batch& batch, float* losses) {
+  for (int l = 0; l < kLanes; ++l) {
+    if (l >= group.count) {
+      for (int c = 0; c < outputs; ++c) logits[c][l] = 0;
+      continue;
+    }
+    const int i = group.first + l;
+    const float* target = batch.targets + static_cast<std::ptrdiff_t>(i) * outputs;
+    const float weight = batch.weights[i];
+    float total = 0;
+    if (loss == Loss::softmax) {
+      float mass = 0;  // 1 for a one-hot target
+      for (int c = 0; c < outputs; ++c) mass += target[c], total -= target[c] * logits[c][l];
+      total += mass * softmax(logits, outputs, l);
+      for (int c = 0; c < outputs; ++c) logits[c][l] = weight * (mass * logits[c][l] - target[c]);
+    } else {
+      const float share = weight / static_cast<float>(outputs);
+      for (int c = 0; c < outputs; ++c) {
+        const float q = logits[c][l];
+        total += fmaxf(q, 0.0f) - q * target[c] + log1pf(expf(-fabsf(q)));
+        logits[c][l] = share * (sigmoid(q) - target[c]);
+      }
+      total /= static_cast<float>(outputs);
+    }
+    losses[i] = total;
+  }
+}
+
+}  // namespace clops::CLOPS_VARIANT

@@ -1,0 +1,278 @@
+// The Python module clops_sweep.native._kernels: checks its arguments and hands their memory to a variant's kernels.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "training.hpp"
+#include "variants.hpp"
+
+namespace py = pybind11;
+
+namespace clops {
+namespace {
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style>;
+using Floats = Array<float>;
+using Longs = Array<std::int64_t>;
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+template <class T>
+void require_shape(const Array<T>& array, std::initializer_list<std::size_t> shape, const char* name) {
+  bool fits = static_cast<std::size_t>(array.ndim()) == shape.size();
+  py::ssize_t axis = 0;
+  for (const std::size_t size : shape) fits = fits && static_cast<std::size_t>(array.shape(axis++)) == size;
+  if (!fits) throw std::invalid_argument(std::string(name) + " does not have the expected shape");
+}
+
+// Memory for a kernel's intermediate results, kept from call to call.
+class Workspace {
+ public:
+  void* of(std::size_t bytes) {
+    if (bytes > size_) {
+      size_ = (bytes + 63) / 64 * 64;
+      memory_.reset(std::aligned_alloc(64, size_));
+      if (!memory_) throw std::bad_alloc();
+    }
+    return memory_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  std::size_t size_ = 0;
+};
+
+const Kernels& variant(const std::string& name) {
+  for (const Kernels* kernels : runnable_kernels()) {
+    if (name == kernels->name) return *kernels;
+  }
+  throw std::invalid_argument("this CPU cannot run the kernels '" + name + "'");
+}
+
+// The networks of S runs: kernels over memory that Python owns. Runs are computed one after another.
+class Core {
+ public:
+  Core(const std::string& name, bool softmax, int runs, int outputs, Floats parameters, Floats gradient,
+       std::vector<Floats> means, std::vector<Floats> variances, const py::array& frames, std::optional<Floats> gain,
+       std::optional<Floats> offset)
+      : kernels_(variant(name)), loss_(softmax ? Loss::softmax : Loss::sigmoid), runs_(runs), outputs_(outputs),
+        parameters_(std::move(parameters)), gradient_(std::move(gradient)), means_(std::move(means)),
+        variances_(std::move(variances)), stored_(frames), gain_(std::move(gain)), offset_(std::move(offset)) {
+    require(runs > 0 && outputs > 0, "there must be a run and an output");
+    const std::size_t size = static_cast<std::size_t>(runs) * parameter_count(outputs);
+    require_shape(parameters_, {size}, "parameters");
+    require_shape(gradient_, {size}, "gradient");
+    require(means_.size() == 3 && variances_.size() == 3, "there are three blocks of statistics");
+    for (std::size_t b = 0; b < 3; ++b) {
+      const auto channels = static_cast<std::size_t>(runs * kChannels[b + 1]);
+      require_shape(means_[b], {channels}, "running means");
+      require_shape(variances_[b], {channels}, "running variances");
+      tracked_.push_back({means_[b].mutable_data(), variances_[b].mutable_data()});
+    }
+    gradient_data_ = gradient_.mutable_data();
+    require(stored_.ndim() == 2 && static_cast<std::size_t>(stored_.shape(1)) == kFrameLength, "frames must be [n, 2500]");
+    frame_count_ = stored_.shape(0);
+    require(gain_.has_value() == offset_.has_value(), "gain and offset go together");
+    if (gain_) {
+      require_shape(*gain_, {static_cast<std::size_t>(frame_count_)}, "gain");
+      require_shape(*offset_, {static_cast<std::size_t>(frame_count_)}, "offset");
+      frames_.gain = gain_->data();
+      frames_.offset = offset_->data();
+    }
+    if (Array<float>::check_(stored_)) {
+      frames_.floats = static_cast<const float*>(stored_.data());
+    } else if (Array<std::int16_t>::check_(stored_)) {
+      frames_.integers = static_cast<const std::int16_t*>(stored_.data());
+    } else {
+      throw std::invalid_argument("frames must be contiguous, float32 or int16");
+    }
+  }
+
+  void gradient(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws,
+                const Array<std::int32_t>& keys, bool running, bool track, Floats& losses) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
+    require_shape(weights, {runs, size}, "weights");
+    require_shape(draws, {size}, "draws");
+    require_shape(keys, {runs, 2}, "keys");
+    require_shape(losses, {runs, size}, "losses");
+    float* losses_at = losses.mutable_data();
+    const py::gil_scoped_release release;
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+      const Batch batch{{frames_, rows.data() + first, nullptr, count},
+                        targets.data() + first * outputs_, weights.data() + first, draws.data()};
+      differentiate(run, batch, keys_of(keys, run), running ? Normalization::running : Normalization::batch, track, losses_at + first);
+    }
+  }
+
+  void predict(const Longs& rows, const std::optional<Floats>& noise, const std::optional<Floats>& parameters, bool probabilities,
+               int samples, const std::optional<Array<std::int32_t>>& keys, Floats& result) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require(samples > 0, "there must be a sample");
+    if (noise) require_shape(*noise, {runs, size, kFrameLength}, "noise");
+    if (parameters) require_shape(*parameters, {static_cast<std::size_t>(parameters_.size())}, "parameters");
+    if (keys) require_shape(*keys, {runs, 2}, "keys");
+    require_shape(result, {runs, size, static_cast<std::size_t>(samples), static_cast<std::size_t>(outputs_)}, "result");
+    const float* flat = parameters ? parameters->data() : parameters_.data();
+    float* to = result.mutable_data();
+    const py::gil_scoped_release release;
+    void* workspace = workspace_.of(kernels_.predict_workspace(outputs_));
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+      const auto frame_length = static_cast<std::ptrdiff_t>(kFrameLength);
+      const Instances instances{frames_, rows.data() + first, noise ? noise->data() + first * frame_length : nullptr, count};
+      kernels_.predict(network_of(flat, runs_, run, outputs_), outputs_, loss_, statistics_of(run), instances,
+                       {keys.has_value(), probabilities, samples}, keys ? keys_of(*keys, run) : Keys{}, to + first * samples * outputs_,
+                       workspace);
+    }
+  }
+
+  // One Adam step of a whole vector, the given number of steps having been taken before.
+  void adam(Floats& values, Floats& first, Floats& second, const Floats& gradient, double learning_rate, std::int64_t steps) const {
+    require(first.size() == values.size() && second.size() == values.size() && gradient.size() == values.size(),
+            "Adam needs vectors of equal size");
+    Adam optimizer(kernels_, learning_rate, steps);
+    optimizer.add(static_cast<std::size_t>(values.size()), values.mutable_data(), first.mutable_data(), second.mutable_data(), gradient.data());
+    const py::gil_scoped_release release;
+    optimizer.step();
+  }
+
+  void train_epoch(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, int task_size, int batch_size,
+                   const Array<std::int32_t>& keys, Floats& first, Floats& second, double learning_rate, std::int64_t steps,
+                   std::optional<Floats> beta, std::optional<Floats> beta_first, std::optional<Floats> beta_second, float beta_penalty,
+                   double beta_learning_rate, std::int64_t beta_steps) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require(batch_size > 0 && task_size >= 0 && task_size <= count, "there must be a batch, and no more current instances than all");
+    require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
+    require_shape(factors, {runs, size}, "factors");
+    require_shape(order, {runs, size}, "order");
+    for (py::ssize_t i = 0; i < order.size(); ++i) require(order.data()[i] >= 0 && order.data()[i] < count, "order is no permutation");
+    require_shape(keys, {runs, 2}, "keys");
+    require_shape(first, {static_cast<std::size_t>(parameters_.size())}, "first moments");
+    require_shape(second, {static_cast<std::size_t>(parameters_.size())}, "second moments");
+    require(beta.has_value() == beta_first.has_value() && beta.has_value() == beta_second.has_value(), "beta comes with its moments");
+    Beta betas{nullptr, nullptr, nullptr, beta_penalty, beta_learning_rate, beta_steps};
+    if (beta) {
+      for (const auto* values : {&*beta, &*beta_first, &*beta_second}) require_shape(*values, {runs, static_cast<std::size_t>(task_size)}, "beta");
+      betas.values = beta->mutable_data(), betas.first = beta_first->mutable_data(), betas.second = beta_second->mutable_data();
+    }
+    float *values = parameters_.mutable_data(), *first_at = first.mutable_data(), *second_at = second.mutable_data();
+    const auto sizes = parameter_sizes(outputs_);
+    const py::gil_scoped_release release;
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t begin = static_cast<std::ptrdiff_t>(run) * count;
+      const Epoch epoch{rows.data() + begin, targets.data() + begin * outputs_, factors.data() + begin, order.data() + begin, count, task_size, batch_size};
+      Adam optimizer(kernels_, learning_rate, steps);
+      const auto v = parameters_of(values, runs_, run, outputs_), m1 = parameters_of(first_at, runs_, run, outputs_),
+                 m2 = parameters_of(second_at, runs_, run, outputs_), g = parameters_of(gradient_data_, runs_, run, outputs_);
+      for (std::size_t i = 0; i < sizes.size(); ++i) optimizer.add(sizes[i], v[i], m1[i], m2[i], g[i]);
+      Beta of_run = betas;
+      if (betas.values) {
+        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(run) * task_size;
+        of_run.values += at, of_run.first += at, of_run.second += at;
+      }
+      clops::train_epoch(kernels_, epoch, outputs_, of_run, optimizer, [&](Batch& batch, float* losses) {
+        batch.instances.frames = frames_;
+        differentiate(run, batch, keys_of(keys, run), Normalization::batch, true, losses);
+      });
+    }
+  }
+
+ private:
+  void differentiate(int run, const Batch& batch, Keys keys, Normalization normalization, bool track, float* losses) {
+    const Statistics<float> tracked = tracked_of(run);
+    kernels_.gradient(network_of(parameters_.data(), runs_, run, outputs_), outputs_, loss_, normalization, statistics_of(run),
+                      track ? &tracked : nullptr, batch, keys, network_of(gradient_data_, runs_, run, outputs_), losses,
+                      workspace_.of(kernels_.gradient_workspace(batch.instances.count, outputs_)));
+  }
+
+  // Rows [S, count] that are all in the data set; returns count.
+  int check_rows(const Longs& rows) const {
+    require(rows.ndim() == 2 && rows.shape(0) == runs_, "rows must be [S, instances]");
+    for (py::ssize_t i = 0; i < rows.size(); ++i) require(rows.data()[i] >= 0 && rows.data()[i] < frame_count_, "a row is not in the data set");
+    return static_cast<int>(rows.shape(1));
+  }
+
+  Statistics<float> tracked_of(int run) const {
+    Statistics<float> result{};
+    for (std::size_t b = 0; b < 3; ++b) {
+      result.mean[b] = tracked_[b].mean + run * kChannels[b + 1];
+      result.variance[b] = tracked_[b].variance + run * kChannels[b + 1];
+    }
+    return result;
+  }
+
+  Statistics<const float> statistics_of(int run) const {
+    const Statistics<float> tracked = tracked_of(run);
+    Statistics<const float> result{};
+    for (int b = 0; b < 3; ++b) result.mean[b] = tracked.mean[b], result.variance[b] = tracked.variance[b];
+    return result;
+  }
+
+  static Keys keys_of(const Array<std::int32_t>& keys, int run) {
+    const std::int32_t* at = keys.data() + 2 * run;
+    return {static_cast<std::uint32_t>(at[0]), static_cast<std::uint32_t>(at[1])};
+  }
+
+  struct BlockStatistics {
+    float *mean, *variance;
+  };
+
+  const Kernels& kernels_;
+  const Loss loss_;
+  const int runs_, outputs_;
+  Floats parameters_, gradient_;
+  std::vector<Floats> means_, variances_;
+  py::array stored_;
+  std::optional<Floats> gain_, offset_;
+  std::vector<BlockStatistics> tracked_;
+  float* gradient_data_ = nullptr;
+  py::ssize_t frame_count_ = 0;
+  Frames frames_{};
+  Workspace workspace_;
+};
+
+}  // namespace
+}  // namespace clops
+
+PYBIND11_MODULE(_kernels, module) {
+  using namespace clops;
+  using py::arg;
+  module.doc() = "The paper's network on a CPU: gradients, predictions, Adam and whole epochs. See kernels.hpp.";
+  module.def("variants", [] {
+    std::vector<std::string> names;
+    for (const Kernels* kernels : runnable_kernels()) names.emplace_back(kernels->name);
+    return names;
+  });
+  py::class_<Core>(module, "Core")
+      .def(py::init<const std::string&, bool, int, int, Floats, Floats, std::vector<Floats>, std::vector<Floats>, const py::array&,
+                    std::optional<Floats>, std::optional<Floats>>(),
+           arg("variant"), arg("softmax"), arg("runs"), arg("outputs"), arg("parameters").noconvert(), arg("gradient").noconvert(),
+           arg("means").noconvert(), arg("variances").noconvert(), arg("frames"), arg("gain").noconvert(), arg("offset").noconvert())
+      .def("gradient", &Core::gradient, arg("rows").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
+           arg("draws").noconvert(), arg("keys").noconvert(), arg("running"), arg("track"), arg("losses").noconvert())
+      .def("predict", &Core::predict, arg("rows").noconvert(), arg("noise").noconvert(), arg("parameters").noconvert(),
+           arg("probabilities"), arg("samples"), arg("keys").noconvert(), arg("result").noconvert())
+      .def("adam", &Core::adam, arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(),
+           arg("gradient").noconvert(), arg("learning_rate"), arg("steps"))
+      .def("train_epoch", &Core::train_epoch, arg("rows").noconvert(), arg("targets").noconvert(), arg("factors").noconvert(),
+           arg("order").noconvert(), arg("task_size"), arg("batch_size"), arg("keys").noconvert(), arg("first").noconvert(),
+           arg("second").noconvert(), arg("learning_rate"), arg("steps"), arg("beta").noconvert(), arg("beta_first").noconvert(),
+           arg("beta_second").noconvert(), arg("beta_penalty"), arg("beta_learning_rate"), arg("beta_steps"));
+}

@@ -1,0 +1,117 @@
+// A convolution of kernel 7 and stride 3, computed two neighbouring outputs at a time with 10 products instead of 14.
+//
+// Two neighbouring outputs, the pair that pooling will compare, see the ten inputs x0 ... x9:
+//
+//     even = w0 x0 + ... + w6 x6,    odd = w0 x3 + ... + w6 x9.
+//
+// Taps 0, 3, 6 are a convolution of stride 1 over x0, x3, x6, x9, taps 1, 4 one over x1, x4, x7 and taps 2, 5 one over
+// x2, x5, x8. Winograd's minimal filters F(2, 3) and F(2, 2) take 4 + 3 + 3 products for them (S. Winograd, Arithmetic
+// Complexity of Computations, 1980; A. Lavin and S. Gray, 2016):
+//
+//     A = w0 (x0 - x6) + w1 (x1 - x4) + w2 (x2 - x5)
+//     B = (w0 + w3 + w6) / 2 (x3 + x6) + (w1 + w4) x4 + (w2 + w5) x5
+//     C = (w0 - w3 + w6) / 2 (x6 - x3)
+//     D = w6 (x9 - x3) + w4 (x7 - x4) + w5 (x8 - x5)
+//     even = A + B + C,    odd = B - C + D.
+//
+// Sums over input channels are taken of A, B, C and D, so the sums of inputs are computed once for all output channels,
+// and those of weights once for all instances. "Paired" inputs and weights are those factors: 10 a channel, all
+// channels' A first (3 a channel), then B (3), C (1) and D (3).
+#pragma once
+
+#include "shapes.hpp"
+#include "vector.hpp"
+
+namespace clops::CLOPS_VARIANT {
+
+template <class Block>
+struct Paired {
+  static constexpr int a = 0, b = 3 * Block::inputs, c = 6 * Block::inputs, d = 7 * Block::inputs;
+  static constexpr int rows = 10 * Block::inputs;
+};
+
+// [outputs][inputs][7] to [outputs][Paired::rows].
+template <class Block>
+inline void pair_weights(const float* weight, float* to) {
+  using P = Paired<Block>;
+  for (int o = 0; o < Block::outputs; ++o, to += P::rows) {
+    for (int i = 0; i < Block::inputs; ++i, weight += kKernel) {
+      const float *w = weight, outer = w[0] + w[6];
+      float *a = to + P::a + 3 * i, *b = to + P::b + 3 * i, *d = to + P::d + 3 * i;
+      a[0] = w[0], a[1] = w[1], a[2] = w[2];
+      b[0] = 0.5f * (outer + w[3]), b[1] = w[1] + w[4], b[2] = w[2] + w[5];
+      to[P::c + i] = 0.5f * (outer - w[3]);
+      d[0] = w[6], d[1] = w[4], d[2] = w[5];
+    }
+  }
+}
+
+// The transpose of `pair_weights`: the gradient by the paired weights to that by the weights.
+template <class Block>
+inline void unpair_weight_gradient(const float* from, float* gradient) {
+  using P = Paired<Block>;
+  for (int o = 0; o < Block::outputs; ++o, from += P::rows) {
+    for (int i = 0; i < Block::inputs; ++i, gradient += kKernel) {
+      const float *a = from + P::a + 3 * i, *b = from + P::b + 3 * i, *d = from + P::d + 3 * i;
+      const float half_b = 0.5f * b[0], half_c = 0.5f * from[P::c + i];
+      gradient[0] = a[0] + half_b + half_c;
+      gradient[1] = a[1] + b[1];
+      gradient[2] = a[2] + b[2];
+      gradient[3] = half_b - half_c;
+      gradient[4] = b[1] + d[1];
+      gradient[5] = b[2] + d[2];
+      gradient[6] = half_b + half_c + d[0];
+    }
+  }
+}
+
+// The paired inputs of one pair of one channel: x0 ... x9 to rows of `to` that are `row` vectors apart.
+template <class Block>
+CLOPS_INLINE void pair_input(const V (&x)[10], int channel, int row, V* to) {
+  using P = Paired<Block>;
+  V *a = to + (P::a + 3 * channel) * row, *b = to + (P::b + 3 * channel) * row, *d = to + (P::d + 3 * channel) * row;
+  a[0] = x[0] - x[6], a[row] = x[1] - x[4], a[2 * row] = x[2] - x[5];
+  b[0] = x[3] + x[6], b[row] = x[4], b[2 * row] = x[5];
+  to[(P::c + channel) * row] = x[6] - x[3];
+  d[0] = x[9] - x[3], d[row] = x[7] - x[4], d[2 * row] = x[8] - x[5];
+}
+
+// Inputs [inputs][input_length] to paired inputs [Paired::rows][pairs]; inputs beyond the end count as 0.
+template <class Block>
+inline void pair_inputs(const V* input, V* to) {
+  for (int i = 0; i < Block::inputs; ++i) {
+    const V* channel = input + i * Block::input_length;
+    for (int j = 0; j < Block::pairs; ++j) {
+      V x[10];
+      CLOPS_UNROLL for (int t = 0; t < 10; ++t) x[t] = 6 * j + t < Block::input_length ? channel[6 * j + t] : V{};
+      pair_input<Block>(x, i, Block::pairs, to + j);
+    }
+  }
+}
+
+// The transpose of `pair_inputs`: the gradient by the paired inputs to that by the inputs.
+template <class Block>
+inline void unpair_input_gradient(const V* from, V* gradient) {
+  using P = Paired<Block>;
+  constexpr int row = Block::pairs;
+  for (int i = 0; i < Block::inputs; ++i) {
+    const V *a = from + (P::a + 3 * i) * row, *b = from + (P::b + 3 * i) * row, *c = from + (P::c + i) * row,
+            *d = from + (P::d + 3 * i) * row;
+    V* channel = gradient + i * Block::input_length;
+    V carried[4] = {};  // x6 ... x9 of a pair are x0 ... x3 of the next
+    for (int j = 0; j < Block::pairs; ++j) {
+      const V a0 = a[j], a1 = a[row + j], a2 = a[2 * row + j], b0 = b[j], b1 = b[row + j], b2 = b[2 * row + j];
+      const V c0 = c[j], d0 = d[j], d1 = d[row + j], d2 = d[2 * row + j];
+      const V x[6] = {carried[0] + a0, carried[1] + a1, carried[2] + a2, carried[3] + b0 - c0 - d0, b1 - a1 - d1, b2 - a2 - d2};
+      CLOPS_UNROLL for (int t = 0; t < 6; ++t) {
+        if (6 * j + t < Block::input_length) channel[6 * j + t] = x[t];
+      }
+      carried[0] = b0 + c0 - a0, carried[1] = d1, carried[2] = d2, carried[3] = d0;
+    }
+    CLOPS_UNROLL for (int t = 0; t < 4; ++t) {
+      if (6 * Block::pairs + t < Block::input_length) channel[6 * Block::pairs + t] = carried[t];
+    }
+  }
+}
+
+}  // namespace clops::CLOPS_VARIANT

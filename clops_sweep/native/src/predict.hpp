@@ -1,0 +1,126 @@
+// Evaluation: the network with running statistics, once without dropout or `samples` times with it.
+//
+// Batch norm is then a fixed affine map and is folded into the convolutions: w g / sd and (b - mean) g / sd + shift.
+// Dropout comes after the first block, which is therefore computed once for all samples.
+#pragma once
+
+#include "convolution.hpp"
+#include "linear.hpp"
+#include "losses.hpp"
+#include "normalization.hpp"
+
+namespace clops::CLOPS_VARIANT {
+
+template <class Block>
+struct Folded {
+  float weight[Block::outputs * Block::inputs * kKernel];
+  float bias[Block::outputs];
+
+  void fold(const Network<const float>& network, const Statistics<const float>& running, int b) {
+    constexpr int taps = Block::inputs * kKernel;
+    for (int c = 0; c < Block::outputs; ++c) {
+      const float gain = network.norm_weight[b][c] / sqrtf(running.variance[b][c] + kEpsilon);
+      bias[c] = (network.conv_bias[b][c] - running.mean[b][c]) * gain + network.norm_bias[b][c];
+      for (int t = 0; t < taps; ++t) weight[c * taps + t] = network.conv_weight[b][c * taps + t] * gain;
+    }
+  }
+};
+
+struct PredictScratch {
+  Folded<Block1> folded1;
+  Folded<Block2> folded2;
+  Folded<Block3> folded3;
+  float paired_weight2[Block2::outputs * Paired<Block2>::rows];
+  float paired_weight3[Block3::outputs * Paired<Block3>::rows];
+  V frames[kFrame];
+  V h1[Block1::outputs * Block1::pooled];
+  V paired2[Paired<Block2>::rows * Block2::pooled];
+  V h2[Block2::outputs * Block2::pooled];
+  V paired3[Paired<Block3>::rows * Block3::pooled];
+  V h3[kFeatures];
+  V hidden[kHidden];
+};
+
+inline std::size_t predict_workspace(int outputs) {
+  return (sizeof(PredictScratch) + 63) / 64 * 64 + static_cast<std::size_t>(outputs) * sizeof(V);
+}
+
+// Pools tiles into rows that are `row` vectors long; pairs are all whole here.
+template <bool dropout>
+struct Pool {
+  V* to;
+  int row;
+
+  template <class T>
+  CLOPS_INLINE void operator()(const T& even, const T& odd, int m, int n) const {
+    constexpr int rows = sizeof(even.sum) / sizeof(even.sum[0]), columns = sizeof(even.sum[0]) / sizeof(V);
+    CLOPS_UNROLL for (int p = 0; p < rows; ++p) CLOPS_UNROLL for (int q = 0; q < columns; ++q) {
+      const V h = maximum(maximum(even.sum[p][q], odd.sum[p][q]), V{});
+      to[(m + p) * row + n + q] = dropout ? h * kScale : h;
+    }
+  }
+};
+
+// Paired inputs of the pairs that pooling keeps, with dropout on the way.
+template <class Block, bool dropout>
+inline void pair_kept_inputs(const V* input, int first_unit, const Masks& masks, V* to) {
+  for (int i = 0; i < Block::inputs; ++i) {
+    const V* channel = input + i * Block::input_length;
+    const int word = (first_unit + i * Block::input_length) / 2;
+    const auto next = [&](int t, V& even, V& odd) __attribute__((always_inline)) {
+      even = channel[t], odd = channel[t + 1];
+      if constexpr (dropout) masks.apply(word + t / 2, even, odd);
+    };
+    V x[10];
+    next(0, x[6], x[7]);
+    next(2, x[8], x[9]);
+    for (int j = 0; j < Block::pooled; ++j) {
+      CLOPS_UNROLL for (int t = 0; t < 4; ++t) x[t] = x[t + 6];
+      CLOPS_UNROLL for (int t = 4; t < 10; t += 2) next(6 * j + t, x[t], x[t + 1]);
+      pair_input<Block>(x, i, Block::pooled, to + j);
+    }
+  }
+}
+
+template <bool dropout>
+inline void predict_group(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss,
+                          const Instances& instances, Group group, const Prediction& what, Keys keys, V* logits, float* result) {
+  load_frames(instances, group, s.frames);
+  convolve_frames(s.folded1.weight, s.folded1.bias, s.frames, Pool<dropout>{s.h1, Block1::pooled});
+  for (int t = 0; t < what.samples; ++t) {
+    std::int64_t draws[kLanes];
+    for (int l = 0; l < kLanes; ++l) draws[l] = static_cast<std::int64_t>(group.at(l)) * what.samples + t;
+    const Masks masks(keys, draws);
+    pair_kept_inputs<Block2, dropout>(s.h1, Block1::first_unit, masks, s.paired2);
+    convolve<Block2, Block2::pooled>(s.paired_weight2, s.folded2.bias, s.paired2, Block2::pooled, Pool<dropout>{s.h2, Block2::pooled});
+    pair_kept_inputs<Block3, dropout>(s.h2, Block2::first_unit, masks, s.paired3);
+    convolve<Block3, Block3::pooled>(s.paired_weight3, s.folded3.bias, s.paired3, Block3::pooled, Pool<dropout>{s.h3, Block3::pooled});
+    if constexpr (dropout) {
+      for (int f = 0; f < kFeatures; f += 2) masks.apply((Block3::first_unit + f) / 2, s.h3[f], s.h3[f + 1]);
+    }
+    linear1(network.linear1_weight, network.linear1_bias, s.h3, s.hidden);
+    linear2(network.linear2_weight, network.linear2_bias, outputs, s.hidden, logits);
+    if (what.probabilities) to_probabilities(loss, logits, outputs, group);
+    for (int l = 0; l < group.count; ++l) {
+      float* to = result + (static_cast<std::ptrdiff_t>(group.first + l) * what.samples + t) * outputs;
+      for (int c = 0; c < outputs; ++c) to[c] = logits[c][l];
+    }
+  }
+}
+
+inline void predict(const Network<const float>& network, int outputs, Loss loss, const Statistics<const float>& running,
+                    const Instances& instances, const Prediction& what, Keys keys, float* result, void* workspace) {
+  PredictScratch& s = *static_cast<PredictScratch*>(workspace);
+  V* logits = reinterpret_cast<V*>(static_cast<char*>(workspace) + (sizeof(PredictScratch) + 63) / 64 * 64);
+  s.folded1.fold(network, running, 0);
+  s.folded2.fold(network, running, 1);
+  s.folded3.fold(network, running, 2);
+  pair_weights<Block2>(s.folded2.weight, s.paired_weight2);
+  pair_weights<Block3>(s.folded3.weight, s.paired_weight3);
+  const auto function = what.dropout ? predict_group<true> : predict_group<false>;
+  for (int g = 0; g < groups_of(instances.count); ++g) {
+    function(s, network, outputs, loss, instances, group_of(instances.count, g), what, keys, logits, result);
+  }
+}
+
+}  // namespace clops::CLOPS_VARIANT

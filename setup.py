@@ -1,0 +1,58 @@
+"""Builds the native kernels, one object file for each instruction set; everything else is in pyproject.toml.
+
+The extension is optional: where it cannot be compiled, the package is installed without it and computes with PyTorch.
+"""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from pybind11.setup_helpers import Pybind11Extension
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
+
+SOURCES = Path("clops_sweep/native/src")
+FLAGS = ["-std=c++20", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-w"]
+"""No fast-math: what may be reordered or fused is written out in the kernels, and rounds the same everywhere."""
+
+BASELINE = {"baseline": (4, [])}
+"""Name of a variant to the floats in its vectors and the options that allow its instructions."""
+
+X86 = {
+    "avx2": (8, ["-mavx2", "-mfma"]),
+    "avx512": (16, ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"]),
+}
+
+VARIANTS = BASELINE | (X86 if platform.machine().lower() in {"x86_64", "amd64"} else {})
+
+
+class BuildKernels(build_ext):
+    """Compiles variant.cpp once for each variant and links all of them into the module."""
+
+    def build_extension(self, ext: Pybind11Extension) -> None:
+        """Called once; an error in it only leaves the extension out."""
+        for name, (lanes, options) in VARIANTS.items():
+            ext.extra_objects += self.compiler.compile(
+                [str(SOURCES / "variant.cpp")],
+                output_dir=str(Path(self.build_temp) / name),
+                macros=[("CLOPS_VARIANT", name), ("CLOPS_LANES", str(lanes))],
+                extra_postargs=FLAGS + options,
+                depends=ext.depends,
+            )
+        super().build_extension(ext)
+
+
+setup(
+    ext_modules=[
+        Pybind11Extension(
+            "clops_sweep.native._kernels",
+            [str(SOURCES / "module.cpp")],
+            depends=sorted(str(path) for path in SOURCES.glob("*.hpp")),
+            define_macros=[(f"CLOPS_WITH_{name.upper()}", None) for name in VARIANTS],
+            extra_compile_args=FLAGS,
+            optional=True,
+        )
+    ],
+    cmdclass={"build_ext": BuildKernels},
+)
