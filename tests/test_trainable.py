@@ -1,0 +1,186 @@
+"""One continual-learning run gives the same tables wherever and after whatever it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepare import open_frames
+from clops_sweep.store import RunStore
+from clops_sweep.tables import METRICS
+
+BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
+OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
+LONG = RunConfig(epochs_per_task=12, mc_samples=3)
+FAILING = BASE.replace(task_order=(1, 0))  # six tasks have no such order
+STACKED = tuple(BASE.replace(seed=seed) for seed in (4, 1, 7))
+
+Tables = dict[str, pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def frames(prepared_root: Path) -> FrameSet:
+    dataset, split_seed, normalize = BASE.data_key
+    return open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+
+
+@pytest.fixture(scope="module")
+def alone(frames: FrameSet) -> Tables:
+    """The run in three lines of Python."""
+    return _comparable(vars(ContinualRun(BASE, frames).run()))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    from clops_sweep import sweep  # sets what Ray reads when it is imported
+
+    del sweep
+    import ray
+
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=512 * 2**20)
+    yield ray
+    ray.shutdown()
+
+
+class Actor:
+    """A Ray actor of the Trainable, as Tune makes, feeds and stops one."""
+
+    def __init__(self, ray: Any, frames: FrameSet, results: Path, *jobs: Sequence[RunConfig]) -> None:
+        from ray import tune
+
+        from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace
+
+        self.ray = ray
+        self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]
+        self.results, self.checkpoints = results, results / "checkpoints"
+        workplace = Workplace(
+            jobs=[Job(tuple(job), ids) for job, ids in zip(jobs, self.ids, strict=True)],
+            frames={BASE.data_key: ray.put(frames)},
+            store_uri=str(results),
+            checkpoints=self.checkpoints,
+            software={},
+            plugins={},
+        )
+        trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
+        self.actor = ray.remote(num_cpus=1)(trainable).remote(config={"job": 0})
+
+    def call(self, method: str, *arguments: object) -> Any:
+        return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=60)
+
+    def train(self) -> dict[str, Any]:
+        while True:
+            result: dict[str, Any] = self.call("train")
+            if result["done"]:
+                return result
+
+    def die(self) -> None:
+        self.ray.kill(self.actor)
+
+    def forget_results(self) -> None:
+        for path in self.results.glob("*/*"):
+            path.unlink()
+
+
+def _comparable(tables: Any) -> Tables:
+    """What a run has computed: everything but when, where and how long."""
+    runs = tables["runs"][["run_id", "status", "seed", "left_out", *METRICS, *(f"test_{name}" for name in METRICS)]]
+    return {"runs": runs, **{name: tables[name] for name in ("r_matrix", "curves", "instances")}}
+
+
+def _stored(results: Path, run_id: str) -> Tables:
+    store = RunStore(results)
+    return _comparable({name: store.read(name, [run_id]) for name in ("runs", "r_matrix", "curves", "instances")})
+
+
+def _assert_same(found: Tables, expected: Tables) -> None:
+    for name, frame in expected.items():
+        pd.testing.assert_frame_equal(found[name], frame, check_exact=True, check_dtype=False)
+
+
+@pytest.fixture(scope="module")
+def actor(cluster: Any, frames: FrameSet, tmp_path_factory: pytest.TempPathFactory) -> Actor:
+    """An actor that has done BASE, as its first job, and goes on living."""
+    results = tmp_path_factory.mktemp("results")
+    actor = Actor(cluster, frames, results, [BASE], STACKED, [OTHER], [LONG], [FAILING])
+    assert actor.train()["status"] == "finished"
+    return actor
+
+
+def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tables) -> None:
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+def test_an_actor_that_has_done_something_else_gives_the_same_tables(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.call("reset", {"job": 2})
+    assert actor.train()["status"] == "finished"
+    actor.call("reset", {"job": 3})
+    assert actor.call("train")["status"] == "running"  # and is given up in the middle
+    actor.call("reset", {"job": 0})
+    assert actor.train()["status"] == "finished"
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+    assert set(RunStore(actor.results).statuses()) == {actor.ids[0][0], actor.ids[2][0]}
+
+
+def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.call("reset", {"job": 1})
+    assert actor.train()["status"] == "finished"
+    _assert_same(_stored(actor.results, actor.ids[1][1]), alone)
+    assert RunStore(actor.results).read("runs").set_index("seed")["stack"].to_dict() == {4: 3, 1: 3, 7: 3}
+
+
+def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.call("reset", {"job": 4})
+    assert actor.train()["status"] == "failed"
+    (row,) = RunStore(actor.results).read("runs").to_dict("records")
+    assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[4][0], "failed", "[1, 0]")
+    assert "Traceback" in row["error"]
+    assert "task_order" in row["error"]
+    actor.call("reset", {"job": 0})
+    assert actor.train()["status"] == "finished"
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.checkpoints.mkdir(exist_ok=True)
+    (actor.checkpoints / f"{actor.ids[0][0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
+    actor.call("reset", {"job": 0})
+    assert actor.train()["status"] == "finished"
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor, frames: FrameSet) -> None:
+    actor.forget_results()
+    stopped = Actor(cluster, frames, actor.results, [LONG])
+    progress = stopped.call("train")
+    while progress["epoch"] == LONG.epochs_per_task:  # not at a task's end, where a checkpoint is written anyway
+        progress = stopped.call("train")
+    assert progress["status"] == "running"
+    stopped.call("stop")
+    stopped.die()
+    (saved,) = actor.checkpoints.iterdir()
+    state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
+    assert (state["task"] + 1, state["epoch"]) == (progress["task"], progress["epoch"])
+    assert RunStore(actor.results).statuses() == {}
+
+    actor.call("reset", {"job": 3})
+    assert actor.train()["status"] == "finished"
+    assert list(actor.checkpoints.iterdir()) == []
+    _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
+
+
+def test_configs_that_differ_in_more_than_the_seed_do_not_go_in_lockstep(frames: FrameSet) -> None:
+    from clops_sweep.errors import BadInput
+
+    with pytest.raises(BadInput, match="same config but for their seed"):
+        ContinualRun([BASE, OTHER], frames)
