@@ -74,7 +74,7 @@ class RunList:
 
 @dataclass(frozen=True)
 class Section:
-    """One search space on the page."""
+    """One search space on the page: pictures, tables, more pictures, what cannot be shown and why, runs."""
 
     anchor: str
     title: str
@@ -83,6 +83,7 @@ class Section:
     notices: tuple[str, ...]
     pictures: tuple[Picture, ...]
     tables: tuple[LinkedTable, ...]
+    more_pictures: tuple[Picture, ...]
     runs: tuple[RunList, ...]
     not_shown: tuple[str, ...] = ()
 

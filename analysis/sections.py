@@ -86,8 +86,8 @@ def build_section(
     if curves is not None:
         pictures.append(curves)
     more = instance_figures(experiment, store, prefix, frames) + sweep_figures(experiment, store, prefix)
-    pictures += [item for item in more if isinstance(item, Picture)]
-    for item in pictures:
+    more_pictures = [item for item in more if isinstance(item, Picture)]
+    for item in (*pictures, *more_pictures):
         files.add_picture(item)
     tables = list(_result_tables(experiment, references, prefix, files))
     counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
@@ -101,6 +101,7 @@ def build_section(
         tuple(notices),
         tuple(pictures),
         tuple(tables),
+        tuple(more_pictures),
         tuple(_run_lists(experiment, prefix)),
         tuple(item for item in more if isinstance(item, str)),
     )

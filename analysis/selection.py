@@ -7,7 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.collect import Cell, Experiment, label_text
-from analysis.heatmaps import axis_title
+
+SYMBOLS = {
+    "storage_fraction": "b",
+    "acquisition_fraction": "a",
+    "mc_samples": "T",
+    "beta_penalty": "λ",
+    "beta_learning_rate": "η",
+    "epochs_per_task": "τ",
+    "replay_ratio": "ratio",
+}
+"""How the paper writes the axes that have a symbol."""
 
 PAPER_FRACTIONS = (0.25, 0.5)
 """Storage and acquisition fraction behind the paper's learning curves, s distributions and similarity matrices."""
@@ -22,12 +32,11 @@ def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[i
 
 
 def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
-    """A configuration in words: its labels on all axes but some."""
-    return ", ".join(
-        cell.label(axis) if isinstance(label, str) else f"{axis_title(axis)} = {label_text(label)}"
-        for axis, label in cell.labels.items()
-        if axis not in without
-    )
+    """A configuration in words, "CLOPS, b = 0.25, a = 0.5": named variants first, then its place on all other axes."""
+    axes = [axis for axis in cell.labels if axis not in without]
+    names = [cell.label(axis) for axis in axes if isinstance(cell.labels[axis], str)]
+    places = [axis for axis in axes if not isinstance(cell.labels[axis], str)]
+    return ", ".join([*names, *(f"{SYMBOLS.get(axis, axis)} = {cell.label(axis)}" for axis in places)])
 
 
 def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
@@ -47,7 +56,6 @@ def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
 
 
 def chosen_how(experiment: Experiment, cell: int, axes: Sequence[str]) -> str:
-    """The position of a chosen cell on some axes, such as "b = 0.25, a = 0.5"."""
+    """The place of a cell on some axes, such as "b = 0.25, a = 0.5"."""
     labels = experiment.cells[cell].labels
-    short = {"storage_fraction": "b", "acquisition_fraction": "a", "mc_samples": "T", "replay_ratio": "ratio"}
-    return ", ".join(f"{short.get(axis, axis)} = {label_text(labels[axis])}" for axis in axes if axis in labels)
+    return ", ".join(f"{SYMBOLS.get(axis, axis)} = {label_text(labels[axis])}" for axis in axes if axis in labels)

@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from analysis.report import ReportPaths, write_report
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.store import RunStore
 
@@ -78,3 +79,9 @@ def store(tmp_path_factory: pytest.TempPathFactory, spaces: list[SearchSpace]) -
         fails=lambda c: c.strategy == "clops" and cell(c) == ("random", 0.1, 0.5),
     )
     return store
+
+
+@pytest.fixture(scope="session")
+def report(spaces: list[SearchSpace], store: RunStore, tmp_path_factory: pytest.TempPathFactory) -> ReportPaths:
+    """The report of `spaces`, rendered once."""
+    return write_report(spaces, store, tmp_path_factory.mktemp("report"))

@@ -8,21 +8,16 @@ from typing import Any
 
 import pytest
 
-from analysis.report import write_report
-from clops_sweep import SearchSpace
-from clops_sweep.store import RunStore
+from analysis.report import ReportPaths
 
 
 @pytest.fixture(scope="module")
-def page(
-    chromium: ModuleType, spaces: list[SearchSpace], store: RunStore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
+def page(chromium: ModuleType, report: ReportPaths, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     if chromium.executable() is None:
         pytest.skip("no Chromium on this machine: the page is not opened in a browser")
-    index = write_report(spaces, store, tmp_path_factory.mktemp("page")).index
     with chromium.Page(tmp_path_factory.mktemp("profile")) as page:
-        page.open(index.as_uri())
-        page.address = index.as_uri()
+        page.open(report.index.as_uri())
+        page.address = report.index.as_uri()
         yield page
 
 

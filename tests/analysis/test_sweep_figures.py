@@ -51,8 +51,8 @@ def noisy(c: RunConfig) -> float:
 def test_variants_are_compared_at_the_same_place(tmp_path: Path, generated: ModuleType) -> None:
     record = comparisons(collected(tmp_path, generated, noisy))
     assert (record.rows[0].name, record.rows[0].baseline) == (
-        "Bottom, storage fraction, b = 0.1, Monte-Carlo samples, T = 5",
-        "Top, storage fraction, b = 0.1, Monte-Carlo samples, T = 5",
+        "Bottom, b = 0.1, T = 5",
+        "Top, b = 0.1, T = 5",
     )
     assert len(record.rows) == 4
     for row in record.rows:
