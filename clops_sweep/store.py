@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from clops_sweep.errors import BadInput, DamagedStore
-from clops_sweep.tables import SCHEMAS
+from clops_sweep.tables import SCHEMAS, TableName
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Status = Literal["finished", "failed"]
-TableName = Literal["runs", "r_matrix", "curves", "instances"]
 
 _COMPACT = "compact-"
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import pyarrow as pa
 
 from clops_sweep.config import RunConfig
+
+TableName = Literal["runs", "r_matrix", "curves", "instances"]
 
 METRICS = ("auc", "bwt", "bwt_t", "bwt_lambda", "fwt")
 """Validation metrics as columns of `runs`; the test set's have the prefix `test_`."""
@@ -89,7 +92,7 @@ INSTANCES = pa.schema(
         ("times_replayed", pa.int64()),
     ]
 )
-SCHEMAS = {"runs": RUNS, "r_matrix": R_MATRIX, "curves": CURVES, "instances": INSTANCES}
+SCHEMAS: Mapping[TableName, pa.Schema] = {"runs": RUNS, "r_matrix": R_MATRIX, "curves": CURVES, "instances": INSTANCES}
 
 
 def config_row(config: RunConfig) -> dict[str, Any]:

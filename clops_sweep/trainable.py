@@ -23,7 +23,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.plugins import REGISTRIES
 from clops_sweep.store import RunStore
-from clops_sweep.tables import SCHEMAS, config_row
+from clops_sweep.tables import SCHEMAS, TableName, config_row
 
 _SECONDS_PER_STEP = 1.0
 
@@ -166,5 +166,5 @@ def _runs_table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
 
 
-def _table(name: str, frame: pd.DataFrame) -> pa.Table:
+def _table(name: TableName, frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(frame, schema=SCHEMAS[name], preserve_index=False)
