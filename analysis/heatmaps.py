@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,7 @@ class Panel:
 
     `mean` and `sd` over replicates are NaN where no run is finished; `n` counts the runs behind them, `asked` those
     asked for, `failed` those that failed. `best` is (row, column) of the highest mean, None where there is none.
+    `cells` are positions in the experiment, -1 where nothing was asked for. `marked` cells get an asterisk.
     """
 
     title: str
@@ -52,6 +54,7 @@ class Panel:
     failed: Counts
     best: tuple[int, int] | None
     cells: npt.NDArray[np.int64]
+    marked: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -160,9 +163,10 @@ def draw_heatmap(record: Heatmap) -> Figure:
     panels_per_row = min(len(record.panels), max(1, 20 // max(n_columns, 4)))
     panel_rows = math.ceil(len(record.panels) / panels_per_row)
     cell_width, cell_height = 0.6, 0.48
+    lines = max(_wrapped(panel.title, n_columns).count("\n") + 1 for panel in record.panels)
     figure = new_figure(
         max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6, 3.6),
-        panel_rows * (n_rows * cell_height + 0.42) + 0.75,
+        panel_rows * (n_rows * cell_height + 0.25 + 0.17 * lines) + 0.75,
     )
     grid = figure.subplots(panel_rows, panels_per_row, squeeze=False, sharex=True, sharey=True)
     colours = mpl.colormaps[DIVERGING if record.metric.signed else SEQUENTIAL]
@@ -190,13 +194,17 @@ def describe_heatmap(record: Heatmap) -> str:
         f"{axis_title(record.column_axis)} (columns), {len(record.panels)} panel{'s' * (len(record.panels) != 1)}."
     )
     for panel in record.panels:
-        if panel.best is None:
-            text += f" {panel.title or 'All cells'}: nothing finished yet."
+        name = panel.title or "All cells"
+        if not np.isfinite(panel.mean).any():
+            text += f" {name}: nothing finished yet."
             continue
-        row, column = panel.best
-        text += f" {panel.title + ': ' if panel.title else ''}from {np.nanmin(panel.mean):.3f} to "
-        text += f"{panel.mean[row, column]:.3f}, best at {label_text(record.rows[row])}, "
-        text += f"{label_text(record.columns[column])}."
+        text += f" {name}: from {np.nanmin(panel.mean):.3f} to {np.nanmax(panel.mean):.3f}"
+        if panel.best is not None:
+            row, column = panel.best
+            text += f", best at {label_text(record.rows[row])}, {label_text(record.columns[column])}"
+        if panel.marked is not None:
+            text += f", {int(panel.marked.sum())} of {panel.mean.size} cells marked"
+        text += "."
     return text
 
 
@@ -236,11 +244,16 @@ def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
     return (low, high) if high - low > 1e-3 else (low - 0.005, high + 0.005)
 
 
+def _wrapped(title: str, n_columns: int) -> str:
+    """A title in lines that are no wider than its panel."""
+    return "\n".join(textwrap.wrap(title, max(12, 7 * n_columns)))
+
+
 def _draw_panel(
     axes: Axes, record: Heatmap, panel: Panel, holds_best: bool, colours: mpl.colors.Colormap, scale: Normalize
 ) -> None:
     n_rows, n_columns = panel.mean.shape
-    axes.set_title(panel.title or record.metric.figure, pad=5)
+    axes.set_title(_wrapped(panel.title, n_columns) or record.metric.figure, pad=5)
     axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="auto")
     axes.set_xticks(np.arange(n_columns) + 0.5, [label_text(label) for label in record.columns])
     axes.set_yticks(np.arange(n_rows) + 0.5, [label_text(label) for label in record.rows])
@@ -262,6 +275,8 @@ def _draw_panel(
         ink = readable_on(background)
         incomplete = panel.n[row, column] < panel.asked[row, column]
         text = f"{value:.3f}" if abs(value) >= 0.0005 else "0.000"
+        if panel.marked is not None and panel.marked[row, column]:
+            text += "*"
         axes.text(
             centre[0], centre[1] - 0.13 * incomplete, text, ha="center", va="center", color=ink, fontsize=8.5,
             fontweight="bold" if panel.best == (row, column) else "normal",

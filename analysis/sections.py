@@ -10,6 +10,7 @@ import numpy as np
 from analysis.collect import Experiment
 from analysis.comparisons import comparison_text, comparisons, comparisons_csv
 from analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
+from analysis.differences import difference_heatmap
 from analysis.formats import (
     TextTable,
     plus_minus,
@@ -76,6 +77,7 @@ def build_section(
         for metric in METRICS:
             if np.isfinite(experiment.by_replicate(metric)).any():
                 pictures.append(_heatmap_picture(experiment, metric, grid, references, prefix))
+        pictures += _difference_pictures(experiment, grid, prefix)
     elif experiment.counts("finished").any():
         record = profile(experiment)
         caption = f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
@@ -135,6 +137,22 @@ def _heatmap_picture(
     return picture(
         draw_heatmap(record), f"{prefix}-heatmap-{metric}", METRICS[metric].plain, caption, describe_heatmap(record)
     )
+
+
+def _difference_pictures(experiment: Experiment, axes: tuple[str, str], prefix: str) -> Iterator[Picture]:
+    if len(variants(experiment, axes)) < 2 or not set(axes) <= set(experiment.number_axes):
+        return
+    compared = comparisons(experiment)
+    for metric in ("auc", "bwt"):
+        if not any(row.differences[metric].n for row in compared.rows):
+            continue
+        record = difference_heatmap(experiment, compared, metric, axes)
+        caption = (
+            "Mean paired differences over common seeds. An asterisk: p below 0.05 in a paired t-test, corrected by "
+            "Holm over all cells and variants."
+        )
+        figure, alt = draw_heatmap(record), describe_heatmap(record)
+        yield picture(figure, f"{prefix}-difference-{metric}", record.metric.plain, caption, alt)
 
 
 def _curves_picture(

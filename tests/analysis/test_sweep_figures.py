@@ -11,6 +11,8 @@ import pytest
 from analysis.collect import Experiment, collect
 from analysis.comparisons import comparison_text, comparisons, comparisons_csv
 from analysis.cost import cost_frontier, describe_cost_frontier, draw_cost_frontier, frontier
+from analysis.differences import difference_heatmap
+from analysis.heatmaps import draw_heatmap
 from analysis.importance import describe_importance, draw_importance, importance
 from analysis.profiles import describe_profile, draw_profile, profile
 from analysis.results import result_table
@@ -135,3 +137,21 @@ def test_profile_by_hand(tmp_path: Path, generated: ModuleType) -> None:
     assert "at Top: 0.350; Bottom: 0.350" in describe_profile(by_variant)
     with pytest.raises(BadInput, match="no axis 'depth'"):
         profile(experiment, "depth")
+
+
+def test_differences_stand_at_their_place(tmp_path: Path, generated: ModuleType) -> None:
+    experiment = collected(tmp_path, generated, noisy)
+    record = difference_heatmap(experiment, comparisons(experiment), "auc", ("storage_fraction", "mc_samples"))
+    (panel,) = record.panels
+    assert panel.title == "Bottom minus Top"
+    by_replicate = experiment.by_replicate("auc")
+    np.testing.assert_allclose(panel.mean, (by_replicate[4:] - by_replicate[:4]).mean(axis=1).reshape(2, 2))
+    assert panel.marked is not None
+    assert panel.marked.all()
+    assert panel.n.tolist() == [[6, 6], [6, 6]]
+    low, high = record.limits
+    assert -low == high == pytest.approx(float(np.abs(panel.mean).max()))
+    texts = [text.get_text() for text in draw_heatmap(record).axes[0].texts]
+    assert sum(text.endswith("*") for text in texts) == 4
+    with pytest.raises(BadInput, match="two axes of numbers"):
+        difference_heatmap(experiment, comparisons(experiment), "auc", ("order", "mc_samples"))

@@ -1,0 +1,76 @@
+"""Heatmaps of paired differences: every variant minus the first, at the same place on the two axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from analysis.collect import Experiment
+from analysis.comparisons import Comparison, Comparisons
+from analysis.heatmaps import Heatmap, Panel, heatmap
+from analysis.metrics import Metric
+from clops_sweep.errors import BadInput
+
+SIGNIFICANT = 0.05
+
+
+def difference_heatmap(
+    experiment: Experiment, compared: Comparisons, metric: str = "auc", axes: tuple[str, str] | None = None
+) -> Heatmap:
+    """Mean paired differences of one metric, one panel per variant but the first.
+
+    `marked` are cells whose p-value, corrected over all cells and variants, is below 0.05; `n` counts pairs.
+
+    Args:
+        experiment: what was asked for and what there is.
+        compared: `comparisons(experiment)`, without references, so that p-values are corrected over these alone.
+        metric: a column of `runs`.
+        axes: the axes of rows and columns; both must be scales.
+
+    Raises:
+        BadInput: the space has no variants to compare, or an axis is none of numbers.
+    """
+    plain = heatmap(experiment, metric, axes)
+    if not {plain.row_axis, plain.column_axis} <= set(experiment.number_axes):
+        raise BadInput("differences between variants need two axes of numbers")
+    rows = {row.cell: row for row in compared.rows}
+    panels = [_panel(panel, rows, metric) for panel in plain.panels]
+    kept = [panel for panel in panels if np.isfinite(panel.mean).any()]
+    if not kept:
+        raise BadInput(f"search space {experiment.name!r} has no two variants with common seeds")
+    first = rows[next(int(cell) for panel in kept for cell in panel.cells.flat if int(cell) in rows)]
+    reach = max(float(np.nanmax(np.abs(panel.mean))) for panel in kept)
+    return replace(
+        plain,
+        metric=_difference(plain.metric),
+        panels=tuple(replace(panel, title=f"{panel.title} minus {_variant(first)}") for panel in kept),
+        limits=(-max(reach, 0.01), max(reach, 0.01)),
+        references={},
+    )
+
+
+def _panel(panel: Panel, rows: dict[int, Comparison], metric: str) -> Panel:
+    mean = np.full(panel.mean.shape, np.nan)
+    pairs, marked = np.zeros(panel.mean.shape, dtype=np.int64), np.zeros(panel.mean.shape, dtype=bool)
+    for at, cell in np.ndenumerate(panel.cells):
+        row = rows.get(int(cell))
+        if row is not None:
+            mean[at], pairs[at] = row.differences[metric].mean, row.differences[metric].n
+            marked[at] = row.corrected[metric] < SIGNIFICANT
+    return replace(panel, mean=mean, sd=np.full(mean.shape, np.nan), n=pairs, best=None, marked=marked)
+
+
+def _difference(metric: Metric) -> Metric:
+    return Metric(
+        metric.column,
+        f"Difference in {metric.plain}",
+        f"difference in {metric.figure}",
+        metric.latex,
+        signed=True,
+        formula=metric.formula,
+    )
+
+
+def _variant(row: Comparison) -> str:
+    return row.baseline.split(", ")[0]
