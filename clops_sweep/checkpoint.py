@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
 import uuid
@@ -29,8 +30,11 @@ class CheckpointFile:
         """Replaces the checkpoint."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
+        # Through memory: a disk that is full then shows as an OSError that names the file.
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
         try:
-            torch.save(state, temporary)
+            temporary.write_bytes(buffer.getbuffer())
             os.replace(temporary, self.path)
         finally:
             temporary.unlink(missing_ok=True)

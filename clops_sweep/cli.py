@@ -14,7 +14,9 @@ import click
 
 from clops_sweep.asked import Asked
 from clops_sweep.cli_data import data
-from clops_sweep.cli_options import data_root_option, prepared_root_option
+from clops_sweep.cli_doctor import doctor
+from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
+from clops_sweep.cli_runs import compact, rerun, show
 from clops_sweep.errors import BadInput
 from clops_sweep.plan import Plan, PlannedRun
 
@@ -51,7 +53,7 @@ def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...
     """The options that say which runs are asked for; the command gets them as one `Asked`."""
     options = [
         click.argument("files", metavar="SPACE.py", nargs=-1, required=required, type=click.Path(path_type=Path)),
-        click.option("--results", default="results", show_default=True, metavar="DIR_OR_URI", help="The store."),
+        results_option,
         data_root_option,
         prepared_root_option,
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override the base config."),
@@ -92,6 +94,7 @@ def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...
 @click.option("--gpus-per-trial", type=click.FloatRange(min=0), default=0, show_default=True, help="May be a fraction.")
 @click.option("--stack", default="auto", show_default=True, metavar="N|auto", help="Seeds trained in lockstep.")
 @click.option("--max-retries", type=click.IntRange(min=0), default=2, show_default=True)
+@click.option("--checkpoint-every", type=click.IntRange(min=0), default=0, metavar="EPOCHS", help="Beside task ends.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Take up failed runs again.")
 @click.option("--dry-run", is_flag=True, help="The same as plan.")
 @click.option("--no-report", is_flag=True, help="Do not render the report afterwards.")
@@ -102,6 +105,7 @@ def launch(
     gpus_per_trial: float,
     stack: str,
     max_retries: int,
+    checkpoint_every: int,
     retry: str | None,
     dry_run: bool,
     no_report: bool,
@@ -127,7 +131,7 @@ def launch(
             click.echo(
                 f"{plan.first} runs come first: their s decides the task order of {len(plan.of('waiting'))} others"
             )
-        resources = Resources(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries)
+        resources = Resources(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every)
         with SweepDisplay(asked.varying) as display:
             try:
                 outcome = run_sweep(pending, frames, asked.store, asked.work_folder, resources, display)
@@ -182,7 +186,8 @@ def report(asked: Asked, axes: str | None, output: Path | None) -> None:
     _report(asked, output or asked.report_folder, keep=False, axes=_axes(axes))
 
 
-command.add_command(data)
+for other in (compact, data, doctor, rerun, show):
+    command.add_command(other)
 
 
 def _to_do(plan: Plan, retry: str | None) -> list[PlannedRun]:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from clops_sweep.cli_options import data_root_option, prepared_root_option
+from clops_sweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from clops_sweep.data.counts import Row
+    from clops_sweep.data.prepare import PreparedSet
+
+_MOST_PATIENTS_LISTED = 100
 
 
 @click.group()
 def data() -> None:
-    """Data sets: list them, prepare them."""
+    """Data sets: list them and prepare them."""
 
 
 @data.command("list")
@@ -37,10 +49,115 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
 @click.argument("name")
 @data_root_option
 @prepared_root_option
-def prepare(name: str, data_root: Path | None, prepared_root: Path | None) -> None:
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="A record that cannot be read ends everything, or is left out and listed in the manifest.",
+)
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set's reader.")
+@click.option("--split-seed", type=click.IntRange(min=0), default=0, show_default=True, help="For the tables.")
+def prepare(
+    name: str,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    on_error: str,
+    options: tuple[str, ...],
+    split_seed: int,
+) -> None:
     """Turn a data set as its publisher ships it into frames that every run maps from disk."""
     from clops_sweep.data.prepare import default_prepared_root
     from clops_sweep.data.prepare import prepare as make
 
-    made = make(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root, progress=True)
-    click.echo(f"{name}: {made.manifest.frames} frames in {made.folder}")
+    prepared = make(
+        name,
+        prepared_root=prepared_root or default_prepared_root(),
+        data_root=data_root,
+        progress=True,
+        on_error="skip" if on_error == "skip" else "stop",
+        options=_parsed(name, options),
+    )
+    _print_counts(prepared, split_seed)
+
+
+def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
+    """NAME=VALUE pairs as the types that the reader's defaults have; None if there is none."""
+    from clops_sweep.data.prepare import reader_for
+
+    if not options:
+        return None
+    defaults = reader_for(name).options
+    values: dict[str, int | float | str | bool] = {}
+    for option in options:
+        key, _, text = option.partition("=")
+        kind = type(defaults.get(key, text))
+        try:
+            values[key] = kind(text)
+        except ValueError:
+            raise BadInput(f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}") from None
+    return values
+
+
+def _print_counts(prepared: PreparedSet, split_seed: int) -> None:
+    """The tables of counts per class, task and patient, and what was dropped, skipped or is worth knowing."""
+    from rich.console import Console
+
+    from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.counts import class_rows, patient_table, task_rows, total_row
+    from clops_sweep.data.prepare import open_frames
+    from clops_sweep.data.scenarios import build_scenario, reference_lead_of
+
+    console, manifest = Console(), prepared.manifest
+    info = DATASETS[manifest.name]
+    frames = open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed)
+    chosen = reference_lead_of(frames)
+    one_lead = f", lead {info.reference_lead} of {len(frames.lead_names)}" if info.reference_lead else ""
+    rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
+    console.print(_split_table(f"{manifest.name}: frames (patients) per class{one_lead}", "class", rows))
+    for scenario in info.scenarios:
+        from clops_sweep.config import RunConfig
+
+        try:
+            built = build_scenario(frames, RunConfig(dataset=manifest.name, scenario=scenario, split_seed=split_seed))
+        except BadInput as problem:
+            console.print(f"{scenario}: {problem}", style="yellow", highlight=False)
+            continue
+        console.print(_split_table(f"{scenario}: frames (patients) per task", "task", task_rows(built, frames)))
+    if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
+        console.print(_patients_table(frames.classes, patient_table(frames, chosen)))
+    for reason, count in manifest.dropped.items():
+        console.print(f"dropped: {count} frames ({reason})", highlight=False)
+    for record, reason in manifest.skipped:
+        console.print(f"skipped: {record}: {reason}", highlight=False)
+    for note in manifest.notes:
+        console.print(f"note: {note}", highlight=False)
+    console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)
+
+
+def _split_table(title: str, what: str, rows: Sequence[Row]) -> Table:
+    from rich.table import Table
+
+    from clops_sweep.data.frames import SPLIT_NAMES
+
+    table = Table(title=title)
+    table.add_column(what)
+    for part in SPLIT_NAMES:
+        table.add_column(part, justify="right")
+    for row in rows:
+        cells = (f"{count} ({people})" for count, people in zip(row.frames, row.patients, strict=True))
+        table.add_row(row.name, *cells)
+    return table
+
+
+def _patients_table(classes: Sequence[str], rows: Sequence[tuple[str, str, tuple[int, ...]]]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="frames per patient")
+    table.add_column("patient")
+    table.add_column("split")
+    for name in classes:
+        table.add_column(name, justify="right")
+    for patient, part, counts in rows:
+        table.add_row(patient, part, *(str(count) if count else "" for count in counts))
+    return table

@@ -20,3 +20,6 @@ prepared_root_option = click.option(
     metavar="DIR",
     help="Folder of the prepared frames (or CLOPS_PREPARED_ROOT); by default in this user's cache.",
 )
+results_option = click.option(
+    "--results", default="results", show_default=True, metavar="DIR_OR_URI", help="The store: a folder or s3://..."
+)

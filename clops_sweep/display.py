@@ -108,15 +108,24 @@ class SweepDisplay:
     def heard(self, job: Job, result: dict[str, Any]) -> None:
         """A trial has reported."""
         status = result["status"]
-        if status == "running":
-            self._running[job.run_ids] = (job, result)
+        if status in ("running", "retrying"):
+            self._running[job.run_ids] = (job, result if status == "running" else {})
             return
         self._running.pop(job.run_ids, None)
+        if status == "died":
+            return  # the job will be run again, or be said to have failed
         runs = len(job.run_ids)
         name = self._name(job.configs[0]) + (f", {runs} seeds" if runs > 1 else f", seed {job.configs[0].seed}")
         if status == "failed":
             self._failed += runs
             line = f"failed    {name}  (clops-sweep status shows why)"
+        elif status == "unrecorded":
+            self._failed += runs
+            line = f"not recorded    {name}: {result['error']}"
+            self.console.print(line, highlight=False, markup=False)
+        elif status == "elsewhere":
+            self._finished += runs
+            line = f"finished  {name}, by another sweep on this store"
         else:
             self._finished += runs
             if self._best is None or result["auc"] > self._best[0]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from clops_sweep.errors import BadInput
@@ -69,6 +70,17 @@ class Registry(Mapping[str, Any]):
         if not name.isidentifier():
             raise BadInput(f"{self._kind} {name!r}: expected a name of letters, digits and underscores")
         self._added[name] = member
+
+    @contextmanager
+    def temporarily(self, name: str, member: Any) -> Iterator[None]:
+        """Registers a member under a new name inside, and forgets it afterwards."""
+        if name in self:
+            raise BadInput(f"{self._kind} {name!r} is taken")
+        self.register(name, member)
+        try:
+            yield
+        finally:
+            del self._added[name]
 
     def decorator(self, name: str) -> Callable[[Member], Member]:
         """A decorator that registers what it decorates."""

@@ -97,8 +97,8 @@ class RunStore:
             frame = frame[(frame["status"] == "finished") | ~frame["run_id"].isin(finished)]
         return frame.reset_index(drop=True)
 
-    def rows(self, table: TableName, columns: list[str]) -> list[dict[str, Any]]:
-        """Some columns of a table as plain rows, without pandas.
+    def rows(self, table: TableName, columns: list[str] | None) -> list[dict[str, Any]]:
+        """Some columns of a table, or all, as plain rows, without pandas.
 
         Raises:
             DamagedStore: a part is not a whole Parquet file.

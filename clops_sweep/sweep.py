@@ -51,7 +51,8 @@ class Resources:
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: share of a GPU reserved for a trial.
         stack: seeds trained in lockstep in a trial; None for one on a CPU and all of a cell on a GPU.
-        max_retries: how often a trial whose worker died is started again.
+        max_retries: how often a run that raised, or whose worker died, is taken up again.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
     """
 
     address: str | None = None
@@ -59,6 +60,7 @@ class Resources:
     gpus_per_trial: float = 0
     stack: int | None = None
     max_retries: int = 2
+    checkpoint_every: int = 0
 
     @property
     def runs_per_job(self) -> int:
@@ -116,7 +118,7 @@ def run_sweep(
     log = work_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     display.begin(sum(len(job.run_ids) for job in jobs), log)
-    with output_to(log), _cluster(resources, frames):
+    with output_to(log), cluster(resources, frames):
         workplace = Workplace(
             jobs=jobs,
             frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
@@ -124,10 +126,12 @@ def run_sweep(
             checkpoints=work_folder / "checkpoints",
             software=provenance.software(),
             plugins={name: registry.added for name, registry in REGISTRIES.items()},
+            max_retries=resources.max_retries,
+            checkpoint_every=resources.checkpoint_every,
         )
         for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
             shard = range(first, min(first + _JOBS_PER_TUNE_RUN, len(jobs)))
-            _tune(shard, workplace, work_folder, resources, display, store)
+            _run_jobs(shard, workplace, work_folder, resources, display, store)
             if display.interrupted:
                 break
     statuses = store.statuses()
@@ -135,13 +139,36 @@ def run_sweep(
     return Outcome(states.count("finished"), states.count("failed"), display.interrupted and None in states, log)
 
 
-def _tune(
+def _run_jobs(
     jobs: Sequence[int],
     workplace: Workplace,
     work_folder: Path,
     resources: Resources,
     display: Display,
     store: RunStore,
+) -> None:
+    """Runs some jobs; those whose worker died once more, from their checkpoints, up to `max_retries` times.
+
+    Tune could start them again itself, but it counts one death of a worker several times, once for everything that
+    it had asked of it, and so gives a job up too early.
+    """
+    for attempt in range(resources.max_retries + 1):
+        watcher = _Watcher(workplace, display)
+        _tune(jobs, workplace, work_folder, resources, watcher)
+        finished = {run_id for run_id, status in store.statuses().items() if status == "finished"}
+        died = {
+            job: error for job, error in watcher.died.items() if not finished.issuperset(workplace.jobs[job].run_ids)
+        }
+        if display.interrupted or not died:
+            return
+        jobs = sorted(died)
+        for index in jobs if attempt == resources.max_retries else ():
+            record_failure(store, workplace.jobs[index], died[index], workplace.software)
+            display.heard(workplace.jobs[index], {"status": "failed"})
+
+
+def _tune(
+    jobs: Sequence[int], workplace: Workplace, work_folder: Path, resources: Resources, watcher: _Watcher
 ) -> None:
     """One Tune run over the jobs with the given indices."""
     trainable = tune.with_resources(
@@ -159,9 +186,9 @@ def _tune(
         run_config=tune.RunConfig(
             name=uuid.uuid4().hex,
             storage_path=str(work_folder / "tune"),
-            failure_config=tune.FailureConfig(max_failures=resources.max_retries, fail_fast=False),
+            failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
             checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-            callbacks=[_Watcher(workplace, display, store)],
+            callbacks=[watcher],
             verbose=0,
         ),
     )
@@ -171,13 +198,14 @@ def _tune(
 class _Watcher(tune.Callback):
     """Passes on to the display what Tune hears from the trials, and to Tune that the user wants it to stop.
 
-    Records the trials that died for good.
+    Attributes:
+        died: the jobs whose worker died, by their index, and what Tune knows about it.
     """
 
-    def __init__(self, workplace: Workplace, display: Display, store: RunStore) -> None:
+    def __init__(self, workplace: Workplace, display: Display) -> None:
         self._workplace = workplace
         self._display = display
-        self._store = store
+        self.died: dict[int, str] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing: Tune pickles its callbacks so that it can restore a sweep, which is never asked of it."""
@@ -212,10 +240,9 @@ class _Watcher(tune.Callback):
         self._display.heard(self._job(trial), result)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        job = self._job(trial)
         error = Path(trial.error_file).read_text() if trial.error_file else "the worker died"
-        record_failure(self._store, job, error, self._workplace.software)
-        self._display.heard(job, {"status": "failed"})
+        self.died[trial.config["job"]] = error
+        self._display.heard(self._job(trial), {"status": "died"})
 
     def _job(self, trial: Any) -> Job:
         job: Job = self._workplace.jobs[trial.config["job"]]
@@ -223,7 +250,7 @@ class _Watcher(tune.Callback):
 
 
 @contextmanager
-def _cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterator[None]:
+def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterator[None]:
     """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach."""
     # What the frames take, and room for what passes between the processes.
     object_store = sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20

@@ -19,6 +19,7 @@ from clops_sweep import provenance
 from clops_sweep.checkpoint import CheckpointFile
 from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import BadInput
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.plugins import REGISTRIES
@@ -47,6 +48,8 @@ class Workplace:
         checkpoints: folder of the checkpoints, or None where no folder is shared.
         software: versions, found out once by the driver.
         plugins: what the search-space file has registered, by registry and name.
+        max_retries: how often a run that raises is taken up again from its last checkpoint.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
     """
 
     jobs: Sequence[Job]
@@ -55,6 +58,8 @@ class Workplace:
     checkpoints: Path
     software: Mapping[str, Any]
     plugins: Mapping[str, Mapping[str, Any]]
+    max_retries: int
+    checkpoint_every: int
 
 
 class ContinualRunTrainable(tune.Trainable):
@@ -82,43 +87,71 @@ class ContinualRunTrainable(tune.Trainable):
     def _assign(self, config: dict[str, Any]) -> None:
         self._job = self._workplace.jobs[config["job"]]
         self._run: ContinualRun | None = None
+        self._retries_left = self._workplace.max_retries
         self._checkpoint = CheckpointFile(self._workplace.checkpoints, self._job.run_ids)
 
     def step(self) -> dict[str, Any]:
-        """Advances the job by some epochs; at the end, or on an error, its rows are in the store."""
-        try:
-            progress = self._advance()
-            if progress is not None:
-                return {"status": "running", **vars(progress), "done": False}
-        except Exception:
-            self._record_failure(traceback.format_exc())
-            return {"status": "failed", "done": True}
-        return {"status": "finished", "done": True, **self._headline}
+        """Advances the job by some epochs.
 
-    def _advance(self) -> Progress | None:
-        """Some epochs; None when the job is finished and stored."""
-        run = self._run or self._begin()
+        When it ends, its rows are in the store, or what kept them out is told: a run that could not be written (a full
+        disk) is not a failed one, it stays pending.
+        """
+        try:
+            return self._advance()
+        except OSError as error:
+            self._run = None
+            return {"status": "unrecorded", "error": str(error), "done": True}
+        except Exception as error:
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> dict[str, Any]:
+        """Another try from the last checkpoint, or the end of the job as a failed one."""
+        self._run = None
+        if self._retries_left and not isinstance(error, BadInput):
+            self._retries_left -= 1
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()  # the error may have been that memory had run out
+            return {"status": "retrying", "done": False}
+        record_failure(self._store, self._job, traceback.format_exc(), self._workplace.software)
+        return {"status": "failed", "done": True}
+
+    def _advance(self) -> dict[str, Any]:
+        """Some epochs, or the end of the job."""
+        if self._run is None:
+            finished = self._store.statuses()
+            if all(finished.get(run_id) == "finished" for run_id in self._job.run_ids):
+                return {"status": "elsewhere", "done": True}  # another sweep on the same store was faster
+            self._run = self._begin()
+        run = self._run
         deadline = time.monotonic() + _SECONDS_PER_STEP
         while not run.finished:
             progress = run.advance()
-            if run.at_task_end and not run.finished:
+            if not run.finished and self._is_checkpoint(run, progress):
                 self._checkpoint.save(run.state())
             if time.monotonic() > deadline and not run.finished:
-                return progress
-        self._finish(run.result())
-        return None
+                return {"status": "running", **vars(progress), "done": False}
+        result = run.result()
+        self._record(result)
+        self._checkpoint.delete()
+        self._run = None
+        headline = {"auc": float(result.runs["auc"].mean()), "bwt": float(result.runs["bwt"].mean())}
+        return {"status": "finished", "done": True, **headline}
+
+    def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
+        every = self._workplace.checkpoint_every
+        return run.at_task_end or (every > 0 and progress.epoch % every == 0)
 
     def _begin(self) -> ContinualRun:
         key = self._job.configs[0].data_key
         if key not in self._frames:
             self._frames[key] = ray.get(self._workplace.frames[key])
-        self._run = ContinualRun(self._job.configs, self._frames[key], _device())
+        run = ContinualRun(self._job.configs, self._frames[key], _device())
         state = self._checkpoint.load()
         if state is not None:
-            self._run.restore(state)
-        return self._run
+            run.restore(state)
+        return run
 
-    def _finish(self, result: RunResult) -> None:
+    def _record(self, result: RunResult) -> None:
         facts = {**self._workplace.software, **provenance.machine(str(_device()))}
         for config, run_id in zip(self._job.configs, self._job.run_ids, strict=True):
             row: dict[Any, Any] = _rows_of(run_id, result.runs).to_dict("records")[0]
@@ -131,13 +164,6 @@ class ContinualRunTrainable(tune.Trainable):
                     "instances": _table("instances", _rows_of(run_id, result.instances)),
                 },
             )
-        self._checkpoint.delete()
-        self._run = None
-        self._headline = {"auc": float(result.runs["auc"].mean()), "bwt": float(result.runs["bwt"].mean())}
-
-    def _record_failure(self, error: str) -> None:
-        self._run = None
-        record_failure(self._store, self._job, error, self._workplace.software)
 
     def cleanup(self) -> None:
         """Called when the sweep is interrupted: what has been trained so far is kept."""

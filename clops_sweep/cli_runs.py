@@ -1,0 +1,77 @@
+"""Commands about single runs of a store: show, rerun; and compact, about all of them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from clops_sweep.cli_options import prepared_root_option, results_option
+from clops_sweep.config import RunConfig
+from clops_sweep.store import RunStore
+
+
+@click.command()
+@click.argument("run_id")
+@results_option
+def show(run_id: str, results: str) -> None:
+    """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix."""
+    store = RunStore(results)
+    found = store.find(run_id)
+    row = next(row for row in store.rows("runs", None) if row["run_id"] == found)
+    for heading, names in (
+        ("run", ["run_id", "status"]),
+        ("config", list(RunConfig.model_fields)),
+        (
+            "results and provenance",
+            [name for name in row if name not in {"run_id", "status", "error", *RunConfig.model_fields}],
+        ),
+    ):
+        click.echo(f"{heading}:")
+        for name in names:
+            if row[name] is not None:
+                click.echo(f"  {name:22} {row[name]}")
+    if row["error"]:
+        click.echo(f"error:\n{row['error']}")
+    click.echo(f"repeat it with:\n  {shlex.join(['clops-sweep', 'rerun', found, '--verify', '--results', results])}")
+
+
+@click.command()
+@click.argument("run_id")
+@results_option
+@prepared_root_option
+@click.option("--verify", is_flag=True, help="Compare every number with the stored ones; exit 1 if any differs.")
+def rerun(run_id: str, results: str, prepared_root: Path | None, verify: bool) -> None:
+    """Repeat one run, in this process and without touching the store. RUN_ID may be any unambiguous prefix."""
+    from clops_sweep.data.prepare import default_prepared_root
+    from clops_sweep.rerun import differences, repeat, stored_run
+
+    store = RunStore(results)
+    row = stored_run(store, run_id)
+    result = repeat(row, prepared_root or default_prepared_root())
+    for metric in ("auc", "bwt", "bwt_t", "bwt_lambda", "test_auc"):
+        click.echo(f"{metric:12} {result.runs[metric].iloc[0]:.6f}")
+    if not verify:
+        return
+    found = differences(result, store, row["run_id"]) if row["status"] == "finished" else None
+    if found is None:
+        click.echo("the stored run has failed: there are no numbers to compare with")
+        sys.exit(1)
+    for difference in found:
+        click.echo(f"{difference.column}: differs in {difference.places} places, by {difference.largest:.3g} at most")
+    if found:
+        click.echo(
+            f"the stored run was computed on {row['device']} ({row['backend']}), by package {row['package_version']}"
+        )
+        sys.exit(1)
+    click.echo("every number equals the stored one, bit for bit")
+
+
+@click.command()
+@results_option
+def compact(results: str) -> None:
+    """Put the many small parts of finished runs together into few; also while a sweep runs."""
+    merged = RunStore(results).compact()
+    click.echo(f"{merged} parts put together")

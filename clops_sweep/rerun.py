@@ -1,0 +1,99 @@
+"""Repeats a run of the store in this process, and compares every number with the stored ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from clops_sweep.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.data.prepare import open_frames
+from clops_sweep.errors import BadInput
+from clops_sweep.store import RunStore
+from clops_sweep.tables import METRICS, config_from_row
+
+if TYPE_CHECKING:
+    from clops_sweep.learning.result import RunResult
+
+_KEYS = {
+    "r_matrix": ["split", "trained_on", "evaluated_on"],
+    "curves": ["epoch", "task"],
+    "instances": ["task", "instance"],
+}
+_COUNTED = ["projections", "projection_failures", "left_out"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A column in which a repeated run differs from the stored one, in so many places and by at most so much."""
+
+    column: str
+    places: int
+    largest: float
+
+
+def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
+    """The row of `runs` of the one run whose id begins with `prefix`.
+
+    Raises:
+        BadInput: there is none, or more than one.
+    """
+    run_id = store.find(prefix)
+    row: dict[Any, Any] = store.read("runs", [run_id]).to_dict("records")[0]
+    return row
+
+
+def repeat(row: dict[str, Any], prepared_root: Path) -> RunResult:
+    """Runs the config of a row of `runs` anew, on this machine's CPU.
+
+    Raises:
+        BadInput: the data prepared here are not those of the run, or the method has changed since.
+    """
+    from clops_sweep.learning.run import ContinualRun
+
+    config: RunConfig = config_from_row(row)
+    if row["semantics_version"] != SEMANTICS_VERSION and not pd.isna(row["semantics_version"]):
+        raise BadInput(
+            f"run {row['run_id']} was computed by semantics version {row['semantics_version']:g}; this is version "
+            f"{SEMANTICS_VERSION} and gives other numbers: install clops-sweep {row['package_version']} to repeat it"
+        )
+    dataset, split_seed, normalize = config.data_key
+    frames = open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+    if config.run_id(frames.data_hash) != row["run_id"]:
+        raise BadInput(
+            f"run {row['run_id']} was computed on other data: {dataset} as prepared here has the hash "
+            f"{frames.data_hash[:12]}, not {str(row['data_hash'])[:12]}"
+        )
+    return ContinualRun(config, frames).run()
+
+
+def differences(result: RunResult, store: RunStore, run_id: str) -> list[Difference]:
+    """Every column of the four tables whose numbers are not exactly the stored ones."""
+    metrics = [f"{prefix}{name}" for prefix in ("", "test_") for name in METRICS]
+    found = _compare(result.runs, store.read("runs", [run_id]), [*metrics, *_COUNTED], ["run_id"])
+    for table, keys in _KEYS.items():
+        repeated: pd.DataFrame = getattr(result, table)
+        stored = store.read(table, [run_id])  # type: ignore[arg-type]
+        columns = [name for name in stored.columns if name not in ("run_id", *keys)]
+        found += _compare(repeated, stored, columns, keys)
+    return found
+
+
+def _compare(repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], keys: list[str]) -> list[Difference]:
+    if len(repeated) != len(stored):
+        return [Difference("rows", abs(len(repeated) - len(stored)), float("nan"))]
+    one = repeated.sort_values(keys, ignore_index=True)
+    other = stored.sort_values(keys, ignore_index=True)
+    found = []
+    for column in (name for name in columns if name in one):
+        ours, theirs = one[column], other[column]
+        same = (ours == theirs) | (ours.isna() & theirs.isna())
+        if not same.all():
+            gap = float("nan")
+            if pd.api.types.is_numeric_dtype(theirs):
+                gap = float(np.nanmax(np.abs(ours.to_numpy(dtype=float) - theirs.to_numpy(dtype=float))))
+            found.append(Difference(column, int((~same).sum()), gap))
+    return found
