@@ -13,7 +13,7 @@ from setuptools import setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("clops_sweep/native/src")
-FLAGS = ["-std=c++20", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-w"]
+FLAGS = ["-std=c++20", "-O3", "-fno-tree-slp-vectorize", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-w"]
 """No fast-math: what may be reordered or fused is written out in the kernels, and rounds the same everywhere."""
 
 BASELINE = {"baseline": (4, [])}

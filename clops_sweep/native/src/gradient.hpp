@@ -91,7 +91,7 @@ class GradientOfBatch {
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
       pool(a.block3.z, scratch_->norm3, masks(g), a.block3.h);
-      linear1(network_.linear1_weight, network_.linear1_bias, a.block3.h, scratch_->hidden);
+      linear1<1>(network_.linear1_weight, network_.linear1_bias, a.block3.h, scratch_->hidden);
       linear2(network_.linear2_weight, network_.linear2_bias, outputs_, scratch_->hidden, logits_);
       differentiate_loss(loss_, logits_, outputs_, group(g), batch_, losses);
       differentiate_linear(network_, outputs_, logits_, scratch_->hidden, a.block3.h, gradient_, a.block3.h_gradient);

@@ -6,14 +6,17 @@
 
 namespace clops::CLOPS_VARIANT {
 
-constexpr int kLinearRows = kManyRegisters ? 20 : 10;
-
-// hidden = ReLU(weight features + bias)
+// hidden = ReLU(weight features + bias) for several sets of features at once, [sets][320] to [sets][100]: every weight
+// that is read then serves all of them.
+template <int sets>
 inline void linear1(const float* weight, const float* bias, const V* features, V* hidden) {
-  for_tiles<kHidden, 1, kLinearRows, 1>([&](auto& tile, int m, int) __attribute__((always_inline)) {
+  constexpr int rows = sets == 1 ? (kManyRegisters ? 20 : 10) : (kManyRegisters ? 5 : 4);
+  for_tiles<kHidden, sets, rows, sets>([&](auto& tile, int m, int) __attribute__((always_inline)) {
     tile.start(V{});
-    tile.multiply(kFeatures, {weight + m * kFeatures, 1, kFeatures}, {features, 1, 0});
-    CLOPS_UNROLL for (int p = 0; p < kLinearRows; ++p) hidden[m + p] = maximum(tile.sum[p][0] + bias[m + p], V{});
+    tile.multiply(kFeatures, {weight + m * kFeatures, 1, kFeatures}, {features, 1, kFeatures});
+    CLOPS_UNROLL for (int p = 0; p < rows; ++p) CLOPS_UNROLL for (int q = 0; q < sets; ++q) {
+      hidden[q * kHidden + m + p] = maximum(tile.sum[p][q] + bias[m + p], V{});
+    }
   });
 }
 
@@ -28,53 +31,80 @@ inline void linear2(const float* weight, const float* bias, int outputs, const V
   }
 }
 
+// [kFeatures] vectors over instances to [kLanes] instances, kFeatures numbers each, and back.
+static_assert(kFeatures % kLanes == 0);
+constexpr int kFeatureVectors = kFeatures / kLanes;
+using FeaturesByInstance = V[kLanes][kFeatureVectors];
+
+inline void by_instance(const V* features, FeaturesByInstance& to) {
+  for (int n = 0; n < kFeatureVectors; ++n) {
+    V block[kLanes];
+    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) block[l] = features[n * kLanes + l];
+    transpose(block);
+    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) to[l][n] = block[l];
+  }
+}
+
+inline void by_feature(const FeaturesByInstance& from, V* to) {
+  for (int n = 0; n < kFeatureVectors; ++n) {
+    V block[kLanes];
+    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) block[l] = from[l][n];
+    transpose(block);
+    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) to[n * kLanes + l] = block[l];
+  }
+}
+
+// to[o] += the sum over instances of values[o]
+inline void add_sums(const V* values, int count, float* to) {
+  for (int first = 0; first < count; first += kLanes) {
+    const int width = count - first < kLanes ? count - first : kLanes;
+    V block[kLanes] = {};
+    for (int i = 0; i < width; ++i) block[i] = values[first + i];
+    const V total = sums(block);
+    for (int i = 0; i < width; ++i) to[first + i] += total[i];
+  }
+}
+
 // Backward through both layers for one group of instances: adds to the gradients by weights and biases, and writes the
 // gradient by the features. `hidden` becomes the gradient by the first layer's output.
 inline void differentiate_linear(const Network<const float>& network, int outputs, const V* logit_gradient, V* hidden,
                                  const V* features, const Network<float>& gradient, V* feature_gradient) {
-  for (int o = 0; o < kHidden; o += 4) {
-    for (int c = 0; c < outputs; ++c) {
-      CLOPS_UNROLL for (int q = 0; q < 4; ++q) {
-        gradient.linear2_weight[c * kHidden + o + q] += static_cast<float>(sum(logit_gradient[c] * hidden[o + q]));
-      }
+  add_sums(logit_gradient, outputs, gradient.linear2_bias);
+  V by_hidden[kHidden] = {};
+  for (int c = 0; c < outputs; ++c) {
+    const float* weight = network.linear2_weight + c * kHidden;
+    V by_weight[kHidden];
+    for (int o = 0; o < kHidden; ++o) {
+      by_weight[o] = logit_gradient[c] * hidden[o];
+      by_hidden[o] = fma(all(weight[o]), logit_gradient[c], by_hidden[o]);
     }
-    V by_hidden[4] = {};
-    for (int c = 0; c < outputs; ++c) {
-      const float* weight = network.linear2_weight + c * kHidden + o;
-      CLOPS_UNROLL for (int q = 0; q < 4; ++q) by_hidden[q] = fma(all(weight[q]), logit_gradient[c], by_hidden[q]);
-    }
-    CLOPS_UNROLL for (int q = 0; q < 4; ++q) {
-      hidden[o + q] = hidden[o + q] > 0.0f ? by_hidden[q] : V{};
-      gradient.linear1_bias[o + q] += static_cast<float>(sum(hidden[o + q]));
-    }
+    add_sums(by_weight, kHidden, gradient.linear2_weight + c * kHidden);
   }
-  for (int c = 0; c < outputs; ++c) gradient.linear2_bias[c] += static_cast<float>(sum(logit_gradient[c]));
+  for (int o = 0; o < kHidden; ++o) hidden[o] = hidden[o] > 0.0f ? by_hidden[o] : V{};
+  add_sums(hidden, kHidden, gradient.linear1_bias);
 
-  // By the weights the sum runs over instances, and the features of one instance lie in the lanes.
-  static_assert(kFeatures % kLanes == 0);
-  constexpr int columns = kFeatures / kLanes;
-  V transposed[kLanes][columns];
-  for (int n = 0; n < columns; ++n) {
-    V block[kLanes];
-    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) block[l] = features[n * kLanes + l];
-    transpose(block);
-    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) transposed[l][n] = block[l];
-  }
-  const float* by_hidden = reinterpret_cast<const float*>(hidden);  // [hidden][lane]
-  for_tiles<kHidden, columns, 4, kManyRegisters ? 5 : 2>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
+  // By the weights the sum runs over instances, and the weights of one row lie next to one another: here the lanes
+  // belong to features, and instances are the terms. By the features it is the same with instances as rows.
+  FeaturesByInstance turned;
+  by_instance(features, turned);
+  const float* of_instance = reinterpret_cast<const float*>(hidden);  // [hidden][instance]
+  constexpr int columns = kManyRegisters ? 5 : 2;
+  for_tiles<kHidden, kFeatureVectors, 4, columns>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
     constexpr int width = sizeof(tile.sum[0]) / sizeof(V);
     tile.start(V{});
-    tile.multiply(kLanes, {by_hidden + m * kLanes, 1, kLanes}, {&transposed[0][n], columns, 1});
+    tile.multiply(kLanes, {of_instance + m * kLanes, 1, kLanes}, {&turned[0][n], kFeatureVectors, 1});
     CLOPS_UNROLL for (int p = 0; p < 4; ++p) CLOPS_UNROLL for (int q = 0; q < width; ++q) {
       float* to = gradient.linear1_weight + (m + p) * kFeatures + (n + q) * kLanes;
       store(to, load(to) + tile.sum[p][q]);
     }
   });
-  for_tiles<kFeatures, 1, kLinearRows, 1>([&](auto& tile, int m, int) __attribute__((always_inline)) {
+  const auto* weight = reinterpret_cast<const Unaligned*>(network.linear1_weight);
+  for_tiles<kLanes, kFeatureVectors, 4, columns>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
     tile.start(V{});
-    tile.multiply(kHidden, {network.linear1_weight + m, kFeatures, 1}, {hidden, 1, 0});
-    tile.store({feature_gradient + m, 1, 0});
+    tile.multiply(kHidden, {of_instance + m, kLanes, 1}, Matrix<const Unaligned>{weight + n, kFeatureVectors, 1});
+    tile.store({&turned[m][n], kFeatureVectors, 1});
   });
+  by_feature(turned, feature_gradient);
 }
 
 }  // namespace clops::CLOPS_VARIANT

@@ -26,6 +26,9 @@ struct Folded {
   }
 };
 
+// Samples that go through the linear layers together.
+constexpr int kSets = 3;
+
 struct PredictScratch {
   Folded<Block1> folded1;
   Folded<Block2> folded2;
@@ -37,8 +40,8 @@ struct PredictScratch {
   V paired2[Paired<Block2>::rows * Block2::pooled];
   V h2[Block2::outputs * Block2::pooled];
   V paired3[Paired<Block3>::rows * Block3::pooled];
-  V h3[kFeatures];
-  V hidden[kHidden];
+  V h3[kSets * kFeatures];
+  V hidden[kSets * kHidden];
 };
 
 inline std::size_t predict_workspace(int outputs) {
@@ -82,28 +85,38 @@ inline void pair_kept_inputs(const V* input, int first_unit, const Masks& masks,
   }
 }
 
+// One sample of one group up to the linear layers: s.h1 to `features`.
+template <bool dropout>
+inline void extract_features(PredictScratch& s, const Masks& masks, V* features) {
+  pair_kept_inputs<Block2, dropout>(s.h1, Block1::first_unit, masks, s.paired2);
+  convolve<Block2, Block2::pooled>(s.paired_weight2, s.folded2.bias, s.paired2, Block2::pooled, Pool<dropout>{s.h2, Block2::pooled});
+  pair_kept_inputs<Block3, dropout>(s.h2, Block2::first_unit, masks, s.paired3);
+  convolve<Block3, Block3::pooled>(s.paired_weight3, s.folded3.bias, s.paired3, Block3::pooled, Pool<dropout>{features, Block3::pooled});
+  if constexpr (dropout) {
+    for (int f = 0; f < kFeatures; f += 2) masks.apply((Block3::first_unit + f) / 2, features[f], features[f + 1]);
+  }
+}
+
 template <bool dropout>
 inline void predict_group(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss,
                           const Instances& instances, Group group, const Prediction& what, Keys keys, V* logits, float* result) {
   load_frames(instances, group, s.frames);
   convolve_frames(s.folded1.weight, s.folded1.bias, s.frames, Pool<dropout>{s.h1, Block1::pooled});
-  for (int t = 0; t < what.samples; ++t) {
-    std::int64_t draws[kLanes];
-    for (int l = 0; l < kLanes; ++l) draws[l] = static_cast<std::int64_t>(group.at(l)) * what.samples + t;
-    const Masks masks(keys, draws);
-    pair_kept_inputs<Block2, dropout>(s.h1, Block1::first_unit, masks, s.paired2);
-    convolve<Block2, Block2::pooled>(s.paired_weight2, s.folded2.bias, s.paired2, Block2::pooled, Pool<dropout>{s.h2, Block2::pooled});
-    pair_kept_inputs<Block3, dropout>(s.h2, Block2::first_unit, masks, s.paired3);
-    convolve<Block3, Block3::pooled>(s.paired_weight3, s.folded3.bias, s.paired3, Block3::pooled, Pool<dropout>{s.h3, Block3::pooled});
-    if constexpr (dropout) {
-      for (int f = 0; f < kFeatures; f += 2) masks.apply((Block3::first_unit + f) / 2, s.h3[f], s.h3[f + 1]);
+  for (int first = 0; first < what.samples; first += kSets) {
+    const int sets = what.samples - first < kSets ? what.samples - first : kSets;
+    for (int set = 0; set < sets; ++set) {
+      std::int64_t draws[kLanes];
+      for (int l = 0; l < kLanes; ++l) draws[l] = static_cast<std::int64_t>(group.at(l)) * what.samples + first + set;
+      extract_features<dropout>(s, Masks(keys, draws), s.h3 + set * kFeatures);
     }
-    linear1(network.linear1_weight, network.linear1_bias, s.h3, s.hidden);
-    linear2(network.linear2_weight, network.linear2_bias, outputs, s.hidden, logits);
-    if (what.probabilities) to_probabilities(loss, logits, outputs, group);
-    for (int l = 0; l < group.count; ++l) {
-      float* to = result + (static_cast<std::ptrdiff_t>(group.first + l) * what.samples + t) * outputs;
-      for (int c = 0; c < outputs; ++c) to[c] = logits[c][l];
+    (sets == 1 ? linear1<1> : sets == 2 ? linear1<2> : linear1<kSets>)(network.linear1_weight, network.linear1_bias, s.h3, s.hidden);
+    for (int set = 0; set < sets; ++set) {
+      linear2(network.linear2_weight, network.linear2_bias, outputs, s.hidden + set * kHidden, logits);
+      if (what.probabilities) to_probabilities(loss, logits, outputs, group);
+      for (int l = 0; l < group.count; ++l) {
+        float* to = result + (static_cast<std::ptrdiff_t>(group.first + l) * what.samples + first + set) * outputs;
+        for (int c = 0; c < outputs; ++c) to[c] = logits[c][l];
+      }
     }
   }
 }

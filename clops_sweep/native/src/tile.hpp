@@ -38,7 +38,8 @@ struct Tile {
   }
 
   // sum[m][n] += sum_{k < terms} w(k, m) x(k, n)
-  CLOPS_INLINE void multiply(int terms, Matrix<const float> w, Matrix<const V> x) {
+  template <class X = V>
+  CLOPS_INLINE void multiply(int terms, Matrix<const float> w, Matrix<const X> x) {
     _Pragma("GCC unroll 1") for (int k = 0; k < terms; ++k) {
       V factor[columns];
       CLOPS_UNROLL for (int n = 0; n < columns; ++n) factor[n] = *x(k, n);

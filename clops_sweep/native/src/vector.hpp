@@ -26,6 +26,13 @@ typedef float LooseV __attribute__((vector_size(4 * kLanes), aligned(4), may_ali
 typedef std::int32_t I __attribute__((vector_size(4 * kLanes)));
 typedef std::uint32_t U __attribute__((vector_size(4 * kLanes)));
 
+// A vector somewhere in an array of floats. (As a template argument, LooseV would lose its alignment.)
+struct Unaligned {
+  LooseV value;
+
+  CLOPS_INLINE operator V() const { return value; }
+};
+
 CLOPS_INLINE V all(float x) { return V{} + x; }
 CLOPS_INLINE V load(const float* from) { return *reinterpret_cast<const LooseV*>(from); }
 CLOPS_INLINE void store(float* to, V x) { *reinterpret_cast<LooseV*>(to) = x; }
