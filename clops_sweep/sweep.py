@@ -258,6 +258,8 @@ def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterato
         if resources.address:
             ray.init(address=resources.address, log_to_driver=True, logging_level=logging.ERROR)
         else:
+            # Ray's helpers look for a head that is gone; when the driver is killed, they too are to go soon.
+            os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
             ray.init(
                 address="local",
                 include_dashboard=False,
