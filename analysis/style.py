@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -76,9 +76,16 @@ def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return wrapper
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches, whose parts make room for each other."""
-    return Figure(figsize=(width, height), layout="constrained")
+class ReportFigure(Figure):
+    """A figure that a notebook shows by itself, without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        return as_png(self)
+
+
+def new_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> ReportFigure:
+    """An empty figure of a size in inches; unless told otherwise, its parts make room for each other."""
+    return ReportFigure(figsize=(width, height), layout=layout)
 
 
 def colour(position: int) -> str:

@@ -140,13 +140,12 @@ def draw_tracings(records: Sequence[Tracing]) -> Figure:
     heights = [(high - low) * 10 * _INCH_PER_MM for low, high in spans]
     gap, left, bottom = 0.42, 0.5, 0.45
     total_height = sum(heights) + gap * len(heights) + bottom
-    figure = Figure(figsize=(max(width + left + 0.2, 3.4), total_height))
+    figure = new_figure(max(width + left + 0.2, 3.4), total_height, layout=None)
     top = total_height
     for record, span, height in zip(records, spans, heights, strict=True):
         top -= gap + height
         inches = figure.get_figwidth()
-        extent = (left / inches, (top + bottom) / total_height - bottom / total_height + 0, 0, 0)
-        axes = figure.add_axes((extent[0], (top) / total_height, width / inches, height / total_height))
+        axes = figure.add_axes((left / inches, top / total_height, width / inches, height / total_height))
         _draw_trace(axes, record)
         axes.set(xlim=(0, width / (25 * _INCH_PER_MM)), ylim=span)
         _draw_clinical_grid(axes, span, width / (25 * _INCH_PER_MM))

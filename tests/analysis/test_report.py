@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
+import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from analysis.heatmaps import draw_heatmap, heatmap
+from analysis.notebook import open_sweep
 from analysis.report import ReportPaths, write_report
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
@@ -157,3 +161,57 @@ def test_a_folder_that_cannot_be_written_to(spaces: list[SearchSpace], store: Ru
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be written to"):
         write_report(spaces[1:], store, tmp_path / "file")
+
+
+def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace(
+        "odd", RunConfig(), {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.5, 1.0]}, seeds=[0]
+    )
+    store = RunStore(tmp_path / "results")
+    sizes = {"instances": 4, "epochs": 1}
+    generated.write_generated_runs(store, [space], data_hash="a" * 64, **sizes)
+    later = generated.START + timedelta(days=1)
+    generated.write_generated_runs(
+        store, [space], data_hash="b" * 64, started_at=later, keep=lambda c: c.storage_fraction == 0.1, **sizes
+    )
+    undefined = next(r.config for r in space.requests() if r.config.storage_fraction == 0.5)
+    generated.write_given_runs(
+        store, [(undefined, {"auc": 0.7, "bwt": math.nan, "started_at": later})], data_hash="b" * 64
+    )
+    text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
+    assert "Not shown, and not mixed in: 4 runs of synthetic (class_il, patient split 0), data aaaaaaaaaaaa" in text
+    assert "BWT is undefined in 1 of 3 finished runs; its means leave them out." in text
+    assert "Rank agreement of s needs two runs or more that learn beta; there are 1." in text
+    older = write_report([space], store, tmp_path / "older", data_hashes={"synthetic": "aaa"})
+    assert "4 of 4 runs are finished" in older.index.read_text("utf-8")
+
+
+def test_latex_tables_are_well_formed(report: ReportPaths) -> None:
+    for path in report.tables:
+        if path.suffix != ".tex":
+            continue
+        text = path.read_text("utf-8")
+        columns = re.search(r"begin{tabular}{([lc]+)}", text)
+        assert columns is not None
+        body = text.split(r"\toprule")[1].split(r"\bottomrule")[0].replace(r"\midrule", "")
+        rows = [row for row in body.split(r"\\") if row.strip()]
+        assert len(rows) > 1
+        for row in rows:
+            assert len(re.findall(r"(?<!\\)&", row)) + 1 == len(columns.group(1)), row
+            assert row.count("{") == row.count("}")
+            assert row.count("$") % 2 == 0
+            assert not re.search(r"(?<![$\w-])-\d", row), f"a hyphen stands for a minus in {row}"
+            assert row.isascii(), row
+
+
+def test_a_notebook_needs_two_lines(store: RunStore, tmp_path: Path) -> None:
+    file = tmp_path / "space.py"
+    file.write_text(
+        "from clops_sweep import RunConfig, SearchSpace\n"
+        "SPACE = SearchSpace('grid', RunConfig(epochs_per_task=5), {'storage_fraction': [0.5, 1.0],"
+        " 'acquisition_fraction': [0.25, 0.5]}, seeds=range(3))\n"
+    )
+    (experiment,) = open_sweep(file, store.uri)
+    figure = draw_heatmap(heatmap(experiment, "bwt"))
+    assert experiment.counts("finished").sum() == 11
+    assert figure._repr_png_().startswith(b"\x89PNG")

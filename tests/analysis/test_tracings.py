@@ -10,6 +10,7 @@ import pytest
 
 from analysis.style import as_png
 from analysis.tracings import describe_tracings, draw_tracings, tracings
+from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
 
 
@@ -80,3 +81,25 @@ def test_wrong_input_ends_in_a_sentence() -> None:
         tracings(INSTANCES.assign(instance=[0, 1, 2, 9]), GeneratedFrames())
     with pytest.raises(BadInput, match="nothing to draw"):
         draw_tracings([])
+
+
+def test_prepared_frames_are_frames() -> None:
+    n = 3
+    frames = FrameSet(
+        name="mitbih",
+        frames=np.arange(n * 2500, dtype=np.int16).reshape(n, 2500),
+        gain=np.full(n, 0.5, dtype=np.float32),
+        offset=np.arange(n, dtype=np.float32),
+        unit="mV",
+        patients=np.arange(n, dtype=np.int32),
+        patient_names=("p0", "p1", "p2"),
+        labels=np.zeros(n, dtype=np.int64),
+        classes=("NSR",),
+        split=np.zeros(n, dtype=np.int8),
+        leads=np.zeros(n, dtype=np.int16),
+        lead_names=("MLII",),
+        times=None,
+        data_hash="generated0001",
+    )
+    low, _ = tracings(INSTANCES.iloc[1:], frames)
+    np.testing.assert_allclose(low.signal[:3], 0.5 * np.array([2500, 2501, 2502]) + 1)

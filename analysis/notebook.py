@@ -1,0 +1,21 @@
+"""A search space and its results in one call, for notebooks and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from analysis.collect import Experiment, collect
+from clops_sweep.space import load_spaces
+from clops_sweep.store import RunStore
+
+
+def open_sweep(
+    space_file: str | Path, results: str | Path = "results", data_hashes: Mapping[str, str] | None = None
+) -> list[Experiment]:
+    """What a search-space file asks for beside what the store has of it, one experiment per search space.
+
+    Raises:
+        BadInput: no such file, no SPACE in it, a store that cannot be read, or a data hash that is not there.
+    """
+    return collect(load_spaces(Path(space_file)), RunStore(results).read("runs"), data_hashes)
