@@ -1,0 +1,30 @@
+"""Contract suites for plug-ins: a third party's tests import one and call it on their own member.
+
+Example::
+
+    from clops_sweep.testing import check_acquisition_function
+
+    def test_contract():
+        check_acquisition_function(least_confident)
+
+Each suite runs in all three scenario kinds on tiny generated frames, in seconds, and raises `ContractViolation` with a
+sentence that says what is wrong. They need nothing beside the package itself.
+"""
+
+from __future__ import annotations
+
+from clops_sweep.testing.acquisition_contract import check_acquisition_function
+from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
+from clops_sweep.testing.storage_contract import check_storage_function
+from clops_sweep.testing.strategy_contract import check_strategy
+from clops_sweep.testing.watch import ContractViolation
+
+__all__ = [
+    "SCENARIO_KINDS",
+    "ContractViolation",
+    "check_acquisition_function",
+    "check_storage_function",
+    "check_strategy",
+    "tiny_config",
+    "tiny_frames",
+]

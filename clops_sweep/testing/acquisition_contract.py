@@ -1,0 +1,86 @@
+"""What every acquisition function must do."""
+
+from __future__ import annotations
+
+import torch
+
+from clops_sweep.data.catalog import ScenarioName
+from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import Instances, epoch_batches
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.replay.acquisition import AcquisitionContext, AcquisitionFunction
+from clops_sweep.learning.threads import one_thread
+from clops_sweep.plugins import ACQUISITION_FUNCTIONS
+from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
+from clops_sweep.testing.strategy_contract import check_named_strategy
+from clops_sweep.testing.watch import RecordingBank, difference, global_randomness, require, same_bits, saved_and_loaded
+
+_SEEDS = (3, 8)
+_COUNTERS = (1, 0, 0)
+
+
+def check_acquisition_function(function: AcquisitionFunction) -> None:
+    """Runs the contract suite of acquisition functions on one of them.
+
+    In each scenario kind, for networks in mid-training: scores are finite, of shape [S, m] and the same when asked
+    again; network, running statistics, optimiser and rows stay as they are, bit for bit; no generator but the named
+    streams is drawn from; no other frames are looked at; a run's scores do not depend on what it is stacked with.
+    Then whole runs of CLOPS with the function pass the suite of strategies.
+
+    Raises:
+        ContractViolation: with a sentence that says what is wrong.
+    """
+    with one_thread():
+        for scenario in SCENARIO_KINDS:
+            _check_scores(function, scenario)
+    with ACQUISITION_FUNCTIONS.temporarily("function_under_test", function):
+        for scenario in SCENARIO_KINDS:
+            check_named_strategy(
+                tiny_config(scenario, acquisition="function_under_test"), tiny_frames(scenario, tasks=2)
+            )
+
+
+def _check_scores(function: AcquisitionFunction, scenario: ScenarioName) -> None:
+    context, rows = networks_in_training(scenario, _SEEDS)
+    bank = RecordingBank(context.learner.bank)
+    context.learner.bank = bank
+    before, rows_before = saved_and_loaded(context.learner.state()), rows.clone()
+    with global_randomness(1, f"the acquisition function in {scenario}"):
+        scores = function(context, rows)
+    require(isinstance(scores, torch.Tensor), f"{scenario}: scores are a tensor, not a {type(scores).__name__}")
+    require(scores.shape == rows.shape, f"{scenario}: scores of shape {list(scores.shape)} for rows {list(rows.shape)}")
+    require(scores.is_floating_point(), f"{scenario}: scores are {scores.dtype}, not floating point")
+    require(not scores.requires_grad, f"{scenario}: scores hang on to a graph; score without gradients")
+    require(scores.isfinite().all(), f"{scenario}: a score is not finite")
+    require(same_bits(rows, rows_before), f"{scenario}: scoring changed the rows")
+    changed = difference(before, context.learner.state(), "learner")
+    require(changed is None, f"{scenario}: scoring changed {changed}")
+    foreign = bank.take() - set(rows.flatten().tolist())
+    require(not foreign, f"{scenario}: scoring looked at frames it was not asked about: rows {sorted(foreign)}")
+    with global_randomness(2, f"the acquisition function in {scenario}"):
+        require(same_bits(function(context, rows), scores), f"{scenario}: scores differ when asked again")
+    for run, seed in enumerate(_SEEDS):
+        alone, _ = networks_in_training(scenario, (seed,))
+        own = function(alone, rows[run : run + 1])
+        require(
+            same_bits(own[0], scores[run]), f"{scenario}: scores differ between a run alone and the same run stacked"
+        )
+
+
+def networks_in_training(scenario: ScenarioName, seeds: tuple[int, ...]) -> tuple[AcquisitionContext, torch.Tensor]:
+    """Networks after one epoch on the first task, and rows of it to score, other ones for each run: int64 [S, m]."""
+    config, frames = tiny_config(scenario), tiny_frames(scenario)
+    tasks = build_scenario(frames, config)
+    learner = Learner(seeds, tasks.kind, tasks.outputs, config.learning_rate, FrameBank(frames, torch.device("cpu")))
+    first = tasks.tasks[0].train
+    instances = Instances(
+        torch.from_numpy(first.rows).expand(len(seeds), -1),
+        torch.from_numpy(first.targets).expand(len(seeds), -1, -1),
+    )
+    order = streams.permutations(seeds, len(first.rows), "contract order")
+    for batch in epoch_batches(instances, None, order, config.batch_size):
+        learner.train_step(batch.plain(), streams.keys(seeds, "contract dropout"))
+    chosen = streams.choices(seeds, len(first.rows), len(first.rows) // 2, "contract rows")
+    return AcquisitionContext(learner, config, seeds, _COUNTERS), instances.rows.gather(1, chosen)

@@ -1,0 +1,72 @@
+"""What every storage function must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from clops_sweep.learning.replay.buffer import count_of
+from clops_sweep.learning.replay.storage import select
+from clops_sweep.plugins import STORAGE_FUNCTIONS
+from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
+from clops_sweep.testing.strategy_contract import check_named_strategy
+from clops_sweep.testing.watch import global_randomness, require, same_bits
+
+StorageFunction = Callable[[torch.Tensor], torch.Tensor]
+
+_SHAPES = ((1, 1, 1), (2, 2, 5), (3, 20, 37), (1, 40, 100))
+_FRACTIONS = (0.01, 0.29, 0.5, 1.0)
+
+
+def check_storage_function(function: StorageFunction) -> None:
+    """Runs the contract suite of storage functions on one of them.
+
+    For trajectories of beta of several shapes [S, tau, n]: s is float64 [S, n] and finite, the same when asked again;
+    the trajectories stay as they are; s of an instance depends on its own trajectory alone, not on its place or its
+    company; exactly max(1, floor(b n)) distinct instances are stored. Then whole runs of CLOPS with the function
+    pass the suite of strategies in each scenario kind.
+
+    Raises:
+        ContractViolation: with a sentence that says what is wrong.
+    """
+    generator = torch.Generator().manual_seed(5)
+    for shape in _SHAPES:
+        trajectories = 1 - 0.1 * torch.rand(shape, generator=generator).cumsum(1) / shape[1]
+        _check_values(function, trajectories, torch.randperm(shape[2], generator=generator))
+    with STORAGE_FUNCTIONS.temporarily("function_under_test", function):
+        for scenario in SCENARIO_KINDS:
+            check_named_strategy(
+                tiny_config(scenario, storage_function="function_under_test"), tiny_frames(scenario, tasks=2)
+            )
+
+
+def _check_values(function: StorageFunction, trajectories: torch.Tensor, permutation: torch.Tensor) -> None:
+    runs, _, instances = trajectories.shape
+    of = f"for trajectories of shape {list(trajectories.shape)}"
+    before = trajectories.clone()
+    with global_randomness(1, "the storage function"):
+        s = function(trajectories)
+    require(isinstance(s, torch.Tensor), f"s is a tensor, not a {type(s).__name__}")
+    require(s.shape == (runs, instances), f"s has the shape {list(s.shape)} {of}")
+    require(s.dtype == torch.float64, f"s is {s.dtype}, not torch.float64")
+    require(s.isfinite().all(), f"s is not finite {of}")
+    require(same_bits(trajectories, before), "the storage function changed the trajectories")
+    require(same_bits(function(trajectories), s), "s differs when asked again")
+    require(
+        torch.allclose(function(trajectories[:, :, permutation]), s[:, permutation], rtol=1e-12),
+        "s of an instance depends on its place among the others",
+    )
+    for run in range(runs):
+        require(
+            same_bits(function(trajectories[run : run + 1])[0], s[run]),
+            "s differs between a run alone and the same run stacked",
+        )
+    for fraction in _FRACTIONS:
+        count = count_of(fraction, instances)
+        for order in ("top", "bottom"):
+            for stored in select(order, s, count, range(runs), 0).tolist():
+                require(
+                    len(set(stored)) == count and set(stored) <= set(range(instances)),
+                    f"{len(set(stored))} distinct instances stored instead of {count} {of}",
+                )

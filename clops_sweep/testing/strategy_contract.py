@@ -1,0 +1,169 @@
+"""What every strategy must do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from clops_sweep.config import RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.replay.buffer import count_of
+from clops_sweep.learning.result import RunResult
+from clops_sweep.learning.run import ContinualRun
+from clops_sweep.learning.strategies.base import Strategy, Training
+from clops_sweep.plugins import STRATEGIES
+from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
+from clops_sweep.testing.watch import (
+    RecordingBank,
+    difference,
+    global_randomness,
+    require,
+    result_difference,
+    rows_of,
+    saved_and_loaded,
+)
+
+
+def check_strategy(strategy: type[Strategy], **settings: Any) -> None:
+    """Runs the contract suite of strategies on one of them.
+
+    In each scenario kind, for whole runs: every epoch shows each instance of the current task exactly once; no frame
+    is looked at in training, replay or storage but training frames of the current and past tasks; a task stores
+    nothing or exactly max(1, floor(b N)) distinct instances of its own; nothing is replayed that is not stored; all
+    numbers are finite and the same in every execution; runs stacked in lockstep give the numbers that they give
+    alone, bit for bit; so does a run that is resumed from a checkpoint after each epoch.
+
+    Args:
+        strategy: the class.
+        settings: config fields to try it with, beside those of `tiny_config`.
+
+    Raises:
+        ContractViolation: with a sentence that says what is wrong.
+    """
+    require(isinstance(strategy, type) and issubclass(strategy, Strategy), "a strategy is a subclass of Strategy")
+    with STRATEGIES.temporarily("strategy_under_test", strategy):
+        for scenario in SCENARIO_KINDS:
+            config = tiny_config(scenario, **(settings | {"strategy": "strategy_under_test"}))
+            check_named_strategy(config, tiny_frames(scenario))
+
+
+def check_named_strategy(config: RunConfig, frames: FrameSet) -> None:
+    """The suite on the strategy, and with all other settings, of one config."""
+    where = config.scenario
+    states, result = _uninterrupted(config, frames)
+    _check_result(config, result)
+    _check_resuming(config, frames, states, result)
+    both = [config, config.replace(seed=config.seed + 1)]
+    with STRATEGIES.temporarily("strategy_being_watched", _watched(STRATEGIES[config.strategy])):
+        stacked = [each.replace(strategy="strategy_being_watched") for each in both]
+        run_ids = [each.run_id(frames.data_hash) for each in stacked]
+        with global_randomness(2, f"the strategy in {where}"):
+            together = ContinualRun(stacked, frames).run()
+    for other, run_id in zip(both, run_ids, strict=True):
+        alone = result if other is config else ContinualRun(other, frames).run()
+        found = result_difference(alone, rows_of(together, run_id), ignore=("run_id", "strategy", "stack"))
+        require(found is None, f"{where}: {found} differs between a run alone and the same run stacked")
+
+
+def _uninterrupted(config: RunConfig, frames: FrameSet) -> tuple[list[Any], RunResult]:
+    """A run's result, and its state before each epoch."""
+    run = ContinualRun(config, frames)
+    states = []
+    with global_randomness(1, f"the strategy in {config.scenario}"):
+        while not run.finished:
+            states.append(saved_and_loaded(run.state()))
+            run.advance()
+    states.append(saved_and_loaded(run.state()))
+    return states, run.result()
+
+
+def _check_resuming(config: RunConfig, frames: FrameSet, states: Sequence[Any], result: RunResult) -> None:
+    """Each epoch, begun from a checkpoint alone, leads to the next checkpoint: so any resumed run ends the same."""
+    for number, state in enumerate(states):
+        resumed = ContinualRun(config, frames)
+        resumed.restore(saved_and_loaded(state))
+        if resumed.finished:
+            found = result_difference(result, resumed.result())
+        else:
+            resumed.advance()
+            found = difference(states[number + 1], saved_and_loaded(resumed.state()), "state")
+        require(found is None, f"{config.scenario}: {found} differs after resuming behind epoch {number}")
+
+
+def _check_result(config: RunConfig, result: RunResult) -> None:
+    where = config.scenario
+    for name in ("auc", "test_auc"):
+        require(result.runs[name].between(0, 1).all(), f"{where}: {name} is no number between 0 and 1")
+    require(result.r_matrix["auc"].between(0, 1).all(), f"{where}: R has an entry that is no AUC")
+    require(result.curves["loss"].notna().all(), f"{where}: a loss is not finite")
+    for task, record in result.instances.groupby("task", sort=False):
+        stored, expected = int(record["stored"].sum()), count_of(config.storage_fraction, len(record))
+        require(stored in (0, expected), f"{where}: task {task} stores {stored} instances instead of {expected}")
+        times = record["times_replayed"]
+        require((times >= 0).all(), f"{where}: a negative number of replays in task {task}")
+        require((times[~record["stored"]] == 0).all(), f"{where}: task {task} replays what is not stored")
+
+
+def _watched(strategy: type[Strategy]) -> type[Strategy]:
+    """The same strategy, looking over its shoulder at every instance and frame that it touches."""
+
+    class Watched(strategy):  # type: ignore[misc, valid-type]
+        def __init__(self, training: Training) -> None:
+            self._bank = RecordingBank(training.learner.bank)
+            training.learner.bank = self._bank
+            self._rows = [set(task.rows.flatten().tolist()) for task in training.tasks]
+            self._current = 0
+            self._seen: list[torch.Tensor] = []
+            super().__init__(training)
+
+        def begin_task(self, task: int) -> None:
+            self._current = task
+            self._bank.take()  # an evaluation's
+            super().begin_task(task)
+            self._check_frames("beginning a task")
+
+        def replay(self, task: int, epoch: int) -> Replay | None:
+            self._bank.take()
+            replay: Replay | None = super().replay(task, epoch)
+            self._check_frames("choosing what to replay")
+            if replay is not None:
+                rows = set(replay.instances.rows.flatten().tolist())
+                require(rows <= self._allowed(task), "replays instances that belong to no past task")
+                require(replay.factors.isfinite().all(), "replays with factors that are not finite")
+            return replay
+
+        def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
+            own = torch.where(batch.current, batch.rows, -1)
+            require(set(own.flatten().tolist()) - {-1} <= self._rows[self._current], "trains on another task's rows")
+            self._seen.append(own)
+            super().train(batch, dropout_keys)
+            self._check_frames("training")
+
+        def end_epoch(self) -> None:
+            seen, self._seen = torch.cat(self._seen, dim=1), []
+            for row in seen.tolist():
+                current = [instance for instance in row if instance >= 0]
+                require(
+                    sorted(current) == sorted(self._rows[self._current]),
+                    "an epoch does not show every instance of its task exactly once",
+                )
+            super().end_epoch()
+            self._check_frames("ending an epoch")
+
+        def end_task(self, task: int) -> None:
+            self._bank.take()  # an evaluation's
+            super().end_task(task)
+            self._check_frames("ending a task")
+            require(self.training.learner.parameters.flat.isfinite().all(), "a parameter is not finite")
+
+        def _allowed(self, tasks: int) -> set[int]:
+            return set().union(*self._rows[:tasks])
+
+        def _check_frames(self, doing: str) -> None:
+            foreign = self._bank.take() - self._allowed(self._current + 1)
+            require(not foreign, f"{doing} looks at frames outside the training sets so far: rows {sorted(foreign)}")
+
+    return Watched

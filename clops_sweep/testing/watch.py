@@ -1,0 +1,131 @@
+"""What the contract suites look with: recorded frame look-ups, exact comparison, random states that must not matter."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.result import RunResult
+
+MEASURED = frozenset({"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "started_at"})
+"""What differs between two executions of the same run."""
+
+
+class ContractViolation(AssertionError):
+    """A plug-in breaks the contract of its kind; the message says how."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raises ContractViolation unless the condition holds."""
+    if not condition:
+        raise ContractViolation(message)
+
+
+class RecordingBank(FrameBank):
+    """The same frames as another bank, and a list of the rows that were asked for.
+
+    Attributes:
+        gathered: a tensor of rows for each call of `gather`.
+    """
+
+    def __init__(self, bank: FrameBank) -> None:
+        vars(self).update(vars(bank))
+        self.gathered: list[torch.Tensor] = []
+
+    def gather(self, rows: torch.Tensor) -> torch.Tensor:
+        """As the other bank's, noted."""
+        self.gathered.append(rows.reshape(-1).clone())
+        return super().gather(rows)
+
+    def take(self) -> set[int]:
+        """The distinct rows asked for since the last call."""
+        rows = {row for part in self.gathered for row in part.tolist()}
+        self.gathered.clear()
+        return rows
+
+
+def difference(one: Any, other: Any, path: str = "") -> str | None:
+    """Where two nested states differ in anything but what is measured, None if they are equal bit for bit."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        if one.keys() != other.keys():
+            return f"{path}: keys {sorted(map(str, one.keys() ^ other.keys()))}"
+        parts = [(f"{path}/{key}", one[key], other[key]) for key in one if key not in MEASURED]
+    elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        if len(one) != len(other):
+            return f"{path}: lengths {len(one)} and {len(other)}"
+        parts = [(f"{path}/{place}", *pair) for place, pair in enumerate(zip(one, other, strict=True))]
+    elif isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return None if same_bits(one, other) else path
+    else:
+        return None if type(one) is type(other) and (one == other or one != one) else path
+    return next((found for part in parts if (found := difference(part[1], part[2], part[0]))), None)
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Equal in shape, type and every value, nan being equal to nan."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return bool(torch.equal(one.nan_to_num(nan=-1.5), other.nan_to_num(nan=-1.5))) and bool(
+        torch.equal(one.isnan(), other.isnan())
+    )
+
+
+def result_difference(one: RunResult, other: RunResult, ignore: Sequence[str] = ()) -> str | None:
+    """The first table and column in which two results differ in anything but what is measured."""
+    for name, table in vars(one).items():
+        columns = [column for column in table.columns if column not in MEASURED and column not in ignore]
+        counterpart = getattr(other, name)
+        if len(table) != len(counterpart):
+            return f"{name}: {len(table)} and {len(counterpart)} rows"
+        for column in columns:
+            values, others = table[column].reset_index(drop=True), counterpart[column].reset_index(drop=True)
+            if not values.equals(others):
+                return f"{name}.{column}"
+    return None
+
+
+def rows_of(result: RunResult, run_id: str) -> RunResult:
+    """The part of a lockstep's result that belongs to one run."""
+    parts: dict[str, pd.DataFrame] = {
+        name: table[table["run_id"] == run_id].reset_index(drop=True) for name, table in vars(result).items()
+    }
+    return RunResult(**parts)
+
+
+def saved_and_loaded(state: Any) -> Any:
+    """A state after its way through a file that may hold nothing but data."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+@contextmanager
+def global_randomness(seed: int, who: str) -> Iterator[None]:
+    """Seeds the global generators of Python, NumPy and PyTorch inside, and requires that nobody draws from them."""
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    torch.manual_seed(seed)
+    seeded = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    try:
+        yield
+        after = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+        same = (
+            seeded[0] == after[0]
+            and all(np.array_equal(one, other) for one, other in zip(seeded[1], after[1], strict=True))
+            and torch.equal(seeded[2], after[2])
+        )
+        require(same, f"{who} draws from a global generator; draw from clops_sweep.learning.streams instead")
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.set_rng_state(before[2])
