@@ -121,8 +121,9 @@ class SweepDisplay:
             line = f"failed    {name}  (clops-sweep status shows why)"
         elif status == "unrecorded":
             self._failed += runs
-            line = f"not recorded    {name}: {result['error']}"
-            self.console.print(line, highlight=False, markup=False)
+            line = f"not recorded  {name}: {result['error']}"
+            if self.console.is_terminal:
+                self.console.print(line, highlight=False, markup=False)
         elif status == "elsewhere":
             self._finished += runs
             line = f"finished  {name}, by another sweep on this store"
