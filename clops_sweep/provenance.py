@@ -27,7 +27,7 @@ def software() -> dict[str, Any]:
 
 def machine(device: str) -> dict[str, Any]:
     """The host and the device that a run is computed on."""
-    return {"host": socket.gethostname(), "device": device, "backend": "torch"}
+    return {"host": socket.gethostname(), "device": device}
 
 
 def _version(package: str) -> str | None:

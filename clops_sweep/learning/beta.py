@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from clops_sweep.learning.adam import Adam
+from clops_sweep.learning.batches import EpochBatch
 
 
 class TaskInstanceParameters:
@@ -32,24 +33,20 @@ class TaskInstanceParameters:
         self.optimizer = Adam(self.values, learning_rate)
         self.history: list[torch.Tensor] = []
 
-    def step(self, positions: torch.Tensor, current: torch.Tensor, counts: torch.Tensor, losses: torch.Tensor) -> None:
-        """One Adam step from one batch.
+    def weighted(self, batch: EpochBatch) -> torch.Tensor:
+        """The batch's weights with those of current instances multiplied by beta: float32 [S, B]."""
+        inside = torch.where(batch.current, batch.positions, 0)
+        return torch.where(batch.current, batch.weights * self.values.gather(1, inside), batch.weights)
 
-        Args:
-            positions: int64 [S, B], the instances' positions in the task; any value where not current.
-            current: bool [S, B], which of the batch's instances belong to the current task.
-            counts: float32 [S, 1], |I|.
-            losses: float32 [S, B], l_i.
-        """
-        self.optimizer.step(self.gradient(positions, current, counts, losses))
+    def step(self, batch: EpochBatch, losses: torch.Tensor) -> None:
+        """One Adam step from one batch and its losses l_i, float32 [S, B]."""
+        self.optimizer.step(self.gradient(batch, losses))
 
-    def gradient(
-        self, positions: torch.Tensor, current: torch.Tensor, counts: torch.Tensor, losses: torch.Tensor
-    ) -> torch.Tensor:
-        """d L / d beta, float32 [S, n]; arguments as in `step`."""
-        inside = torch.where(current, positions, 0)
+    def gradient(self, batch: EpochBatch, losses: torch.Tensor) -> torch.Tensor:
+        """The gradient d L / d beta, float32 [S, n]; arguments as in `step`."""
+        inside = torch.where(batch.current, batch.positions, 0)
         pull = 2 * self.penalty * (self.values.gather(1, inside) - 1)
-        terms = torch.where(current, (losses + pull) / counts.clamp_min(1), 0.0)
+        terms = torch.where(batch.current, (losses + pull) / batch.current_count.clamp_min(1), 0.0)
         return torch.zeros_like(self.values).scatter_add_(1, inside, terms)
 
     def record(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +11,8 @@ import torch
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import dropout, losses
 from clops_sweep.learning.adam import Adam
-from clops_sweep.learning.batches import Batch
+from clops_sweep.learning.batches import Batch, Instances, Replay, epoch_batches
+from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.network import Folded, Parameters, RunningStatistics, training_logits
 
@@ -31,6 +33,9 @@ class Learner:
         learning_rate: of Adam.
         bank: where rows become frames.
     """
+
+    backend = "torch"
+    """What computes, as recorded with every run."""
 
     def __init__(
         self, seeds: Sequence[int], kind: LossKind, outputs: int, learning_rate: float, bank: FrameBank
@@ -93,6 +98,33 @@ class Learner:
         instance_losses, gradient = self.gradient(batch, dropout_keys)
         self.apply(gradient)
         return instance_losses
+
+    def train_epoch(
+        self,
+        task: Instances,
+        replay: Replay | None,
+        order: torch.Tensor,
+        batch_size: int,
+        dropout_keys: torch.Tensor,
+        beta: TaskInstanceParameters | None = None,
+    ) -> None:
+        """One step on each batch of an epoch.
+
+        Args:
+            task: the current task's instances.
+            replay: instances to go with them, if any.
+            order: int64 [S, n + m], the order of the union (see `epoch_batches`).
+            batch_size: B.
+            dropout_keys: int32 [S, 2].
+            beta: weighs the losses of the current instances, and is itself trained on them, if given.
+        """
+        for batch in epoch_batches(task, replay, order, batch_size):
+            plain = batch.plain()
+            if beta is not None:
+                plain = replace(plain, weights=beta.weighted(batch))
+            instance_losses = self.train_step(plain, dropout_keys)
+            if beta is not None:
+                beta.step(batch, instance_losses)
 
     @torch.no_grad()
     def logits(

@@ -43,6 +43,7 @@ class NativeLearner(Learner):
     ) -> None:
         super().__init__(seeds, kind, outputs, learning_rate, bank)
         self.variant = variant
+        self.backend = f"native-{variant}"
         self._runs, self._outputs = len(seeds), outputs
         self._core = native.core(
             variant=variant,

@@ -49,6 +49,7 @@ class History:
         records: what is known about each task's instances.
         counts: columns that only the strategy fills, one value a run.
         seconds: time spent by phase, of the whole lockstep.
+        backend: what computed it.
         started_at: when it began.
     """
 
@@ -57,6 +58,7 @@ class History:
     records: Sequence[InstanceRecord]
     counts: Mapping[str, Sequence[int]]
     seconds: Mapping[str, float]
+    backend: str
     started_at: datetime
 
 
@@ -89,6 +91,7 @@ def _runs_row(run: int, config: RunConfig, frames: FrameSet, history: History, r
         "seconds": sum(shares.values()),
         **shares,
         "started_at": history.started_at,
+        "backend": history.backend,
         "data_hash": frames.data_hash,
         "semantics_version": SEMANTICS_VERSION,
         "stack": runs,

@@ -18,10 +18,10 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Subset, build_scenario
 from clops_sweep.errors import BadInput
 from clops_sweep.learning import result, streams
-from clops_sweep.learning.batches import Instances, epoch_batches
+from clops_sweep.learning.backend import make_learner
+from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.multitask import joint_scenario
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 from clops_sweep.learning.threads import one_thread
@@ -70,7 +70,7 @@ class ContinualRun:
         self.scenario = joint_scenario(scenario) if strategy.joint else scenario
         self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         seeds, runs = [each.seed for each in self.configs], len(self.configs)
-        learner = Learner(
+        learner = make_learner(
             seeds, self.scenario.kind, self.scenario.outputs, common.learning_rate, FrameBank(frames, self.device)
         )
         tasks = [self._instances(task.train, runs) for task in self.scenario.tasks]
@@ -131,8 +131,7 @@ class ContinualRun:
             size = instances.rows.shape[1] + (0 if replay is None else replay.instances.rows.shape[1])
             order = streams.permutations(training.seeds, size, "batch order", task, epoch).to(self.device)
             dropout_keys = streams.keys(training.seeds, "training dropout", task, epoch).to(self.device)
-            for batch in epoch_batches(instances, replay, order, training.config.batch_size):
-                self._strategy.train(batch, dropout_keys)
+            self._strategy.train_epoch(task, epoch, replay, order, dropout_keys)
             self._strategy.end_epoch()
 
     def result(self) -> result.RunResult:
@@ -149,6 +148,7 @@ class ContinualRun:
                 records=self._records(),
                 counts=self._strategy.counts(),
                 seconds=self._seconds,
+                backend=self._training.learner.backend,
                 started_at=self._started_at,
             ),
         )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from clops_sweep.config import RunConfig
-from clops_sweep.learning.batches import EpochBatch, Instances, Replay
+from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.learner import Learner
 
 
@@ -73,9 +73,13 @@ class Strategy:
         del task, epoch
         return None
 
-    def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
-        """One step on one batch."""
-        self.training.learner.train_step(batch.plain(), dropout_keys)
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """One epoch on a task's instances and the replayed ones, in the given order (see `epoch_batches`)."""
+        del epoch
+        training = self.training
+        training.learner.train_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
 
     def end_epoch(self) -> None:
         """Called after the last batch of an epoch."""

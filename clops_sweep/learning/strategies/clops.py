@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
@@ -59,15 +59,13 @@ class CLOPS(Strategy):
         context = AcquisitionContext(self.training.learner, config, self.training.seeds, counters)
         return storage.highest(ACQUISITION_FUNCTIONS[config.acquisition](context, portion.rows), count)
 
-    def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
         """L = mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2) + mean_J(l_j), for the network and for beta."""
-        beta, weights = self._beta, batch.weights
-        if beta is not None:
-            inside = torch.where(batch.current, batch.positions, 0)
-            weights = torch.where(batch.current, weights * beta.values.gather(1, inside), weights)
-        losses = self.training.learner.train_step(replace(batch.plain(), weights=weights), dropout_keys)
-        if beta is not None:
-            beta.step(batch.positions, batch.current, batch.current_count, losses)
+        del epoch
+        instances, batch_size = self.training.tasks[task], self.training.config.batch_size
+        self.training.learner.train_epoch(instances, replay, order, batch_size, dropout_keys, self._beta)
 
     def end_epoch(self) -> None:
         """beta is taken down, for the area under its trajectory."""

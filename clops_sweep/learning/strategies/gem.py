@@ -29,29 +29,25 @@ class GradientEpisodicMemory(RandomMemory):
         self._projections = torch.zeros(len(training.seeds), dtype=torch.int64)
         self._failures = torch.zeros(len(training.seeds), dtype=torch.int64)
 
-    def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
+    def train_with_memory(self, batch: EpochBatch, dropout_keys: torch.Tensor, place: tuple[int, int, int]) -> None:
         """One step along the projected gradient, or along the plain one where nothing objects or the solver fails."""
         learner = self.training.learner
-        step = self.next_step()
-        if not len(self.buffer):
-            super().train(batch, dropout_keys)
-            return
         rows = learner.parameters.by_run
-        memory = torch.stack([rows(self._memory_gradient(portion, step)) for portion in self.buffer.portions], dim=1)
+        memory = torch.stack([rows(self._memory_gradient(portion, place)) for portion in self.buffer.portions], dim=1)
         _, gradient = learner.gradient(batch.plain(), dropout_keys)
         learner.apply(learner.parameters.from_runs(self._projected(rows(gradient), memory)))
 
-    def _memory_gradient(self, portion: Portion, step: tuple[int, int, int]) -> torch.Tensor:
+    def _memory_gradient(self, portion: Portion, place: tuple[int, int, int]) -> torch.Tensor:
         """g_j: the gradient of the mean loss over a past task's memory, at most 256 of it drawn afresh."""
         runs, size = portion.rows.shape
         count = min(size, _MEMORY_BATCH)
         chosen = torch.arange(size).repeat(runs, 1)
         if count < size:
-            chosen = streams.choices(self.training.seeds, size, count, "memory batch", *step, portion.task)
+            chosen = streams.choices(self.training.seeds, size, count, "memory batch", *place, portion.task)
         chosen = chosen.to(portion.rows.device)
         used = portion.replay(chosen)
         weights = torch.full(chosen.shape, 1 / count, device=chosen.device)
-        keys = streams.keys(self.training.seeds, "memory dropout", *step, portion.task).to(chosen.device)
+        keys = streams.keys(self.training.seeds, "memory dropout", *place, portion.task).to(chosen.device)
         draws = torch.arange(count, device=chosen.device)
         return self.training.learner.memory_gradient(
             Batch(used.instances.rows, used.instances.targets, weights, draws), keys
@@ -73,7 +69,7 @@ class GradientEpisodicMemory(RandomMemory):
         return {"projections": self._projections.tolist(), "projection_failures": self._failures.tolist()}
 
     def state(self) -> dict[str, Any]:
-        """Buffer, place in the run and counts."""
+        """Buffer and counts."""
         return super().state() | {"projections": self._projections, "failures": self._failures}
 
     def restore(self, state: dict[str, Any], task: int) -> None:

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
+import torch
+
+from clops_sweep.learning.batches import EpochBatch, Replay, epoch_batches
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.buffer import Buffer, count_of
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 
 
 class RandomMemory(Strategy):
-    """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses say what becomes of them.
-
-    Where a step is within the run is kept here, as the counters of the random streams of a step.
-    """
+    """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses say how a step makes use of them."""
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         self.buffer = Buffer()
-        self._task = self._epoch = self._step = 0
 
-    def begin_task(self, task: int) -> None:
-        """Counts from the beginning of the task."""
-        self._task, self._epoch, self._step = task, 0, 0
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Step by step, each with its own place in the run."""
+        batches = epoch_batches(self.training.tasks[task], replay, order, self.training.config.batch_size)
+        for step, batch in enumerate(batches):
+            if len(self.buffer):
+                self.train_with_memory(batch, dropout_keys, (task, epoch, step))
+            else:
+                self.training.learner.train_step(batch.plain(), dropout_keys)
 
-    def next_step(self) -> tuple[int, int, int]:
-        """Task, epoch and step of the batch at hand, each from 0."""
-        counters = (self._task, self._epoch, self._step)
-        self._step += 1
-        return counters
-
-    def end_epoch(self) -> None:
-        """Steps count from 0 in every epoch."""
-        self._epoch, self._step = self._epoch + 1, 0
+    @abstractmethod
+    def train_with_memory(self, batch: EpochBatch, dropout_keys: torch.Tensor, place: tuple[int, int, int]) -> None:
+        """One step while something is stored. `place` is (task, epoch, step): the counters of its random streams."""
 
     def end_task(self, task: int) -> None:
         """The share `storage_fraction` of the task goes into the buffer, at random."""
@@ -53,10 +54,10 @@ class RandomMemory(Strategy):
         )
 
     def state(self) -> dict[str, Any]:
-        """Buffer and place in the run."""
-        return {"buffer": self.buffer.state(), "epoch": self._epoch}
+        """The buffer."""
+        return {"buffer": self.buffer.state()}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
         """Takes up a state that `state` returned during the given task."""
+        del task
         self.buffer.restore(state["buffer"])
-        self._task, self._epoch = task, state["epoch"]

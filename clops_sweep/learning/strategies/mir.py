@@ -19,39 +19,36 @@ class MaximallyInterferedRetrieval(RandomMemory):
     l(theta') - l(theta) with dropout off and batch norm in evaluation mode.
     """
 
-    def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
+    def train_with_memory(self, batch: EpochBatch, dropout_keys: torch.Tensor, place: tuple[int, int, int]) -> None:
         """One step on mean_I(l_i) + mean_J(l_j), J being what is retrieved for this batch."""
-        step = self.next_step()
-        replay = self._retrieve(batch, step) if len(self.buffer) else None
+        replay = self._retrieve(batch, place)
         plain = batch.plain()
-        if replay is not None:
-            plain = _joined(plain, replay, step[2])
-        self.training.learner.train_step(plain, dropout_keys)
+        self.training.learner.train_step(_joined(plain, replay, place[2]) if replay else plain, dropout_keys)
 
-    def _retrieve(self, batch: EpochBatch, step: tuple[int, int, int]) -> Replay | None:
+    def _retrieve(self, batch: EpochBatch, place: tuple[int, int, int]) -> Replay | None:
         """The most interfered instances, round(replay_ratio |I|) in total."""
-        counts = self._shares(round(self.training.config.replay_ratio * batch.rows.shape[1]), step[2])
+        counts = self._shares(round(self.training.config.replay_ratio * batch.rows.shape[1]), place[2])
         if not any(counts):
             return None
         learner, seeds = self.training.learner, self.training.seeds
-        keys = streams.keys(seeds, "virtual dropout", *step).to(batch.rows.device)
+        keys = streams.keys(seeds, "virtual dropout", *place).to(batch.rows.device)
         _, gradient = learner.gradient(batch.plain(), keys, track_statistics=False)
         shift = -learner.optimizer.learning_rate * gradient
         parts = [
-            portion.replay(self._most_interfered(portion, count, shift, step))
+            portion.replay(self._most_interfered(portion, count, shift, place))
             for portion, count in zip(self.buffer.portions, counts, strict=True)
             if count
         ]
         return Replay.union(parts)
 
     def _most_interfered(
-        self, portion: Portion, count: int, shift: torch.Tensor, step: tuple[int, int, int]
+        self, portion: Portion, count: int, shift: torch.Tensor, place: tuple[int, int, int]
     ) -> torch.Tensor:
         """Places in the portion with the highest scores among its candidates: int64 [S, count]."""
         size = portion.rows.shape[1]
         drawn = count_of(self.training.config.acquisition_fraction, size)
         seeds = self.training.seeds
-        candidates = streams.choices(seeds, size, drawn, "candidates", *step, portion.task).to(portion.rows.device)
+        candidates = streams.choices(seeds, size, drawn, "candidates", *place, portion.task).to(portion.rows.device)
         rows = portion.rows.gather(1, candidates)
         targets = portion.targets_at(candidates)
         learner = self.training.learner

@@ -1,0 +1,19 @@
+"""Which learner computes: the native kernels on a CPU where they were built, PyTorch everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clops_sweep import native
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.native_learner import NativeLearner
+
+
+def make_learner(seeds: Sequence[int], kind: LossKind, outputs: int, learning_rate: float, bank: FrameBank) -> Learner:
+    """The fastest learner for the device of the bank; arguments as in `Learner`."""
+    variant = native.chosen() if bank.device.type == "cpu" else None
+    if variant is None:
+        return Learner(seeds, kind, outputs, learning_rate, bank)
+    return NativeLearner(seeds, kind, outputs, learning_rate, bank, variant)
