@@ -121,6 +121,7 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
         text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
     axes.set_ylim(float(record.auc.min()) - 0.06 * height, float(record.auc.max()) + 0.12 * height)
     axes.set_xlim(float(record.cost.min()) - 0.22 * width, float(record.cost.max()) + 0.05 * width)
+    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= float(record.cost.max()) + 0.05 * width])
     axes.set(xlabel=COSTS[record.cost_name], ylabel="average AUC")
     if len(record.groups) > 1:
         figure.legend(loc="outside upper left", ncols=min(len(record.groups), 4))

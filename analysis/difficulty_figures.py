@@ -69,7 +69,8 @@ def draw_distributions(record: Distributions) -> Figure:
             )
         axes.axvline(mean, ymax=0.12, color="black", lw=1.4)
         text = f"{mean:.3f} ± {sd:.3f}, n = {record.gaussians.n[position]:,}"
-        axes.set_title(text, loc="right", fontsize=7.5, fontweight="normal", color=MUTED, pad=-6, y=1.0)
+        side = "right" if mean < (record.edges[0] + record.edges[-1]) / 2 else "left"  # where there is less
+        axes.set_title(text, loc=side, fontsize=7.5, fontweight="normal", color=MUTED, pad=-6, y=1.0)
         axes.set_ylabel(tasks[position], rotation=0, ha="right", va="center", labelpad=8)
         peak = max(float(record.density[position].max()), 0.4 / sd if sd > 0 else 0.0)
         axes.set(yticks=[], ylim=(0, 1.2 * peak), xlim=(record.edges[0], record.edges[-1]))

@@ -162,8 +162,10 @@ def draw_heatmap(record: Heatmap) -> Figure:
     n_rows, n_columns = len(record.rows), len(record.columns)
     panels_per_row = min(len(record.panels), max(1, 20 // max(n_columns, 4)))
     panel_rows = math.ceil(len(record.panels) / panels_per_row)
-    cell_width, cell_height = 0.6, 0.48
-    lines = max(_wrapped(panel.title, n_columns).count("\n") + 1 for panel in record.panels)
+    cell_width, cell_height = max(0.6, 1.8 / n_columns), 0.48
+    characters = int(12 * n_columns * cell_width)
+    titles = [_wrapped(panel.title, characters) for panel in record.panels]
+    lines = max(title.count("\n") + 1 for title in titles)
     figure = new_figure(
         max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6, 3.6),
         panel_rows * (n_rows * cell_height + 0.25 + 0.17 * lines) + 0.75,
@@ -176,6 +178,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
             axes.set_axis_off()
             continue
         _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale)
+        axes.set_title(titles[index] or record.metric.figure, pad=5)
         if index + panels_per_row >= len(record.panels):
             axes.tick_params(labelbottom=True)
     figure.supxlabel(axis_title(record.column_axis), fontsize=9)
@@ -244,16 +247,15 @@ def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
     return (low, high) if high - low > 1e-3 else (low - 0.005, high + 0.005)
 
 
-def _wrapped(title: str, n_columns: int) -> str:
+def _wrapped(title: str, characters: int) -> str:
     """A title in lines that are no wider than its panel."""
-    return "\n".join(textwrap.wrap(title, max(12, 7 * n_columns)))
+    return "\n".join(textwrap.wrap(title, characters))
 
 
 def _draw_panel(
     axes: Axes, record: Heatmap, panel: Panel, holds_best: bool, colours: mpl.colors.Colormap, scale: Normalize
 ) -> None:
     n_rows, n_columns = panel.mean.shape
-    axes.set_title(_wrapped(panel.title, n_columns) or record.metric.figure, pad=5)
     axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="auto")
     axes.set_xticks(np.arange(n_columns) + 0.5, [label_text(label) for label in record.columns])
     axes.set_yticks(np.arange(n_rows) + 0.5, [label_text(label) for label in record.rows])

@@ -81,7 +81,7 @@ def _of_one_cell(
         record = distributions(first)
         caption = (
             f"s of every training instance by task, one run of {name} ({known[0]}). Lines: fitted "
-            "Gaussians. Each task has its own height; at the right mean and standard deviation."
+            "Gaussians. Each task has its own height; the text gives mean and standard deviation."
         )
         figure = draw_distributions(record)
         return picture(figure, f"{prefix}-s", "Distributions of s", caption, describe_distributions(record))
