@@ -1,0 +1,187 @@
+"""An independent network of the paper's architecture, learners in mid-training, and cached whole runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from clops_sweep import ContinualRun
+from clops_sweep.data.scenarios import Scenario, build_scenario
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import Instances, epoch_batches
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.result import RunResult
+from clops_sweep.testing import tiny_config, tiny_frames
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+class GivenDropout(nn.Module):
+    """Dropout whose mask is handed over; none means evaluation."""
+
+    mask: torch.Tensor | None = None
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden if self.mask is None else hidden * self.mask
+
+
+class PaperNetwork(nn.Sequential):
+    """The table of the paper's appendix, layer by layer: Conv, BatchNorm, ReLU, MaxPool(2), Dropout, thrice; Linear."""
+
+    def __init__(self, outputs: int) -> None:
+        layers: list[nn.Module] = []
+        for inputs, channels in ((1, 4), (4, 16), (16, 32)):
+            layers += [
+                nn.Conv1d(inputs, channels, kernel_size=7, stride=3),
+                nn.BatchNorm1d(channels),
+                nn.ReLU(),
+                nn.MaxPool1d(2),
+                GivenDropout(),
+            ]
+        layers += [nn.Flatten(), nn.Linear(320, 100), nn.ReLU(), nn.Linear(100, outputs)]
+        super().__init__(*layers)
+
+    @classmethod
+    def of(cls, learner: Learner, run: int) -> PaperNetwork:
+        """A float64 copy of one of a learner's networks, with its running statistics."""
+        views = {name: view[run].double() for name, view in learner.parameters.views.items()}
+        network = cls(views["linear2.bias"].numel()).double()
+        layers = {"conv1": 0, "norm1": 1, "conv2": 5, "norm2": 6, "conv3": 10, "norm3": 11, "linear1": 16, "linear2": 18}
+        with torch.no_grad():
+            for name, value in views.items():
+                layer, _, kind = name.partition(".")
+                getattr(network[layers[layer]], kind).copy_(value)
+            for block, (mean, variance) in enumerate(
+                zip(learner.statistics.means, learner.statistics.variances, strict=True)
+            ):
+                norm = network[5 * block + 1]
+                channels = norm.num_features
+                part = slice(run * channels, (run + 1) * channels)
+                norm.running_mean.copy_(mean[part])
+                norm.running_var.copy_(variance[part])
+        return network.eval()
+
+    def masked(self, masks: tuple[torch.Tensor, ...] | None) -> PaperNetwork:
+        """With the given masks [B, channels, length] from now on, or without dropout."""
+        for number, place in enumerate((4, 9, 14)):
+            self[place].mask = None if masks is None else masks[number].double()
+        return self
+
+    def norms_in_training(self, training: bool) -> PaperNetwork:
+        """Batch statistics, or running ones."""
+        for place in (1, 6, 11):
+            self[place].train(training)
+        return self
+
+    def flat_gradient(self) -> dict[str, torch.Tensor]:
+        names = {0: "conv1", 1: "norm1", 5: "conv2", 6: "norm2", 10: "conv3", 11: "norm3", 16: "linear1", 18: "linear2"}
+        return {
+            f"{names[int(place)]}.{kind}": value.grad
+            for name, value in self.named_parameters()
+            for place, _, kind in [name.partition(".")]
+            if value.grad is not None
+        }
+
+
+@pytest.fixture(scope="session")
+def paper_network() -> type[PaperNetwork]:
+    return PaperNetwork
+
+
+def _masks_of_run(masks: tuple[torch.Tensor, ...], run: int) -> tuple[torch.Tensor, ...]:
+    """[B, S * channels, length] to one run's [B, channels, length]."""
+    return tuple(
+        mask[:, run * channels : (run + 1) * channels] for mask, channels in zip(masks, (4, 16, 32), strict=True)
+    )
+
+
+@pytest.fixture(scope="session")
+def masks_of_run() -> Callable[..., tuple[torch.Tensor, ...]]:
+    return _masks_of_run
+
+
+def float_loss(kind: str, logits: list[float], targets: list[float]) -> float:
+    """The loss of one instance in Python floats, from the definition."""
+    if kind == "softmax":
+        top = max(logits)
+        total = sum(math.exp(z - top) for z in logits)
+        return -sum(y * (z - top - math.log(total)) for y, z in zip(targets, logits, strict=True))
+    losses = []
+    for y, z in zip(targets, logits, strict=True):
+        p = 1 / (1 + math.exp(-z))
+        losses.append(-(y * math.log(p) + (1 - y) * math.log(1 - p)))
+    return sum(losses) / len(losses)
+
+
+@pytest.fixture(scope="session")
+def loss_of() -> Callable[[str, list[float], list[float]], float]:
+    return float_loss
+
+
+class Trained:
+    """A learner after two epochs on the first task of a tiny scenario."""
+
+    def __init__(self, kind: str, seeds: tuple[int, ...]) -> None:
+        self.config = tiny_config(kind)
+        self.frames = tiny_frames(kind)
+        self.scenario: Scenario = build_scenario(self.frames, self.config)
+        self.seeds = seeds
+        self.learner = Learner(
+            seeds,
+            self.scenario.kind,
+            self.scenario.outputs,
+            self.config.learning_rate,
+            FrameBank(self.frames, torch.device("cpu")),
+        )
+        self.tasks = [
+            Instances(
+                torch.from_numpy(task.train.rows).expand(len(seeds), -1),
+                torch.from_numpy(task.train.targets).expand(len(seeds), -1, -1),
+            )
+            for task in self.scenario.tasks
+        ]
+        for epoch in range(2):
+            order = streams.permutations(seeds, self.tasks[0].rows.shape[1], "test order", epoch)
+            for batch in epoch_batches(self.tasks[0], None, order, 8):
+                self.learner.train_step(batch.plain(), streams.keys(seeds, "test dropout", epoch))
+
+    def signal(self, rows: torch.Tensor) -> torch.Tensor:
+        """Frames [n, 1, 2500] in float64, straight from the frame set."""
+        return torch.from_numpy(self.frames.signal(rows.numpy())).double()[:, None]
+
+
+@pytest.fixture
+def trained() -> Callable[..., Trained]:
+    def make(kind: str = "class_il", seeds: tuple[int, ...] = (3, 8)) -> Trained:
+        return Trained(kind, seeds)
+
+    return make
+
+
+Run = Callable[..., RunResult]
+
+
+@pytest.fixture(scope="session")
+def run() -> Run:
+    """A finished run on tiny frames, by its settings; computed once a session."""
+    known: dict[Any, RunResult] = {}
+
+    def make(kind: str = "class_il", *, tasks: int = 3, **settings: Any) -> RunResult:
+        key = (kind, tasks, tuple(sorted(settings.items())))
+        if key not in known:
+            known[key] = ContinualRun(tiny_config(kind, **settings), tiny_frames(kind, tasks=tasks)).run()
+        return known[key]
+
+    return make
