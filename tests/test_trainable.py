@@ -67,6 +67,8 @@ class Actor:
             checkpoints=self.checkpoints,
             software={},
             plugins={},
+            max_retries=0,
+            checkpoint_every=0,
         )
         trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
         self.actor = ray.remote(num_cpus=1)(trainable).remote(config={"job": 0})
