@@ -12,8 +12,8 @@ def keep_evenly(index: Index, *, per_patient_and_class: int, per_class: int) -> 
     """Which frames to keep, [n] bool, for labels [n].
 
     Every patient keeps at most q frames of a class, q the largest number up to `per_patient_and_class` for which
-    the class has at most `per_class` frames in all (but at least 1). The frames kept are spread evenly over those the patient
-    has, so that no part of a recording is preferred.
+    the class has at most `per_class` frames in all (but at least 1). The frames kept are spread evenly over those
+    the patient has, so that no part of a recording is preferred.
     """
     keep = np.zeros(len(index), bool)
     for label in np.unique(index.labels):

@@ -1,19 +1,84 @@
-"""Counts of a prepared data set: frames and patients per class, task and split."""
+"""Counts of a data set: frames and patients per class, task, split and patient."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.frames import SPLIT_NAMES, FrameSet
 
-def count_table(
-    labels: NDArray[Any], split: NDArray[np.int8], classes: tuple[str, ...], split_names: tuple[str, ...]
-) -> dict[str, dict[str, int]]:
+if TYPE_CHECKING:
+    from clops_sweep.data.scenarios import Scenario
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table of counts: what is counted, and per split (or class) the frames and the patients."""
+
+    name: str
+    frames: tuple[int, ...]
+    patients: tuple[int, ...]
+
+
+def count_table(labels: NDArray[Any], split: NDArray[np.int8], classes: tuple[str, ...]) -> dict[str, dict[str, int]]:
     """Frames of every class (outer key) in every split (inner key); labels [n] codes or [n, C] multi-hot."""
-    table = {}
-    for code, name in enumerate(classes):
-        has = labels[:, code] > 0 if labels.ndim == 2 else labels == code
-        table[name] = {part: int((has & (split == number)).sum()) for number, part in enumerate(split_names)}
-    return table
+    return {
+        name: {part: int((has & (split == number)).sum()) for number, part in enumerate(SPLIT_NAMES)}
+        for name, has in zip(classes, _has(labels, len(classes)), strict=True)
+    }
+
+
+def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> list[Row]:
+    """Per class: frames and patients in training, validation and test, among the `chosen` frames [n]."""
+    chosen = np.ones(len(frames), bool) if chosen is None else chosen
+    return [
+        _row(name, [np.flatnonzero(chosen & has & (frames.split == part)) for part in range(3)], frames)
+        for name, has in zip(frames.classes, _has(frames.labels, len(frames.classes)), strict=True)
+    ]
+
+
+def task_rows(scenario: Scenario, frames: FrameSet) -> list[Row]:
+    """Per task: frames and patients in training, validation and test."""
+    return [
+        _row(
+            task.name if task.title in ("", task.name) else f"{task.name} ({task.title})",
+            [subset.rows for subset in (task.train, task.validation, task.test)],
+            frames,
+        )
+        for task in scenario.tasks
+    ]
+
+
+def total_row(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> Row:
+    """All frames and patients in training, validation and test."""
+    chosen = np.ones(len(frames), bool) if chosen is None else chosen
+    return _row("all", [np.flatnonzero(chosen & (frames.split == part)) for part in range(3)], frames)
+
+
+def patient_table(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Per patient: name, split and frames of every class, sorted by split and name."""
+    chosen = np.ones(len(frames), bool) if chosen is None else chosen
+    table = []
+    has = _has(frames.labels, len(frames.classes))
+    for code, name in enumerate(frames.patient_names):
+        rows = np.flatnonzero(chosen & (frames.patients == code))
+        if len(rows):
+            part = int(frames.split[rows[0]])
+            table.append((part, name, tuple(int(of_class[rows].sum()) for of_class in has)))
+    return [(name, SPLIT_NAMES[part], counts) for part, name, counts in sorted(table)]
+
+
+def _row(name: str, parts: list[NDArray[Any]], frames: FrameSet) -> Row:
+    return Row(
+        name,
+        tuple(len(rows) for rows in parts),
+        tuple(len(np.unique(frames.patients[rows])) for rows in parts),
+    )
+
+
+def _has(labels: NDArray[Any], classes: int) -> list[NDArray[np.bool_]]:
+    """For every class, which frames carry it, [n] bool."""
+    return [labels[:, code] > 0 if labels.ndim == 2 else labels == code for code in range(classes)]

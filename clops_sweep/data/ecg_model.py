@@ -45,9 +45,12 @@ def lead_matrix() -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Beat:
-    """The waves of one kind of beat. Shapes: centre [w], seconds from the R peak; width [w], standard deviation in
+    """The waves of one kind of beat.
+
+    Shapes: centre [w], seconds from the R peak; width [w], standard deviation in
     seconds; dipole [w, 3], mV. Centres of waves in `follows_rate` move with the square root of the RR interval, as
-    the QT interval does (Bazett)."""
+    the QT interval does (Bazett).
+    """
 
     centre: NDArray[np.float64]
     width: NDArray[np.float64]

@@ -21,6 +21,7 @@ _REMEDIES = {
     errno.EPERM: "permission is denied; make it accessible or choose another folder",
     errno.ENAMETOOLONG: "the name is too long for this file system; use a shorter one",
     errno.ENOENT: "there is no such file or folder; check the path",
+    errno.EEXIST: "there is a file where a folder is needed; choose another folder",
     errno.ENOTDIR: "part of the path is a file, not a folder; check the path",
     errno.EISDIR: "this is a folder where a file was expected; check the path",
     errno.EIO: "the disk cannot read or write it; check the disk or copy the file again",

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from clops_sweep.data.locate import find_folder, recording_names
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
 from clops_sweep.data.resampling import resampled
 from clops_sweep.data.split_program import balanced_split, uncovered_classes
-from clops_sweep.data.wfdb_records import Header, read_annotations, read_header, read_stored, require_rate
+from clops_sweep.data.wfdb_records import Header, physical, read_annotations, read_header, read_stored, require_rate
 from clops_sweep.errors import BadInput
 
 RATE: Final = 360.0
@@ -52,7 +52,7 @@ class MitBih(Reader):
     unit = "mV"
     classes = ("AFIB", "APB", "BIGEMINY", "LBBB", "NSR", "PACED", "PVC", "RBBB")
     lead_names = ("MLII", "V5")
-    options = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
+    options: ClassVar = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All records of the folder; what is missing of one is reported when it is read."""
@@ -105,8 +105,7 @@ class MitBih(Reader):
         """Millivolt, resampled by scipy.signal.resample and rounded to multiples of 2^-16 mV."""
         header = read_header(source.files[0])
         channel, _ = self._lead(header)
-        stored = read_stored(header)[:, channel]
-        volts = (stored - header.baseline[channel]) / header.gain[channel]
+        volts = physical(read_stored(header), header, channel)
         cut = np.stack([volts[begin : begin + self._width()] for begin in windows.begin])
         ones = np.ones(len(cut), np.float32)
         return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0)

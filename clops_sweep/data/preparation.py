@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -22,7 +23,6 @@ from numpy.typing import NDArray
 from clops_sweep.data.counts import count_table
 from clops_sweep.data.folder import appearing_folder, one_sentence, shorten, write_file
 from clops_sweep.data.frame_file import FrameFile
-from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.index_table import write_index
 from clops_sweep.data.manifest import (
     FORMAT_VERSION,
@@ -102,7 +102,10 @@ def _record_pool(
         yield map
         return
     # Spawned, not forked: the calling process may hold threads (torch, Ray) whose locks a fork would copy.
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+    with (
+        _script_left_out(),
+        ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_one_thread) as pool,
+    ):
         try:
             yield partial(_in_order, pool, count * 4)
         except BrokenProcessPool:
@@ -111,6 +114,21 @@ def _record_pool(
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _script_left_out() -> Iterator[None]:
+    """Spawned processes do not run the caller's script again, as it need not be guarded against that.
+
+    They need nothing of it: what they call is in this package.
+    """
+    main: dict[str, Any] = vars(sys.modules["__main__"])
+    hidden = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(hidden)
 
 
 def _in_order(
@@ -263,7 +281,7 @@ def _without_bad_frames(
     dropped: Counter[str],
 ) -> NDArray[np.int64]:
     """Positions of the frames that are whole and not a flat line; a lead without any such frame is a problem."""
-    missing = np.isnan(signals.stored).any(1) if signals.stored.dtype.kind == "f" else np.zeros(len(windows), bool)
+    missing = np.isnan(signals.stored).any(1) if signals.missing is None else signals.missing
     flat = ~missing & (signals.stored == signals.stored[:, :1]).all(1)
     for bad, what in ((missing, "missing samples"), (flat, "flat line")):
         for lead in np.unique(windows.leads[bad]):
@@ -326,7 +344,7 @@ def _write_rest(
         lead_names=reader.lead_names,
         patient_names=index.patient_names,
         frames=len(index),
-        counts=count_table(index.labels, split, reader.classes, SPLIT_NAMES),
+        counts=count_table(index.labels, split, reader.classes),
         dropped=dict(sorted(dropped.items())),
         skipped=tuple(problems.skipped),
         notes=tuple(reader.notes(index, per_patient)),

@@ -180,7 +180,7 @@ def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
         if cached.dtype == np.int8 and cached.shape == patients.shape and _parts_patients(cached, patients):
             return cached
     per_patient = reader_for(manifest.name, manifest.options).split(_index(prepared), seed)
-    split = per_patient[patients]
+    split: NDArray[np.int8] = per_patient[patients]
     split.flags.writeable = False
     _keep_split(folder / f"{name}.npy", split)
     return split

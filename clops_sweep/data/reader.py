@@ -60,12 +60,17 @@ class Windows:
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """Frames of one record: stored [m, 2500] (float32 with NaN where nothing was recorded, or int16), gain and
-    offset [m] float32, so that gain * stored + offset is in the reader's unit."""
+    """Frames of one record.
+
+    Shapes: stored [m, 2500] (float32 with NaN where nothing was recorded, or int16), gain and offset [m] float32, so
+    that gain * stored + offset is in the reader's unit; missing [m] says which frames lack samples where integers
+    cannot, and is None for float32.
+    """
 
     stored: NDArray[Any]
     gain: NDArray[np.float32]
     offset: NDArray[np.float32]
+    missing: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)

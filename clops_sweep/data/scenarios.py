@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
-from clops_sweep.data.frames import SPLIT_NAMES, FrameSet
+from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.errors import BadInput
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def build_scenario(frames: FrameSet, config: RunConfig) -> Scenario:
     random.Random(s).sample(range(N), N).
 
     Raises:
-        BadInput: the data set lacks what the scenario needs, a task lacks a class in a split, or task_order does
-            not have as many entries as there are tasks.
+        BadInput: the data set lacks what the scenario needs, a task lacks a class in a split, or task_order is not a
+            permutation of the tasks.
     """
     kind, outputs, tasks = _BUILDERS[config.scenario](frames)
     for task in tasks:
@@ -77,7 +77,7 @@ def _class_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:
         raise BadInput(
             f"class_il needs an even number of classes to pair them, but {frames.name!r} has {len(frames.classes)}"
         )
-    chosen = _reference_lead(frames)
+    chosen = reference_lead_of(frames)
     tasks = []
     for first in range(0, len(frames.classes), 2):
         rows = chosen & (frames.labels // 2 == first // 2)
@@ -90,7 +90,7 @@ def _class_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:
 def _time_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:
     if frames.times is None:
         raise BadInput(f"time_il needs dates of acquisition, which {frames.name!r} does not have")
-    chosen = np.ones(len(frames), bool) if _info(frames).time_il_all_leads else _reference_lead(frames)
+    chosen = np.ones(len(frames), bool) if _info(frames).time_il_all_leads else reference_lead_of(frames)
     term = term_of(frames.times, chosen, _info(frames).terms)
     targets = _class_targets(frames)
     tasks = [
@@ -134,7 +134,7 @@ def _info(frames: FrameSet) -> DatasetInfo:
     return DATASETS[frames.name]
 
 
-def _reference_lead(frames: FrameSet) -> NDArray[np.bool_]:
+def reference_lead_of(frames: FrameSet) -> NDArray[np.bool_]:
     """The one lead that stands for a recording of many; all instances where a recording gives only one lead."""
     lead = _info(frames).reference_lead
     if lead is None:
@@ -144,8 +144,8 @@ def _reference_lead(frames: FrameSet) -> NDArray[np.bool_]:
 
 def _class_targets(frames: FrameSet) -> NDArray[np.float32]:
     if frames.multi_label:
-        return frames.labels.astype(np.float32)
-    return np.eye(len(frames.classes), dtype=np.float32)[frames.labels]
+        return np.asarray(frames.labels, np.float32)
+    return np.asarray(np.eye(len(frames.classes))[frames.labels], np.float32)
 
 
 def _task(name: str, title: str, rows: NDArray[np.bool_], targets: NDArray[np.float32], frames: FrameSet) -> Task:
@@ -153,7 +153,7 @@ def _task(name: str, title: str, rows: NDArray[np.bool_], targets: NDArray[np.fl
         positions = np.flatnonzero(rows & (frames.split == split)).astype(np.int64)
         return Subset(positions, np.ascontiguousarray(targets[positions]))
 
-    return Task(name, *(subset(split) for split in range(3)), title=title)
+    return Task(name, subset(TRAINING), subset(VALIDATION), subset(TEST), title)
 
 
 def _check_task(task: Task, kind: LossKind, frames: FrameSet) -> None:
@@ -183,4 +183,6 @@ def _order(task_order: str | int | tuple[int, ...], count: int) -> list[int]:
                 f"0..{count - 1} is needed"
             )
         return list(task_order)
+    if task_order != "sequential":
+        raise BadInput(f"task_order {task_order!r} follows from an earlier run; replace it by a permutation first")
     return list(range(count))

@@ -47,7 +47,7 @@ def small_population() -> list[Person]:
 
     Every rhythm occurs in six groups, two in each term: 54 training frames per class, 27 validation and 27 test.
     """
-    people = []
+    people: list[Person] = []
     for group in range(18):
         rhythms = {(group + 3 * step) % len(RHYTHMS) for step in range(4)}
         each = 4 + (group // 3) % 2
@@ -62,7 +62,7 @@ def paper_population(frames_each: int = 22) -> list[Person]:
 
     Gives the paper's counts per task and split exactly, from 291 people (the paper has 292).
     """
-    people = []
+    people: list[Person] = []
     for split, counts in PAPER_COUNTS.items():
         for task, count in enumerate(counts):
             sizes = [frames_each] * (count // frames_each)
@@ -136,7 +136,9 @@ class Synthetic(Reader):
         ]
         stored = np.rint(np.concatenate(frames) / _MICROVOLT)
         gain = np.full(len(stored), _MICROVOLT, np.float32)
-        return Signals(np.clip(stored, -32768, 32767).astype(np.int16), gain, np.zeros_like(gain))
+        return Signals(
+            np.clip(stored, -32768, 32767).astype(np.int16), gain, np.zeros_like(gain), np.zeros(len(gain), bool)
+        )
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """The population's own split for seed 0; for others, people with equal frames and term change places.
@@ -185,8 +187,8 @@ _ALL_FROM_INDEPENDENT: Final = _derivation()
 
 def record_frame(rhythm: str, patient: Patient, recorder: Recorder, stream: np.random.Generator) -> NDArray[np.float64]:
     """One frame of a rhythm in twelve leads, [12, 2500] mV: the heart, breathing, muscles and the recorder."""
-    time = np.arange(FRAME_LENGTH) * (FRAME_SECONDS / FRAME_LENGTH)
-    leads = _INDEPENDENT @ draw_dipole(rhythm, patient, stream, FRAME_LENGTH)
+    time = np.arange(FRAME_LENGTH, dtype=np.float64) * (FRAME_SECONDS / FRAME_LENGTH)
+    leads: NDArray[np.float64] = _INDEPENDENT @ draw_dipole(rhythm, patient, stream, FRAME_LENGTH)
     if rhythm == "NOISE":
         leads = leads * stream.uniform(0.3, 1.0) + _artefacts(stream, time)
     breath = 2 * np.pi * (stream.uniform(0.15, 0.4) * time + stream.uniform(0, 1, (8, 1)))

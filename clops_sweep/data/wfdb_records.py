@@ -6,7 +6,8 @@ import math
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.folder import shorten
 from clops_sweep.errors import BadInput
+
+_MISSING = {"8": -128, "80": -128, "212": -2048, "310": -512, "311": -512, "24": -(2**23), "32": -(2**31)}
+"""The stored value that says "nothing was recorded", by format; -32768 in the others (WFDB, signal(5))."""
 
 _BYTES_PER_SAMPLE = {"8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5}
 
@@ -34,6 +38,8 @@ class Header:
     comments: tuple[str, ...]
     files: tuple[Path, ...]
     """The signal file of every lead."""
+    missing: NDArray[np.int64]
+    """The stored value of every lead that stands for a sample that was not recorded."""
 
 
 def read_header(path: Path) -> Header:
@@ -44,10 +50,8 @@ def read_header(path: Path) -> Header:
     """
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the header is missing; download the record again")
-    with _understood(path) as stem:
-        import wfdb
-
-        record = _quietly(path, "header", lambda: wfdb.rdheader(str(stem)))
+    with _Understood(path) as stem:
+        record = _quietly(path, "header", lambda wfdb: wfdb.rdheader(str(stem)))
     if not record.n_sig or not record.sig_len or not record.fs:
         raise BadInput(f"{shorten(path)}: the header promises no samples; download the record again")
     files = tuple(path.parent / name for name in record.file_name)
@@ -61,6 +65,7 @@ def read_header(path: Path) -> Header:
         np.array(record.baseline, float),
         tuple(record.comments or ()),
         files,
+        np.array([_MISSING.get(str(form), -(2**15)) for form in record.fmt], np.int64),
     )
     _check_signal_files(header, record)
     return header
@@ -72,14 +77,22 @@ def read_stored(header: Header) -> NDArray[np.int16]:
     Raises:
         BadInput: a signal file cannot be decoded.
     """
-    with _understood(header.path, header.files) as stem:
-        import wfdb
-
+    with _Understood(header.path, header.files) as stem:
         record = _quietly(
-            header.files[0], "signal file", lambda: wfdb.rdrecord(str(stem), physical=False, return_res=16)
+            header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(str(stem), physical=False, return_res=16)
         )
     stored: NDArray[np.int16] = record.d_signal
     return stored
+
+
+def physical(stored: NDArray[np.int16], header: Header, lead: int) -> NDArray[np.float64]:
+    """One lead in its unit: (stored - baseline) / gain, NaN where nothing was recorded.
+
+    Shapes: stored [samples, leads], result [samples].
+    """
+    values = stored[:, lead].astype(np.float64)
+    values[stored[:, lead] == header.missing[lead]] = np.nan
+    return np.asarray((values - header.baseline[lead]) / header.gain[lead])
 
 
 def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str]]:
@@ -90,9 +103,7 @@ def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str
     """
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the annotation file is missing; download the record again")
-    import wfdb
-
-    annotation = _quietly(path, "annotation file", lambda: wfdb.rdann(str(path.with_suffix("")), path.suffix[1:]))
+    annotation = _quietly(path, "annotation file", lambda wfdb: wfdb.rdann(str(path.with_suffix("")), path.suffix[1:]))
     notes = [note.rstrip("\0").strip() for note in annotation.aux_note]
     return np.asarray(annotation.sample, np.int64), list(annotation.symbol), notes
 
@@ -134,7 +145,7 @@ def _check_signal_files(header: Header, record: Any) -> None:
             )
 
 
-class _understood:
+class _Understood:
     """The record's name for wfdb: its own path, or a copy of the header without the date if wfdb refuses that.
 
     Headers of the PhysioNet/CinC Challenge hold dates such as 05-May-2020, which some releases of wfdb do not read.
@@ -145,12 +156,10 @@ class _understood:
         self.folder: str | None = None
 
     def __enter__(self) -> Path:
-        import wfdb
-
         try:
-            wfdb.rdheader(str(self.path.with_suffix("")))
+            _quietly(self.path, "header", lambda wfdb: wfdb.rdheader(str(self.path.with_suffix(""))))
             return self.path.with_suffix("")
-        except Exception:  # whatever this release of wfdb raises, a second look without the date decides
+        except BadInput:  # perhaps only because of the date; a second look without it decides
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         self.folder = tempfile.mkdtemp()
         copied = Path(self.folder) / self.path.name
@@ -176,12 +185,21 @@ def _without_date(line: str) -> str:
     return match.group(1) if match is not None and looks_dated and not line.startswith("#") else line
 
 
-def _quietly(path: Path, what: str, read: Any) -> Any:
+def load_wfdb() -> Any:
+    """The wfdb package, without the deprecation warnings that its releases raise under newer releases of pandas."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import wfdb
+    return wfdb
+
+
+def _quietly(path: Path, what: str, read: Callable[[Any], Any]) -> Any:
     """Calls into wfdb; whatever it raises about a file that is not what it should be becomes one sentence."""
+    wfdb = load_wfdb()
     try:
-        return read()
-    except BadInput:
-        raise
-    except Exception as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return read(wfdb)
+    except Exception as error:  # wfdb raises whatever its parsing runs into, from IndexError to struct.error
         reason = str(error).split("\n")[0][:120] or type(error).__name__
         raise BadInput(f"{shorten(path)}: not a readable {what} ({reason}); download the record again") from None

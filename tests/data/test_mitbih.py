@@ -1,0 +1,227 @@
+"""The MIT-BIH reader: on the real records where they are at hand, and on small ones written in their format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep.config import RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.mitbih import GRID, Segment, place_windows, window_class
+from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
+from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.errors import BadInput
+from tests.data.conftest import WriteRecord
+
+EVERYTHING = [("(N", 12, "N"), ("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
+BY_BEATS = [("(N", 12, "L"), ("(SBR", 12, "R"), ("(N", 12, "V"), ("(N", 12, "A")]
+
+
+@pytest.fixture
+def small_root(tmp_path: Path, write_mitbih_record: WriteRecord) -> Path:
+    """Eight records of 48 s that together have all eight classes."""
+    for number in range(8):
+        write_mitbih_record(tmp_path / "data" / "mitdb", str(100 + number), EVERYTHING if number % 2 else BY_BEATS)
+    return tmp_path / "data"
+
+
+def _prepare(root: Path, **options: Any) -> PreparedSet:
+    return prepare("mitbih", prepared_root=root.parent / "prepared", data_root=root, workers=1, **options)
+
+
+def test_all_classes_of_small_records(small_root: Path) -> None:
+    manifest = _prepare(small_root).manifest
+    # 12 s hold two windows of 5 s, in four records each.
+    assert {name: sum(parts.values()) for name, parts in manifest.counts.items()} == dict.fromkeys(manifest.classes, 8)
+    frames = open_frames("mitbih", prepared_root=small_root.parent / "prepared")
+    scenario = build_scenario(frames, RunConfig(dataset="mitbih"))
+    titles = ["AFIB / APB", "BIGEMINY / LBBB", "NSR / PACED", "PVC / RBBB"]
+    assert [task.title for task in scenario.tasks] == titles
+
+
+def test_several_processes_give_the_same_bytes(
+    small_root: Path, tmp_path: Path, write_mitbih_record: WriteRecord
+) -> None:
+    for number in range(8, 17):
+        write_mitbih_record(small_root / "mitdb", str(100 + number), EVERYTHING)
+    one = prepare("mitbih", prepared_root=tmp_path / "one", data_root=small_root, workers=1)
+    two = prepare("mitbih", prepared_root=tmp_path / "two", data_root=small_root, workers=2)
+    assert one.manifest == two.manifest
+    assert (one.folder / "frames.npy").read_bytes() == (two.folder / "frames.npy").read_bytes()
+
+
+def test_records_of_one_person_are_one_patient(small_root: Path, write_mitbih_record: WriteRecord) -> None:
+    for name in ("201", "202"):
+        write_mitbih_record(small_root / "mitdb", name, EVERYTHING)
+    index = pd.read_parquet(_prepare(small_root).folder / "index.parquet")
+    assert set(index.loc[index["record"].isin(["201", "202"]), "patient"]) == {"201"}
+
+
+def test_caps_are_options_and_change_the_prepared_set(small_root: Path) -> None:
+    assert _prepare(small_root).manifest.frames == 64
+    capped = _prepare(small_root, options={"frames_per_patient_and_class": 1})
+    assert capped.manifest.frames == 32
+    assert capped.manifest.dropped["over the cap per patient and class"] == 32
+    assert _prepare(small_root).manifest.frames == 32  # no option asked for: what is there is taken
+    assert _prepare(small_root, options={}).manifest.frames == 64
+
+
+def test_the_first_lead_stands_in_where_mlii_was_not_recorded(
+    small_root: Path, write_mitbih_record: WriteRecord
+) -> None:
+    write_mitbih_record(small_root / "mitdb", "120", EVERYTHING, leads=("V5", "V2"))
+    write_mitbih_record(small_root / "mitdb", "121", EVERYTHING, leads=("V5", "MLII"))
+    index = pd.read_parquet(_prepare(small_root).folder / "index.parquet").astype({"record": str, "lead": str})
+    assert set(index.loc[index["record"] == "120", "lead"]) == {"V5"}
+    assert set(index.loc[index["record"] == "121", "lead"]) == {"MLII"}
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("file", "harm", "says"),
+    [
+        ("103.dat", _truncate, r"103\.dat: truncated, 1,000 bytes where its header promises"),
+        ("103.dat", Path.unlink, r"103\.dat: the signal file is missing"),
+        ("103.hea", Path.unlink, r"103\.hea: the header is missing"),
+        ("103.hea", _empty, r"103\.hea: not a readable header"),
+        ("103.atr", Path.unlink, r"103\.atr: the annotation file is missing"),
+    ],
+)
+def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: str, harm: object, says: str) -> None:
+    harm(small_root / "mitdb" / file)  # type: ignore[operator]
+    with pytest.raises(BadInput, match=says) as caught:
+        _prepare(small_root)
+    assert "\n" not in str(caught.value)
+    assert not (small_root.parent / "prepared" / "mitbih").exists()
+    manifest = _prepare(small_root, on_error="skip").manifest
+    assert [record for record, _ in manifest.skipped] == ["103"]
+
+
+def test_bad_records_are_named(tmp_path: Path, write_mitbih_record: WriteRecord) -> None:
+    folder = tmp_path / "data" / "mitdb"
+    write_mitbih_record(folder, "100", EVERYTHING, rate=250)
+    with pytest.raises(BadInput, match=r"100\.hea: sampled at 250 Hz instead of 360 Hz"):
+        _prepare(tmp_path / "data")
+    write_mitbih_record(folder, "100", EVERYTHING, signal=np.zeros((48 * 360, 2)))
+    with pytest.raises(BadInput, match="lead MLII is nothing but flat line"):
+        _prepare(tmp_path / "data")
+    write_mitbih_record(folder, "100", EVERYTHING, signal=np.full((48 * 360, 2), np.nan))
+    with pytest.raises(BadInput, match="lead MLII is nothing but missing samples"):
+        _prepare(tmp_path / "data")
+    header = (folder / "100.hea").read_text().replace("17280", "0")
+    (folder / "100.hea").write_text(header)
+    with pytest.raises(BadInput, match="promises no samples"):
+        _prepare(tmp_path / "data")
+    (folder / "100.hea").write_text(header.replace(" 0\n", " 17280\n", 1).replace("100.dat", "1" * 10_000 + ".dat"))
+    with pytest.raises(BadInput, match="name is too long") as caught:
+        _prepare(tmp_path / "data")
+    assert len(str(caught.value)) < 500
+
+
+def test_missing_folders_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--data-root"):
+        prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=None)
+    with pytest.raises(BadInput, match="there is no such folder"):
+        prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path / "nowhere")
+    with pytest.raises(BadInput, match="holds neither mitdb/"):
+        prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    (tmp_path / "mitdb").mkdir()
+    with pytest.raises(BadInput, match=r"mitdb: the folder holds no \*\.hea"):
+        prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    assert not (tmp_path / "prepared").exists()
+
+
+def test_a_record_of_the_publishers_list_that_is_not_there_is_noticed(small_root: Path) -> None:
+    (small_root / "mitdb" / "RECORDS").write_text("100\n101\n234\n")
+    with pytest.raises(BadInput, match=r"234\.hea: the header is missing"):
+        _prepare(small_root)
+
+
+def test_windows_never_overlap_and_short_rhythms_are_centred() -> None:
+    segments = [Segment(0, 4000, "(N"), Segment(4000, 5200, "(B"), Segment(5200, 9100, "(N"), Segment(9100, 9500, "(B")]
+    placed = place_windows(segments, 1800, 9500)
+    assert placed == [(0, "(N"), (1800, "(N"), (3700, "(B"), (5500, "(N"), (7300, "(N")] or placed == [
+        (0, "(N"),
+        (3700, "(B"),
+        (5500, "(N"),
+        (7300, "(N"),
+    ]
+    begins = [begin for begin, _ in placed]
+    assert np.diff(begins).min() >= 1800
+
+
+def test_beats_decide_in_normal_rhythm() -> None:
+    assert window_class("(AFIB", np.array(["V"])) == "AFIB"
+    assert window_class("(N", np.array(["N", "V", "A"])) == "PVC"
+    assert window_class("(SBR", np.array(["N", "a", "L"])) == "APB"
+    assert window_class("(N", np.array(["L", "L"])) == "LBBB"
+    assert window_class("(N", np.array(["R"])) == "RBBB"
+    assert window_class("(N", np.array(["N", "N"])) == "NSR"
+    assert window_class("(N", np.array(["N", "L"])) == "mixture of beats"
+    assert window_class("(N", np.array([], str)) == "no beat in the window"
+    assert window_class("(T", np.array(["N"])) == "rhythm T"
+
+
+def _format_212(path: Path) -> np.ndarray:
+    """Two 12-bit two's-complement samples in three bytes, decoded without the wfdb package."""
+    raw = np.fromfile(path, np.uint8).astype(np.int32).reshape(-1, 3)
+    first = raw[:, 0] + ((raw[:, 1] & 0x0F) << 8)
+    second = raw[:, 2] + ((raw[:, 1] & 0xF0) << 4)
+    return np.stack([np.where(x > 2047, x - 4096, x) for x in (first, second)], axis=1)
+
+
+def test_real_frames_equal_an_independent_computation(data_root: Path, mitbih: PreparedSet) -> None:
+    frames = open_frames("mitbih", prepared_root=mitbih.folder.parent)
+    index = pd.read_parquet(mitbih.folder / "index.parquet")
+    for record, channel in (("100", 0), ("114", 1), ("102", 0)):
+        stored = _format_212(data_root / "mitdb" / f"{record}.dat")[:, channel]
+        rows = np.flatnonzero(index["record"] == record)
+        for row in rows[[0, -1]]:
+            begin = round(index["start"].iloc[row] * 360)
+            millivolt = (stored[begin : begin + 1800] - 1024) / 200
+            # Fourier interpolation written out: the same sum of 901 harmonics, read at 2500 instants.
+            spectrum = np.fft.fft(millivolt)
+            harmonics = np.fft.fftfreq(1800, 1 / 1800)
+            spectrum[900] = 0  # its sine is not determined by 1800 samples; added below as a cosine
+            instants = np.arange(2500) * 1800 / 2500
+            expected = (np.exp(2j * np.pi * np.outer(instants, harmonics) / 1800) @ spectrum).real / 1800
+            expected += np.fft.fft(millivolt)[900].real * np.cos(np.pi * instants) / 1800
+            assert np.abs(frames.signal(np.array([row]))[0] - expected).max() <= GRID
+
+
+def test_real_counts_per_class(mitbih: PreparedSet) -> None:
+    manifest = mitbih.manifest
+    assert len(manifest.patient_names) == 47
+    assert "202" not in manifest.patient_names
+    totals = {name: sum(parts.values()) for name, parts in manifest.counts.items()}
+    assert all(200 <= total <= 420 for total in totals.values())
+    assert all(count > 0 for parts in manifest.counts.values() for count in parts.values())
+    assert manifest.notes == ()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_real_splits_cover_every_class(mitbih: PreparedSet, seed: int) -> None:
+    frames = open_frames("mitbih", prepared_root=mitbih.folder.parent, split_seed=seed)
+    scenario = build_scenario(frames, RunConfig(dataset="mitbih", split_seed=seed))
+    assert len(scenario.tasks) == 4
+    for code in range(8):
+        carriers = np.unique(frames.patients[(frames.labels == code) & (frames.split == 0)])
+        assert len(carriers) >= 2
+    for patient in range(47):
+        assert len(np.unique(frames.split[frames.patients == patient])) == 1
+
+
+def test_real_preparation_is_deterministic(mitbih_frames: FrameSet, data_root: Path, tmp_path: Path) -> None:
+    again = prepare("mitbih", prepared_root=tmp_path, data_root=data_root)
+    assert again.manifest.data_hash == mitbih_frames.data_hash

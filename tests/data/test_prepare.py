@@ -1,0 +1,246 @@
+"""Prepared folders: whole or not there, the same every time, quick to open, never written outside their root."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.manifest import read_manifest
+from clops_sweep.data.prepare import data_hash, default_prepared_root, open_frames, prepare, state
+from clops_sweep.errors import BadInput, DamagedStore
+
+
+def test_preparing_again_returns_at_once(prepared_root: Path) -> None:
+    before = (prepared_root / "synthetic" / "manifest.json").stat().st_mtime_ns
+    begin = time.perf_counter()
+    prepare("synthetic", prepared_root=prepared_root, data_root=None)
+    assert time.perf_counter() - begin < 0.3
+    assert (prepared_root / "synthetic" / "manifest.json").stat().st_mtime_ns == before
+
+
+def test_two_preparations_are_bit_equal(synthetic: FrameSet, prepared_root: Path, tmp_path: Path) -> None:
+    prepare("synthetic", prepared_root=tmp_path, data_root=None)
+    for file in sorted((prepared_root / "synthetic").iterdir()):
+        if file.is_file():
+            assert (tmp_path / "synthetic" / file.name).read_bytes() == file.read_bytes(), file.name
+    assert open_frames("synthetic", prepared_root=tmp_path).data_hash == synthetic.data_hash
+
+
+def test_frames_are_plain_read_only_arrays_that_pickle_out_of_band(synthetic: FrameSet) -> None:
+    buffers: list[pickle.PickleBuffer] = []
+    in_band = pickle.dumps(synthetic, protocol=5, buffer_callback=buffers.append)
+    assert type(synthetic.frames) is np.ndarray
+    assert not synthetic.frames.flags.writeable
+    assert synthetic.times is not None
+    assert len(in_band) < synthetic.times.nbytes + 20_000  # numpy copies dates, and nothing else
+    again = pickle.loads(in_band, buffers=buffers)
+    assert np.shares_memory(again.frames, synthetic.frames)
+    assert again.data_hash == synthetic.data_hash
+
+
+@pytest.mark.parametrize("split_seed", [0, 3])
+@pytest.mark.parametrize("normalize", ["none", "minmax", "zscore"])
+def test_data_hash_is_that_of_the_opened_frames(prepared_root: Path, split_seed: int, normalize: str) -> None:
+    what = {"prepared_root": prepared_root, "split_seed": split_seed, "normalize": normalize}
+    assert data_hash("synthetic", **what) == open_frames("synthetic", **what).data_hash
+
+
+def test_data_hash_tells_splits_and_normalisations_apart(prepared_root: Path) -> None:
+    hashes = {
+        data_hash("synthetic", prepared_root=prepared_root, split_seed=seed, normalize=normalize)
+        for seed in range(3)
+        for normalize in ("none", "minmax", "zscore")
+    }
+    assert len(hashes) == 9
+
+
+def test_data_hash_is_quick_and_light(prepared_root: Path) -> None:
+    data_hash("synthetic", prepared_root=prepared_root, split_seed=5)
+    script = f"""
+import sys, time, pathlib
+from clops_sweep.data.prepare import data_hash
+root = pathlib.Path({str(prepared_root)!r})
+assert data_hash("synthetic", prepared_root=root)
+begin = time.perf_counter()
+assert data_hash("synthetic", prepared_root=root, split_seed=5)
+assert time.perf_counter() - begin < 0.05
+assert not {{"torch", "ray", "scipy", "pandas", "pyarrow", "wfdb"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_opening_is_quick_and_takes_little_memory(synthetic: FrameSet, prepared_root: Path) -> None:
+    script = f"""
+import time, pathlib
+from clops_sweep.data.prepare import open_frames
+
+def resident():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+before, begin = resident(), time.perf_counter()
+frames = open_frames("synthetic", prepared_root=pathlib.Path({str(prepared_root)!r}))
+assert time.perf_counter() - begin < 0.5
+assert resident() - before < 50e6, resident() - before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_minmax_and_zscore_are_per_frame(synthetic: FrameSet, prepared_root: Path) -> None:
+    rows = np.arange(0, len(synthetic), 997)
+    signal = synthetic.signal(rows).astype(np.float64)
+    low, high = signal.min(1, keepdims=True), signal.max(1, keepdims=True)
+    minmax = open_frames("synthetic", prepared_root=prepared_root, normalize="minmax").signal(rows)
+    np.testing.assert_allclose(minmax, (signal - low) / (high - low), atol=2e-6)
+    zscore = open_frames("synthetic", prepared_root=prepared_root, normalize="zscore").signal(rows)
+    expected = (signal - signal.mean(1, keepdims=True)) / signal.std(1, keepdims=True)
+    np.testing.assert_allclose(zscore, expected, atol=2e-5)
+
+
+def test_the_index_says_what_the_arrays_say(synthetic: FrameSet, prepared_root: Path) -> None:
+    index = pd.read_parquet(prepared_root / "synthetic" / "index.parquet")
+    assert list(index.columns) == ["patient", "record", "lead", "start", "label", "time", "split"]
+    assert (index["patient"].astype(str) == np.array(synthetic.patient_names)[synthetic.patients]).all()
+    assert (index["label"].astype(str) == np.array(synthetic.classes)[synthetic.labels]).all()
+    assert (index["lead"].astype(str) == np.array(synthetic.lead_names)[synthetic.leads]).all()
+    assert (index["split"].astype(str) == np.array(["training", "validation", "test"])[synthetic.split]).all()
+    assert (index["time"].to_numpy() == synthetic.times).all()
+
+
+def _killed_preparation(root: Path, after: float) -> None:
+    script = (
+        "import pathlib, sys; from clops_sweep.data.prepare import prepare\n"
+        "print('begin', flush=True)\n"
+        f"prepare('synthetic', prepared_root=pathlib.Path({str(root)!r}), data_root=None)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(after)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole(synthetic: FrameSet, tmp_path: Path) -> None:
+    for after in (0.05, 0.9):
+        _killed_preparation(tmp_path, after)
+        if state("synthetic", prepared_root=tmp_path, data_root=None) == "prepared":
+            break  # a fast machine: it was finished before the kill, and must then be whole
+        assert data_hash("synthetic", prepared_root=tmp_path) is None
+        with pytest.raises(BadInput, match="clops-sweep data prepare synthetic"):
+            open_frames("synthetic", prepared_root=tmp_path)
+    prepare("synthetic", prepared_root=tmp_path, data_root=None)
+    assert open_frames("synthetic", prepared_root=tmp_path).data_hash == synthetic.data_hash
+    assert [path.name for path in tmp_path.iterdir()] == ["synthetic"]
+
+
+@pytest.fixture
+def copied_root(synthetic: FrameSet, prepared_root: Path, tmp_path: Path) -> Path:
+    """A root of its own with `synthetic`, its files linked to the session's."""
+    shutil.copytree(prepared_root / "synthetic", tmp_path / "synthetic", copy_function=os.link)
+    return tmp_path
+
+
+def _rewrite(path: Path, content: bytes) -> None:
+    path.unlink()
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("file", ["frames.npy", "labels.npy", "index.parquet", "manifest.json"])
+def test_a_truncated_file_is_noticed(copied_root: Path, file: str) -> None:
+    path = copied_root / "synthetic" / file
+    _rewrite(path, path.read_bytes()[:-7])
+    assert state("synthetic", prepared_root=copied_root, data_root=None) == "damaged"
+    with pytest.raises(DamagedStore, match="data prepare synthetic"):
+        open_frames("synthetic", prepared_root=copied_root)
+
+
+def test_preparing_repairs_a_damaged_set(synthetic: FrameSet, copied_root: Path) -> None:
+    (copied_root / "synthetic" / "gain.npy").unlink()
+    prepare("synthetic", prepared_root=copied_root, data_root=None)
+    assert open_frames("synthetic", prepared_root=copied_root).data_hash == synthetic.data_hash
+    assert [path.name for path in copied_root.iterdir()] == ["synthetic"]
+
+
+def test_a_flipped_bit_in_a_label_is_noticed(copied_root: Path) -> None:
+    path = copied_root / "synthetic" / "labels.npy"
+    content = bytearray(path.read_bytes())
+    content[-8] ^= 1
+    _rewrite(path, bytes(content))
+    with pytest.raises(DamagedStore, match="content has changed"):
+        open_frames("synthetic", prepared_root=copied_root)
+
+
+def test_another_split_is_kept_beside_and_checked(synthetic: FrameSet, copied_root: Path) -> None:
+    first = open_frames("synthetic", prepared_root=copied_root, split_seed=14)
+    kept = copied_root / "synthetic" / "splits" / "14.npy"
+    assert kept.exists()
+    np.save(kept, np.zeros(len(first) - 1, np.int8))
+    again = open_frames("synthetic", prepared_root=copied_root, split_seed=14)
+    assert np.array_equal(first.split, again.split)
+    assert first.data_hash == again.data_hash != synthetic.data_hash
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_root_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    with pytest.raises(BadInput, match="permission is denied"):
+        prepare("synthetic", prepared_root=tmp_path / "closed" / "root", data_root=None)
+
+
+def test_a_file_in_place_of_the_root_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "root").write_text("")
+    with pytest.raises(BadInput, match=r"root: .*file where a folder is needed"):
+        prepare("synthetic", prepared_root=tmp_path / "root", data_root=None)
+
+
+def test_the_file_size_limit_acts_as_a_full_disk(tmp_path: Path) -> None:
+    script = f"""
+import pathlib, resource, signal
+from clops_sweep.data.prepare import prepare
+from clops_sweep.errors import BadInput
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
+try:
+    prepare("synthetic", prepared_root=pathlib.Path({str(tmp_path)!r}), data_root=None)
+except BadInput as problem:
+    print(problem)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert "too large" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_names_and_values(prepared_root: Path) -> None:
+    with pytest.raises(BadInput, match="known: synthetic"):
+        prepare("mitbhi", prepared_root=prepared_root, data_root=None)
+    with pytest.raises(BadInput, match="expected one of none, minmax, zscore"):
+        open_frames("synthetic", prepared_root=prepared_root, normalize="max")
+    with pytest.raises(BadInput, match="has no option 'cap'"):
+        prepare("synthetic", prepared_root=prepared_root, data_root=None, options={"cap": 1})
+    assert data_hash("mitbih", prepared_root=prepared_root / "nowhere") is None
+
+
+def test_the_default_root_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path))
+    assert default_prepared_root() == tmp_path
+    monkeypatch.delenv("CLOPS_PREPARED_ROOT")
+    assert default_prepared_root().parts[-2:] == ("clops-sweep", "prepared")
+
+
+def test_the_manifest_counts_what_is_there(synthetic: FrameSet, prepared_root: Path) -> None:
+    manifest = read_manifest(prepared_root / "synthetic")
+    assert manifest is not None
+    assert manifest.frames == len(synthetic) == sum(n for parts in manifest.counts.values() for n in parts.values())
+    assert manifest.data_hash == synthetic.data_hash

@@ -1,0 +1,107 @@
+"""Tasks: pairs, terms and leads, their names, order and targets."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clops_sweep.config import RunConfig
+from clops_sweep.data.frames import TEST, FrameSet
+from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.errors import BadInput
+
+PAIRS = ["0-1", "2-3", "4-5", "6-7", "8-9", "10-11"]
+
+
+def test_class_il_pairs_consecutive_classes_in_one_lead(synthetic: FrameSet) -> None:
+    scenario = build_scenario(synthetic, RunConfig(dataset="synthetic"))
+    assert (scenario.kind, scenario.outputs) == ("binary", 1)
+    assert [task.name for task in scenario.tasks] == PAIRS
+    assert scenario.tasks[0].title == "AFIB / AVB"
+    for position, task in enumerate(scenario.tasks):
+        for split, subset in enumerate((task.train, task.validation, task.test)):
+            labels = synthetic.labels[subset.rows]
+            assert set(labels) == {2 * position, 2 * position + 1}
+            assert subset.rows.dtype == np.int64
+            assert subset.targets.dtype == np.float32
+            assert np.array_equal(subset.targets, (labels == 2 * position + 1)[:, None])
+            assert (synthetic.split[subset.rows] == split).all()
+            assert (synthetic.leads[subset.rows] == synthetic.lead_names.index("II")).all()
+
+
+def test_time_il_has_three_terms_that_do_not_overlap(synthetic: FrameSet) -> None:
+    assert synthetic.times is not None
+    scenario = build_scenario(synthetic, RunConfig(dataset="synthetic", scenario="time_il"))
+    assert (scenario.kind, scenario.outputs) == ("softmax", 12)
+    assert [task.name for task in scenario.tasks] == ["Term 1", "Term 2", "Term 3"]
+    times = [synthetic.times[task.train.rows] for task in scenario.tasks]
+    assert times[0].max() < times[1].min()
+    assert times[1].max() < times[2].min()
+    assert (scenario.tasks[0].train.targets.sum(1) == 1).all()
+
+
+def test_domain_il_has_one_task_per_lead_with_the_same_recordings(synthetic: FrameSet) -> None:
+    scenario = build_scenario(synthetic, RunConfig(dataset="synthetic", scenario="domain_il"))
+    assert (scenario.kind, scenario.outputs) == ("multilabel", 12)
+    leads = ["I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6"]
+    assert [task.name for task in scenario.tasks] == [f"Lead {lead}" for lead in leads]
+    first = scenario.tasks[0].train.targets
+    assert all(np.array_equal(task.train.targets, first) for task in scenario.tasks)
+
+
+def test_task_order(synthetic: FrameSet) -> None:
+    def names(**order: object) -> list[str]:
+        config = RunConfig(dataset="synthetic", **order)
+        return [task.name for task in build_scenario(synthetic, config).tasks]
+
+    assert names() == PAIRS
+    assert names(task_order=(5, 4, 2, 1, 0, 3)) == ["10-11", "8-9", "4-5", "2-3", "0-1", "6-7"]
+    assert names(task_order=1) == [PAIRS[position] for position in random.Random(1).sample(range(6), 6)]
+    with pytest.raises(BadInput, match="6 tasks"):
+        names(task_order=(1, 0))
+    with pytest.raises(BadInput, match="earlier run"):
+        names(task_order="curriculum")
+
+
+def test_no_patient_is_on_two_sides_in_any_scenario(synthetic: FrameSet) -> None:
+    for name in ("class_il", "time_il", "domain_il"):
+        scenario = build_scenario(synthetic, RunConfig(dataset="synthetic", scenario=name))
+        sides = [
+            {int(p) for task in scenario.tasks for p in synthetic.patients[getattr(task, part).rows]}
+            for part in ("train", "validation", "test")
+        ]
+        assert not sides[0] & sides[1] | sides[0] & sides[2] | sides[1] & sides[2]
+
+
+def test_a_class_missing_in_a_split_is_named_with_task_and_split(synthetic: FrameSet) -> None:
+    split = synthetic.split.copy()
+    split[(synthetic.labels == 3) & (split == TEST)] = 0
+    with pytest.raises(BadInput, match=r"task 2-3 has only one of its classes \(BIGEMINY / EAR\) in the test split"):
+        build_scenario(replace(synthetic, split=split), RunConfig(dataset="synthetic"))
+    split[(synthetic.labels == 2) & (split == TEST)] = 0
+    with pytest.raises(BadInput, match="task 2-3 has no instance in the test split"):
+        build_scenario(replace(synthetic, split=split), RunConfig(dataset="synthetic"))
+
+
+def test_what_a_scenario_needs_and_the_data_lack_is_said(synthetic: FrameSet) -> None:
+    with pytest.raises(BadInput, match="dates of acquisition"):
+        build_scenario(replace(synthetic, times=None), RunConfig(dataset="synthetic", scenario="time_il"))
+    one_lead = replace(synthetic, leads=np.zeros_like(synthetic.leads))
+    with pytest.raises(BadInput, match="several leads"):
+        build_scenario(one_lead, RunConfig(dataset="synthetic", scenario="domain_il"))
+    several = replace(synthetic, labels=np.eye(12, dtype=np.uint8)[synthetic.labels])
+    with pytest.raises(BadInput, match="one label per instance"):
+        build_scenario(several, RunConfig(dataset="synthetic"))
+    with pytest.raises(BadInput, match="even number of classes"):
+        build_scenario(replace(synthetic, classes=synthetic.classes[:11]), RunConfig(dataset="synthetic"))
+
+
+def test_a_year_without_the_ends_of_terms_is_cut_into_terciles(synthetic: FrameSet) -> None:
+    from clops_sweep.data.scenarios import term_of
+
+    times = np.repeat(np.arange("2001-01-01", "2001-01-10", dtype="datetime64[D]").astype("datetime64[s]"), 4)
+    terms = term_of(times, np.ones(len(times), bool), ())
+    assert np.bincount(terms).tolist() == [12, 12, 12]
