@@ -50,7 +50,8 @@ class MitBih(Reader):
 
     name = "mitbih"
     unit = "mV"
-    classes = ("AFIB", "APB", "BIGEMINY", "LBBB", "NSR", "PACED", "PVC", "RBBB")
+    # In the order of the tasks, which are the pairs AFIB-APB, BIGEMINY-NSR, LBBB-RBBB and PACED-PVC.
+    classes = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
     lead_names = ("MLII", "V5")
     options: ClassVar = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
 
