@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 VARIANTS = ("avx512", "avx2", "baseline")
@@ -13,9 +15,14 @@ VARIANTS = ("avx512", "avx2", "baseline")
 ENVIRONMENT = "CLOPS_NATIVE"
 """Names a variant, or `off` for PyTorch; for tests and comparisons."""
 
+NOT_BUILT = (
+    "The native kernels were not built (no C++ compiler at installation): computing with PyTorch, ten times slower"
+)
+
+_kernels: ModuleType | None
 try:
-    from clops_sweep.native import _kernels
-except ImportError:  # built without a compiler
+    _kernels = importlib.import_module("clops_sweep.native._kernels")
+except ImportError:
     _kernels = None
 
 
@@ -52,6 +59,4 @@ def core(**arguments: Any) -> Any:
 
 @cache
 def _say_once() -> None:
-    logging.getLogger("clops_sweep").warning(
-        "The native kernels were not built (no C++ compiler at installation): computing with PyTorch, ten times slower."
-    )
+    logging.getLogger("clops_sweep").warning(NOT_BUILT)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from clops_sweep import native
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning import dropout, losses
+from clops_sweep.learning.batches import Batch
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.network import Parameters
+
+COUNT = 300
+OUTPUTS: dict[LossKind, int] = {"binary": 1, "softmax": 4, "multilabel": 9}
+
+Double = dict[str, torch.Tensor]
+
+
+def frame_set(stored: np.ndarray, gain: np.ndarray | None = None, offset: np.ndarray | None = None) -> FrameSet:
+    n = len(stored)
+    stored.flags.writeable = False  # as a mapped file or Ray's object store hands it out
+    return FrameSet(
+        name="synthetic",
+        frames=stored,
+        gain=np.ones(n, np.float32) if gain is None else gain,
+        offset=np.zeros(n, np.float32) if offset is None else offset,
+        unit="mV",
+        patients=np.arange(n, dtype=np.int32),
+        patient_names=tuple(map(str, range(n))),
+        labels=np.arange(n) % 2,
+        classes=("a", "b"),
+        split=np.zeros(n, np.int8),
+        leads=np.zeros(n, np.int16),
+        lead_names=("II",),
+        times=None,
+        data_hash="test",
+    )
+
+
+def smooth(generator: np.random.Generator, count: int) -> np.ndarray:
+    """Frames with some structure: noise over oscillations and an offset."""
+    time = np.linspace(0, 1, 2500, dtype=np.float32)
+    waves = np.sin(2 * np.pi * generator.uniform(2, 40, (count, 1)) * time)
+    return (waves + 0.3 * generator.standard_normal((count, 2500)) + generator.normal(size=(count, 1))).astype(
+        np.float32
+    )
+
+
+@pytest.fixture(scope="session")
+def bank() -> FrameBank:
+    return FrameBank(frame_set(smooth(np.random.default_rng(1), COUNT)), torch.device("cpu"))
+
+
+@pytest.fixture(scope="session")
+def integer_bank() -> FrameBank:
+    generator = np.random.default_rng(2)
+    stored = (1000 * smooth(generator, COUNT)).astype(np.int16)
+    gain = generator.uniform(1e-4, 1e-3, COUNT).astype(np.float32)
+    return FrameBank(frame_set(stored, gain, generator.normal(size=COUNT).astype(np.float32)), torch.device("cpu"))
+
+
+@pytest.fixture(params=native.available() or ["none"])
+def variant(request: pytest.FixtureRequest) -> str:
+    if request.param == "none":
+        pytest.skip("the native extension is not built: pip install needs a C++ compiler")
+    return str(request.param)
+
+
+@pytest.fixture
+def learner(bank: FrameBank, variant: str) -> Callable[..., NativeLearner]:
+    def make(kind: LossKind = "binary", seeds: tuple[int, ...] = (0,), on: FrameBank = bank) -> NativeLearner:
+        return NativeLearner(seeds, kind, OUTPUTS[kind], 1e-3, on, variant)
+
+    return make
+
+
+@pytest.fixture
+def torch_learner(bank: FrameBank) -> Callable[..., Learner]:
+    def make(kind: LossKind = "binary", seeds: tuple[int, ...] = (0,), on: FrameBank = bank) -> Learner:
+        return Learner(seeds, kind, OUTPUTS[kind], 1e-3, on)
+
+    return make
+
+
+@pytest.fixture
+def batch() -> Callable[..., tuple[Batch, torch.Tensor]]:
+    """A random batch of S runs and the keys of their dropout masks."""
+
+    def make(kind: LossKind, size: int, runs: int = 1, seed: int = 0) -> tuple[Batch, torch.Tensor]:
+        generator = np.random.default_rng([seed, size])
+        outputs = OUTPUTS[kind]
+        targets = generator.integers(0, 2, (runs, size, outputs))
+        if kind == "softmax":
+            targets = np.eye(outputs)[generator.integers(0, outputs, (runs, size))]
+        content = Batch(
+            rows=torch.from_numpy(generator.integers(0, COUNT, (runs, size))),
+            targets=torch.from_numpy(targets.astype(np.float32)),
+            weights=torch.from_numpy(generator.uniform(0.1, 1, (runs, size)).astype(np.float32)),
+            draws=torch.arange(7, 7 + size),
+        )
+        return content, torch.from_numpy(generator.integers(-(2**31), 2**31, (runs, 2)).astype(np.int32))
+
+    return make
+
+
+@dataclass
+class Reference:
+    """One network in float64, straight from its definition; dropout masks are given."""
+
+    parameters: Double
+    means: list[torch.Tensor]
+    variances: list[torch.Tensor]
+    kind: LossKind
+
+    @classmethod
+    def of(cls, learner: Learner, run: int = 0) -> Reference:
+        def double(values: torch.Tensor) -> torch.Tensor:
+            return values.detach().clone().double()
+
+        parameters = {name: double(view[run]) for name, view in learner.parameters.views.items()}
+        statistics = learner.statistics.of_runs(run, run + 1)
+        return cls(parameters, [*map(double, statistics.means)], [*map(double, statistics.variances)], learner.kind)
+
+    def logits(self, frames: torch.Tensor, masks: list[torch.Tensor], training: bool) -> torch.Tensor:
+        hidden, p = frames.double()[:, None], self.parameters
+        for block, (mean, variance, mask) in enumerate(zip(self.means, self.variances, masks, strict=True), start=1):
+            bias = p[f"conv{block}.bias"].detach() if training else p[f"conv{block}.bias"]
+            hidden = F.conv1d(hidden, p[f"conv{block}.weight"], bias, stride=3)
+            norm = p[f"norm{block}.weight"], p[f"norm{block}.bias"]
+            hidden = F.batch_norm(hidden, mean, variance, *norm, training=training)
+            hidden = F.max_pool1d(F.relu(hidden), 2) * mask.double()
+        hidden = F.relu(F.linear(hidden.flatten(1), p["linear1.weight"], p["linear1.bias"]))
+        return F.linear(hidden, p["linear2.weight"], p["linear2.bias"])
+
+    def gradient(
+        self,
+        frames: torch.Tensor,
+        targets: torch.Tensor,
+        weights: torch.Tensor,
+        masks: list[torch.Tensor],
+        training: bool,
+    ) -> tuple[torch.Tensor, Double]:
+        leaves = {name: value.requires_grad_() for name, value in self.parameters.items()}
+        instance_losses = losses.instance_losses(self.kind, self.logits(frames, masks, training), targets.double())
+        gradients = torch.autograd.grad(
+            (weights.double() * instance_losses).sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
+        )
+        return instance_losses.detach(), dict(zip(leaves, gradients, strict=True))
+
+
+@pytest.fixture
+def reference() -> type[Reference]:
+    return Reference
+
+
+@pytest.fixture
+def masks_of() -> Callable[..., list[torch.Tensor]]:
+    def make(keys: torch.Tensor, draws: torch.Tensor) -> list[torch.Tensor]:
+        return list(dropout.masks(keys, draws))
+
+    return make
+
+
+def relative(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """|found - expected| / |expected|, Euclidean."""
+    return float((found.double() - expected.double()).norm() / expected.double().norm())
+
+
+@pytest.fixture(scope="session")
+def error() -> Callable[[torch.Tensor, torch.Tensor], float]:
+    return relative
+
+
+@pytest.fixture(scope="session")
+def views() -> Callable[..., dict[str, torch.Tensor]]:
+    """A flat vector of one run by parameter."""
+
+    def split(flat: torch.Tensor, kind: LossKind, run: int = 0, runs: int = 1) -> dict[str, torch.Tensor]:
+        found = Parameters.over(flat, runs, OUTPUTS[kind]).views
+        return {name: view[run] for name, view in found.items()}
+
+    return split

@@ -1,0 +1,97 @@
+// Runs every kernel of one variant on arrays of exactly the documented sizes, for the sanitizers to watch.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "layout.hpp"
+#include "training.hpp"
+
+namespace clops::CLOPS_VARIANT {
+extern const Kernels kernels;
+}
+
+using namespace clops;
+
+namespace {
+
+std::vector<float> numbers(std::size_t n, float scale) {
+  std::vector<float> values(n);
+  std::uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = scale * (static_cast<float>(state >> 8) / (1 << 23) - 1);
+  }
+  return values;
+}
+
+struct Memory {
+  explicit Memory(std::size_t bytes) : at(std::aligned_alloc(64, (bytes + 63) / 64 * 64)) {}
+  Memory(const Memory&) = delete;
+  ~Memory() { std::free(at); }
+  void* at;
+};
+
+void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_noise) {
+  const Kernels& kernels = CLOPS_VARIANT::kernels;
+  const std::size_t n = parameter_count(outputs) * static_cast<std::size_t>(runs), size = static_cast<std::size_t>(count);
+  std::vector<float> parameters = numbers(n, 0.1f), gradient(n), first(n), second(n);
+  std::vector<float> statistics[6];
+  for (int i = 0; i < 6; ++i) statistics[i].assign(static_cast<std::size_t>(kChannels[i % 3 + 1]), i < 3 ? 0.0f : 1.0f);
+  constexpr std::size_t frames = 5;
+  const std::vector<float> floats = numbers(frames * kFrameLength, 1), gain = numbers(frames, 1), offset = numbers(frames, 1);
+  const std::vector<std::int16_t> shorts(frames * kFrameLength, 77);
+  const std::vector<float> noise = numbers(with_noise ? size * kFrameLength : 0, 1);
+  std::vector<std::int64_t> rows(size), draws(size), order(size);
+  for (std::size_t i = 0; i < size; ++i) rows[i] = static_cast<std::int64_t>(i % frames), draws[i] = static_cast<std::int64_t>(i), order[i] = count - 1 - static_cast<std::int64_t>(i);
+  std::vector<float> targets(size * static_cast<std::size_t>(outputs), 0.0f), weights(size, 1.0f / static_cast<float>(count)), losses(size);
+  for (std::size_t i = 0; i < size; ++i) targets[i * static_cast<std::size_t>(outputs)] = 1.0f;
+
+  const Frames where{integers ? nullptr : floats.data(), integers ? shorts.data() : nullptr, integers ? gain.data() : nullptr, integers ? offset.data() : nullptr};
+  Statistics<const float> running{};
+  Statistics<float> tracked{};
+  for (std::size_t b = 0; b < 3; ++b) {
+    running.mean[b] = tracked.mean[b] = statistics[b].data();
+    running.variance[b] = tracked.variance[b] = statistics[b + 3].data();
+  }
+  const int last = runs - 1;
+  const auto network = network_of<const float>(parameters.data(), runs, last, outputs);
+  const auto to = network_of(gradient.data(), runs, last, outputs);
+  const Batch batch{{where, rows.data(), nullptr, count}, targets.data(), weights.data(), draws.data()};
+  const Keys keys{0xFFFFFFFFu, 0x80000000u};
+  Memory workspace(kernels.gradient_workspace(count, outputs));
+  kernels.gradient(network, outputs, loss, Normalization::batch, running, &tracked, batch, keys, to, losses.data(), workspace.at);
+  kernels.gradient(network, outputs, loss, Normalization::running, running, nullptr, batch, keys, to, losses.data(), workspace.at);
+  kernels.adam(n, parameters.data(), first.data(), second.data(), gradient.data(), 1e-3f, 0.5f);
+
+  for (const int samples : {1, 2, 5}) {
+    Memory scratch(kernels.predict_workspace(outputs));
+    std::vector<float> result(size * static_cast<std::size_t>(samples * outputs));
+    const Instances instances{where, rows.data(), with_noise ? noise.data() : nullptr, count};
+    for (const bool dropout : {false, true}) {
+      kernels.predict(network, outputs, loss, running, instances, {dropout, dropout, samples}, keys, result.data(), scratch.at);
+    }
+    for (const float value : result) {
+      if (!std::isfinite(value)) std::abort();
+    }
+  }
+
+  const int current = (count + 1) / 2;
+  std::vector<float> beta(static_cast<std::size_t>(current), 1.0f), beta_first(beta.size()), beta_second(beta.size());
+  Adam adam(kernels, 1e-3, 0);
+  adam.add(n, parameters.data(), first.data(), second.data(), gradient.data());
+  train_epoch(kernels, {rows.data(), targets.data(), weights.data(), order.data(), count, current, 4}, outputs,
+              {beta.data(), beta_first.data(), beta_second.data(), 10.0f, 1e-3, 0}, adam, [&](Batch& part, float* part_losses) {
+                part.instances.frames = where;
+                kernels.gradient(network, outputs, loss, Normalization::batch, running, &tracked, part, keys, to, part_losses, workspace.at);
+              });
+}
+
+}  // namespace
+
+int main() {
+  for (const int count : {1, 11, 16, 17}) run(1, Loss::sigmoid, count, 1, false, false);
+  run(9, Loss::sigmoid, 5, 2, true, true);
+  run(12, Loss::softmax, 19, 3, false, true);
+  std::puts("done");
+}

@@ -1,0 +1,138 @@
+"""Gradients, losses, running statistics and Adam's state against the network in float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning.adam import Adam
+from clops_sweep.learning.batches import Instances, Replay
+from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.frame_bank import FrameBank
+
+SIZES = (1, 2, 3, 11, 16, 17, 256)
+Make = Callable[..., Any]
+
+
+@pytest.mark.parametrize("kind", ["binary", "softmax", "multilabel"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("training", [True, False])
+def test_gradient(
+    kind: LossKind,
+    size: int,
+    training: bool,
+    bank: FrameBank,
+    learner: Make,
+    batch: Make,
+    reference: Any,
+    masks_of: Make,
+    views: Make,
+    error: Make,
+) -> None:
+    content, keys = batch(kind, size)
+    ours = learner(kind)
+    for _ in range(2):  # statistics that are neither 0 nor 1
+        ours.gradient(batch(kind, 16)[0], keys)
+    exact = reference.of(ours)
+    if training:
+        found_losses, flat = ours.gradient(content, keys)
+        found_losses = found_losses[0]
+    else:
+        found_losses, flat = None, ours.memory_gradient(content, keys)
+    frames = bank.gather(content.rows[0])
+    losses, gradient = exact.gradient(
+        frames, content.targets[0], content.weights[0], masks_of(keys, content.draws), training
+    )
+    if found_losses is not None:
+        torch.testing.assert_close(found_losses.double(), losses, rtol=1e-5, atol=1e-6)
+    for name, found in views(flat, kind).items():
+        if training and name.startswith("conv") and name.endswith("bias"):
+            assert not found.any(), "batch statistics take a bias out again"
+        else:
+            assert error(found, gradient[name]) < 1e-4, name
+    for found, expected in zip(ours.statistics.tensors(), [*exact.means, *exact.variances], strict=True):
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("all_current", [True, False])
+def test_a_term_without_instances_leaves_no_trace(
+    all_current: bool, learner: Make, torch_learner: Make, bank: FrameBank, error: Make
+) -> None:
+    """Batches of current or of replayed instances alone: weights are finite, and the epoch is the PyTorch one."""
+
+    def instances(first: int, count: int) -> Instances:
+        rows = torch.arange(first, first + count)[None]
+        return Instances(rows, (rows % 2).float()[:, :, None])
+
+    task, replay = instances(0, 20), Replay(instances(50, 20), torch.full((1, 20), 0.5))
+    order = torch.arange(40)[None]
+    if not all_current:
+        order = order.flip(1)
+    keys = torch.tensor([[3, 4]], dtype=torch.int32)
+    ours, torchs = learner(), torch_learner()
+    our_beta, torch_beta = (TaskInstanceParameters(1, 20, 10.0, 1e-2, bank.device) for _ in range(2))
+    for trained, beta in ((ours, our_beta), (torchs, torch_beta)):
+        trained.train_epoch(task, replay, order, 10, keys, beta)
+    assert ours.parameters.flat.isfinite().all()
+    assert ours.optimizer.steps == torchs.optimizer.steps == our_beta.optimizer.steps == torch_beta.optimizer.steps == 4
+    assert error(ours.parameters.flat, torchs.parameters.flat) < 1e-3
+    for name in ("values", "first", "second"):
+        found = our_beta.values if name == "values" else getattr(our_beta.optimizer, name)
+        expected = torch_beta.values if name == "values" else getattr(torch_beta.optimizer, name)
+        assert error(found, expected) < 1e-3, name
+
+
+def test_untracked_statistics_stay(learner: Make, batch: Make) -> None:
+    ours = learner()
+    before = [tensor.clone() for tensor in ours.statistics.tensors()]
+    content, keys = batch("binary", 17)
+    ours.gradient(content, keys, track_statistics=False)
+    ours.memory_gradient(content, keys)
+    ours.logits(content.rows)
+    ours.dropout_probabilities(content.rows, 3, keys)
+    assert all(torch.equal(*pair) for pair in zip(before, ours.statistics.tensors(), strict=True))
+
+
+def test_adam(learner: Make) -> None:
+    """Parameters and both moments after three steps, against Adam in float64."""
+    ours = learner()
+    generator = torch.Generator().manual_seed(0)
+    exact = Adam(ours.parameters.flat.double(), ours.optimizer.learning_rate)
+    for _ in range(3):
+        gradient = torch.randn(ours.parameters.flat.shape, generator=generator)
+        ours.apply(gradient)
+        exact.step(gradient.double())
+    assert ours.optimizer.steps == 3
+    torch.testing.assert_close(ours.parameters.flat.double(), exact.values, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(ours.optimizer.first.double(), exact.first, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(ours.optimizer.second.double(), exact.second, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("logit", [-90.0, -30.0, 0.0, 30.0, 90.0])
+@pytest.mark.parametrize("target", [0.0, 1.0])
+def test_losses_are_stable(logit: float, target: float, learner: Make, batch: Make) -> None:
+    ours = learner()
+    ours.parameters.views["linear2.weight"].zero_()
+    ours.parameters.views["linear2.bias"].fill_(logit)
+    content, keys = batch("binary", 3)
+    content.targets.fill_(target)
+    losses, gradient = ours.gradient(content, keys)
+    expected = max(logit, 0) - logit * target + math.log1p(math.exp(-abs(logit)))
+    np.testing.assert_allclose(losses[0].numpy(), expected, rtol=1e-6, atol=1e-38)
+    assert gradient.isfinite().all()
+
+
+def test_frames_as_they_are_stored(
+    integer_bank: FrameBank, learner: Make, torch_learner: Make, batch: Make, error: Make
+) -> None:
+    """int16 with gain and offset a frame, in read-only memory."""
+    content, keys = batch("binary", 19)
+    ours, torchs = learner(on=integer_bank), torch_learner(on=integer_bank)
+    assert error(ours.gradient(content, keys)[1], torchs.gradient(content, keys)[1]) < 1e-4
+    assert error(ours.logits(content.rows), torchs.logits(content.rows)) < 1e-5

@@ -1,0 +1,125 @@
+"""Evaluation and Monte-Carlo passes against the network in float64, and the dropout masks themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from scipy.stats import binomtest
+
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning import dropout, losses
+from clops_sweep.learning.entropy import mutual_information
+from clops_sweep.learning.frame_bank import FrameBank
+
+Make = Callable[..., Any]
+KINDS = ["binary", "softmax", "multilabel"]
+
+
+@pytest.fixture
+def trained(learner: Make, batch: Make) -> Make:
+    """A learner after some steps."""
+
+    def make(kind: LossKind, runs: int = 1) -> Any:
+        ours = learner(kind, tuple(range(runs)))
+        for seed in range(5):
+            ours.train_step(*batch(kind, 16, runs, seed))
+        return ours
+
+    return make
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("samples", [1, 2, 3, 7])
+def test_dropout_probabilities(
+    kind: LossKind, samples: int, trained: Make, bank: FrameBank, reference: Any, masks_of: Make
+) -> None:
+    ours = trained(kind)
+    rows = torch.arange(37)[None]
+    keys = torch.tensor([[-5, 9]], dtype=torch.int32)
+    noise = torch.randn(1, 37, 2500, generator=torch.Generator().manual_seed(0))
+    for added in (None, noise):
+        found = ours.dropout_probabilities(rows, samples, keys, noise=added)
+        frames = bank.gather(rows[0]) + (0 if added is None else added[0])
+        masks = masks_of(keys, torch.arange(37 * samples))
+        logits = reference.of(ours).logits(frames.repeat_interleave(samples, 0), masks, training=False)
+        expected = losses.probabilities(kind, logits).view(1, 37, samples, -1)
+        torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1, 16, 37])
+def test_evaluation(kind: LossKind, size: int, trained: Make, bank: FrameBank, reference: Any) -> None:
+    ours = trained(kind)
+    rows = torch.arange(size)[None]
+    frames = bank.gather(rows[0])
+    ones = [torch.ones(())] * 3
+    expected = reference.of(ours).logits(frames, ones, training=False)
+    torch.testing.assert_close(ours.logits(rows)[0].double(), expected, rtol=1e-4, atol=1e-5)
+    noise = torch.randn(1, size, 2500, generator=torch.Generator().manual_seed(0))
+    noisy = reference.of(ours).logits(frames + noise[0], ones, training=False)
+    torch.testing.assert_close(ours.logits(rows, noise=noise)[0].double(), noisy, rtol=1e-4, atol=1e-5)
+    found = ours.probabilities(rows, noise=noise)[0].double()
+    torch.testing.assert_close(found, losses.probabilities(kind, noisy), rtol=0, atol=1e-5)
+
+
+def test_shifted_parameters(trained: Make, reference: Any, bank: FrameBank) -> None:
+    """Evaluation at other parameters leaves the learner's own alone."""
+    ours = trained("softmax")
+    before = ours.parameters.flat.clone()
+    shift = 0.01 * torch.randn(before.shape, generator=torch.Generator().manual_seed(0))
+    rows = torch.arange(20)[None]
+    found = ours.logits(rows, shift=shift)
+    assert torch.equal(ours.parameters.flat, before)
+    ours.parameters.flat.add_(shift)
+    expected = reference.of(ours).logits(bank.gather(rows[0]), [torch.ones(())] * 3, training=False)
+    torch.testing.assert_close(found[0].double(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_have_the_moments_of_the_pytorch_path(trained: Make, torch_learner: Make) -> None:
+    """BALD from the same masks: mean and variance over instances agree."""
+    ours, torchs = trained("binary"), torch_learner("binary")
+    torchs.restore(ours.state())
+    rows, keys = torch.arange(200)[None], torch.tensor([[1, 2]], dtype=torch.int32)
+    ours_scores = mutual_information("binary", ours.dropout_probabilities(rows, 20, keys))
+    torch_scores = mutual_information("binary", torchs.dropout_probabilities(rows, 20, keys))
+    torch.testing.assert_close(ours_scores.mean(), torch_scores.mean(), rtol=1e-3, atol=1e-9)
+    torch.testing.assert_close(ours_scores.var(), torch_scores.var(), rtol=1e-3, atol=1e-12)
+
+
+def test_mask_frequency(learner: Make, bank: FrameBank) -> None:
+    """How often the kernels drop a unit: a network that counts them, one layer at a time.
+
+    A first block that is 1 everywhere, second and third blocks and linear layers that add up what they are given: the
+    logit is then proportional to the number of units of the third layer that were kept.
+    """
+    ours = learner()
+    views = ours.parameters.views
+    ours.parameters.flat.zero_()
+    for block in (1, 2, 3):
+        views[f"norm{block}.bias"].fill_(1.0)
+    views["linear1.weight"].fill_(1.0)
+    views["linear2.weight"].fill_(1.0 / 100)
+    instances, samples, units = 64, 50, dropout.UNITS[2]
+    keys = torch.tensor([[11, 12]], dtype=torch.int32)
+    result = torch.empty(1, instances, samples, 1)
+    rows = torch.arange(instances)[None]
+    # Logits, not probabilities, which would saturate.
+    ours._core.predict(rows.numpy(), None, None, False, samples, keys.numpy(), result.numpy())
+    kept = (result / (1 / 0.9)).round().long()
+    expected = sum(int(mask.count_nonzero()) for mask in dropout.masks(keys, torch.arange(instances * samples))[2:])
+    total = instances * samples * units
+    assert int(kept.sum()) == expected
+    assert binomtest(total - int(kept.sum()), total, 0.1).pvalue > 1e-3
+
+
+def test_masks_of_every_layer(trained: Make, torch_learner: Make) -> None:
+    """One wrong mask bit anywhere would show: agreement with the PyTorch path at a counter that wraps around."""
+    ours, torchs = trained("multilabel"), torch_learner("multilabel")
+    torchs.restore(ours.state())
+    keys = torch.tensor([[2**31 - 1, -(2**31)]], dtype=torch.int32)
+    rows = torch.arange(16)[None]
+    found, expected = (each.dropout_probabilities(rows, 4, keys) for each in (ours, torchs))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)

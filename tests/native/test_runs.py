@@ -1,0 +1,179 @@
+"""Whole runs: native against PyTorch, alone against stacked, with and without the extension."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from clops_sweep import RunConfig, native
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepare import open_frames
+from clops_sweep.learning.backend import make_learner
+from clops_sweep.learning.batches import Instances, Replay
+from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.run import ContinualRun
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def frames(prepared_root: Path) -> FrameSet:
+    return open_frames("synthetic", prepared_root=prepared_root)
+
+
+@pytest.mark.parametrize("strategy", ["clops", "finetune", "multitask", "gem", "mir"])
+def test_one_epoch_agrees_with_pytorch(
+    strategy: str, frames: FrameSet, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first epoch of a run; AUC of every task to 1e-3."""
+    config = RunConfig(dataset="synthetic", strategy=strategy, epochs_per_task=1, mc_samples=3)
+    found = {}
+    for backend in (variant, "off"):
+        monkeypatch.setenv(native.ENVIRONMENT, backend)
+        run = ContinualRun(config, frames)
+        run.advance()
+        found[backend] = run.state()["curves"][0]
+        monkeypatch.delenv(native.ENVIRONMENT)
+    np.testing.assert_allclose(found[variant]["auc"], found["off"]["auc"], atol=1e-3)
+    np.testing.assert_allclose(found[variant]["loss"], found["off"]["loss"], rtol=1e-2)
+
+
+@pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
+def test_stacked_runs_are_bit_for_bit_the_runs_alone(
+    strategy: str, frames: FrameSet, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(native.ENVIRONMENT, variant)
+    common = RunConfig(
+        dataset="synthetic", strategy=strategy, epochs_per_task=1, mc_samples=3, storage_fraction=0.05, seed=3
+    )
+    configs = [common, common.replace(seed=4)]
+
+    def after_two_tasks(run: ContinualRun) -> dict[str, Any]:
+        for _ in range(2):
+            run.advance()
+        return run.state()
+
+    stacked = after_two_tasks(ContinualRun(configs, frames))
+    for position, config in enumerate(configs):
+        alone = after_two_tasks(ContinualRun(config, frames))
+        for ours, theirs in zip(stacked["curves"], alone["curves"], strict=True):
+            assert torch.equal(ours["auc"][position], theirs["auc"][0])
+            assert torch.equal(ours["loss"][position], theirs["loss"][0])
+
+
+def test_everything_a_run_changes_is_bit_for_bit_the_same_in_a_stack(learner: Make, batch: Make) -> None:
+    """Parameters, statistics, moments and beta, over epochs whose last batch is partial."""
+    content, keys = batch("softmax", 50, runs=2)
+    task = Instances(content.rows[:, :40], content.targets[:, :40])
+    replay = Replay(Instances(content.rows[:, 40:], content.targets[:, 40:]), content.weights[:, 40:])
+    order = torch.stack([torch.randperm(50, generator=torch.Generator().manual_seed(run)) for run in range(2)])
+
+    def train(ours: NativeLearner, runs: slice) -> dict[str, torch.Tensor]:
+        def part(instances: Instances) -> Instances:
+            return Instances(instances.rows[runs], instances.targets[runs])
+
+        count = runs.stop - runs.start
+        beta = TaskInstanceParameters(count, 40, 10.0, 1e-2, ours.bank.device)
+        for _ in range(3):
+            mine = Replay(part(replay.instances), replay.factors[runs])
+            ours.train_epoch(part(task), mine, order[runs], 16, keys[runs], beta)
+        by_run = ours.parameters.by_run
+        adam = ours.optimizer
+        flat = {"parameters": ours.parameters.flat, "first": adam.first, "second": adam.second}
+        statistics = [tensor.view(count, -1) for tensor in ours.statistics.tensors()]
+        return {name: by_run(vector) for name, vector in flat.items()} | {
+            "statistics": torch.cat(statistics, dim=1),
+            "beta": beta.values,
+            "scores": ours.dropout_probabilities(task.rows[runs], 5, keys[runs]).flatten(1),
+        }
+
+    stacked = train(learner("softmax", (8, 9)), slice(0, 2))
+    for run in range(2):
+        alone = train(learner("softmax", (8 + run,)), slice(run, run + 1))
+        for name, values in alone.items():
+            assert torch.equal(stacked[name][run], values[0]), name
+
+
+def test_the_epoch_is_its_steps(learner: Make, batch: Make) -> None:
+    """`train_epoch` of the kernels against `Learner.train_epoch` with the same kernels' single steps: bit for bit."""
+    content, keys = batch("binary", 37)
+    task = Instances(content.rows, content.targets)
+    order = torch.randperm(37, generator=torch.Generator().manual_seed(0))[None]
+    whole, steps = learner(), learner()
+    betas = [TaskInstanceParameters(1, 37, 10.0, 1e-2, whole.bank.device) for _ in range(2)]
+    whole.train_epoch(task, None, order, 11, keys, betas[0])
+    Learner.train_epoch(steps, task, None, order, 11, keys, betas[1])
+    assert torch.equal(whole.parameters.flat, steps.parameters.flat)
+    torch.testing.assert_close(betas[0].values, betas[1].values, rtol=0, atol=1e-7)
+
+
+def test_state_goes_over_to_pytorch_and_back(learner: Make, torch_learner: Make, batch: Make) -> None:
+    """Checkpoints are of the same tensors, so that a run can be resumed by the other backend."""
+    ours, torchs = learner(), torch_learner()
+    content, keys = batch("binary", 16)
+    ours.train_step(content, keys)
+    torchs.restore(ours.state())
+    torch.testing.assert_close(torchs.logits(content.rows), ours.logits(content.rows), rtol=1e-4, atol=1e-5)
+    fresh = learner()
+    fresh.restore(torchs.state())
+    assert torch.equal(fresh.logits(content.rows), ours.logits(content.rows))
+    ours.train_step(content, keys)
+    fresh.train_step(content, keys)
+    assert torch.equal(fresh.parameters.flat, ours.parameters.flat)
+
+
+def test_the_environment_chooses(bank: Any, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made() -> Learner:
+        return make_learner((0,), "binary", 1, 1e-3, bank)
+
+    monkeypatch.setenv(native.ENVIRONMENT, variant)
+    chosen = made()
+    assert isinstance(chosen, NativeLearner)
+    assert chosen.backend == f"native-{variant}"
+    monkeypatch.setenv(native.ENVIRONMENT, "off")
+    assert made().backend == "torch"
+    monkeypatch.delenv(native.ENVIRONMENT)
+    assert made().backend == f"native-{native.available()[0]}"
+    monkeypatch.setenv(native.ENVIRONMENT, "sse9")
+    with pytest.raises(ValueError, match="CLOPS_NATIVE=sse9: not here"):
+        made()
+
+
+def test_wrong_arguments_are_refused(learner: Make, batch: Make) -> None:
+    """The kernels read and write memory by position: nothing that does not fit gets there."""
+    ours = learner()
+    content, keys = batch("binary", 4)
+    with pytest.raises(ValueError, match="a row is not in the data set"):
+        ours.logits(torch.tensor([[300]]))
+    with pytest.raises(ValueError, match="a row is not in the data set"):
+        ours.logits(torch.tensor([[-1]]))
+    with pytest.raises(ValueError, match="rows must be"):
+        ours.logits(content.rows.repeat(2, 1))
+    with pytest.raises(ValueError, match="keys does not have the expected shape"):
+        ours.gradient(content, keys.repeat(2, 1))
+    with pytest.raises(ValueError, match="Adam needs vectors of equal size"):
+        ours.apply(torch.zeros(3))
+    with pytest.raises(TypeError):
+        ours.apply(torch.zeros_like(ours.parameters.flat, dtype=torch.float64))
+    assert ours.optimizer.steps == 0
+
+
+def test_without_the_extension_it_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv(native.ENVIRONMENT, raising=False)
+    monkeypatch.setattr(native, "_kernels", None)
+    native._say_once.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert native.available() == ()
+        assert native.chosen() is None
+        assert native.chosen() is None
+    assert [record.getMessage() for record in caplog.records].count(native.NOT_BUILT) == 1
