@@ -164,8 +164,11 @@ def _filtered(requests: Sequence[RunRequest], where: str) -> list[RunRequest]:
 
     table = pd.DataFrame([request.config.model_dump() for request in requests])
     try:
-        kept = table.query(where, engine="python").index
+        kept = table.eval(where, engine="python")
+        if not isinstance(kept, pd.Series) or kept.dtype != bool:
+            raise TypeError("neither true nor false for a run")
     except Exception as error:  # pandas raises whatever the expression makes it raise
+        reason = " ".join(str(error).split())
         fields = ", ".join(RunConfig.model_fields)
-        raise BadInput(f"--where {where!r}: {error}; expected a condition on config fields ({fields})") from None
-    return [requests[position] for position in kept]
+        raise BadInput(f"--where {where!r}: {reason}; expected a condition on config fields ({fields})") from None
+    return [request for request, keep in zip(requests, kept, strict=True) if keep]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -257,9 +256,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:  # the reader of a pipe has gone, as with `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FINISHED)
 
 
 if __name__ == "__main__":
