@@ -7,15 +7,15 @@ import torch
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Instances, epoch_batches
+from clops_sweep.learning.backend import make_learner
+from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.replay.acquisition import AcquisitionContext, AcquisitionFunction
 from clops_sweep.learning.threads import one_thread
 from clops_sweep.plugins import ACQUISITION_FUNCTIONS
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
-from clops_sweep.testing.watch import RecordingBank, difference, global_randomness, require, same_bits, saved_and_loaded
+from clops_sweep.testing.watch import Looks, difference, global_randomness, require, same_bits, saved_and_loaded
 
 _SEEDS = (3, 8)
 _COUNTERS = (1, 0, 0)
@@ -44,8 +44,7 @@ def check_acquisition_function(function: AcquisitionFunction) -> None:
 
 def _check_scores(function: AcquisitionFunction, scenario: ScenarioName) -> None:
     context, rows = networks_in_training(scenario, _SEEDS)
-    bank = RecordingBank(context.learner.bank)
-    context.learner.bank = bank
+    looks = Looks(context.learner)
     before, rows_before = saved_and_loaded(context.learner.state()), rows.clone()
     with global_randomness(1, f"the acquisition function in {scenario}"):
         scores = function(context, rows)
@@ -57,7 +56,7 @@ def _check_scores(function: AcquisitionFunction, scenario: ScenarioName) -> None
     require(same_bits(rows, rows_before), f"{scenario}: scoring changed the rows")
     changed = difference(before, context.learner.state(), "learner")
     require(changed is None, f"{scenario}: scoring changed {changed}")
-    foreign = bank.take() - set(rows.flatten().tolist())
+    foreign = looks.take() - set(rows.flatten().tolist())
     require(not foreign, f"{scenario}: scoring looked at frames it was not asked about: rows {sorted(foreign)}")
     with global_randomness(2, f"the acquisition function in {scenario}"):
         require(same_bits(function(context, rows), scores), f"{scenario}: scores differ when asked again")
@@ -73,14 +72,14 @@ def networks_in_training(scenario: ScenarioName, seeds: tuple[int, ...]) -> tupl
     """Networks after one epoch on the first task, and rows of it to score, other ones for each run: int64 [S, m]."""
     config, frames = tiny_config(scenario), tiny_frames(scenario)
     tasks = build_scenario(frames, config)
-    learner = Learner(seeds, tasks.kind, tasks.outputs, config.learning_rate, FrameBank(frames, torch.device("cpu")))
+    bank = FrameBank(frames, torch.device("cpu"))
+    learner = make_learner(seeds, tasks.kind, tasks.outputs, config.learning_rate, bank)
     first = tasks.tasks[0].train
     instances = Instances(
         torch.from_numpy(first.rows).expand(len(seeds), -1),
         torch.from_numpy(first.targets).expand(len(seeds), -1, -1),
     )
     order = streams.permutations(seeds, len(first.rows), "contract order")
-    for batch in epoch_batches(instances, None, order, config.batch_size):
-        learner.train_step(batch.plain(), streams.keys(seeds, "contract dropout"))
+    learner.train_epoch(instances, None, order, config.batch_size, streams.keys(seeds, "contract dropout"))
     chosen = streams.choices(seeds, len(first.rows), len(first.rows) // 2, "contract rows")
     return AcquisitionContext(learner, config, seeds, _COUNTERS), instances.rows.gather(1, chosen)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
@@ -17,7 +15,7 @@ from clops_sweep.learning.strategies.base import Strategy, Training
 from clops_sweep.plugins import STRATEGIES
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.watch import (
-    RecordingBank,
+    Looks,
     difference,
     global_randomness,
     require,
@@ -30,8 +28,8 @@ from clops_sweep.testing.watch import (
 def check_strategy(strategy: type[Strategy], **settings: Any) -> None:
     """Runs the contract suite of strategies on one of them.
 
-    In each scenario kind, for whole runs: every epoch shows each instance of the current task exactly once; no frame
-    is looked at in training, replay or storage but training frames of the current and past tasks; a task stores
+    In each scenario kind, for whole runs: every epoch trains on each instance of the current task; no frame is looked
+    at in training, replay or storage but training frames of the current and past tasks; a task stores
     nothing or exactly max(1, floor(b N)) distinct instances of its own; nothing is replayed that is not stored; all
     numbers are finite and the same in every execution; runs stacked in lockstep give the numbers that they give
     alone, bit for bit; so does a run that is resumed from a checkpoint after each epoch.
@@ -112,58 +110,46 @@ def _watched(strategy: type[Strategy]) -> type[Strategy]:
 
     class Watched(strategy):  # type: ignore[misc, valid-type]
         def __init__(self, training: Training) -> None:
-            self._bank = RecordingBank(training.learner.bank)
-            training.learner.bank = self._bank
+            self._looks = Looks(training.learner)
             self._rows = [set(task.rows.flatten().tolist()) for task in training.tasks]
             self._current = 0
-            self._seen: list[torch.Tensor] = []
             super().__init__(training)
 
         def begin_task(self, task: int) -> None:
             self._current = task
-            self._bank.take()  # an evaluation's
+            self._looks.take()  # an evaluation's
             super().begin_task(task)
             self._check_frames("beginning a task")
 
         def replay(self, task: int, epoch: int) -> Replay | None:
-            self._bank.take()
+            self._looks.take()
             replay: Replay | None = super().replay(task, epoch)
             self._check_frames("choosing what to replay")
             if replay is not None:
                 rows = set(replay.instances.rows.flatten().tolist())
-                require(rows <= self._allowed(task), "replays instances that belong to no past task")
+                require(rows <= set().union(*self._rows[:task]), "replays instances that belong to no past task")
                 require(replay.factors.isfinite().all(), "replays with factors that are not finite")
             return replay
 
-        def train(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
-            own = torch.where(batch.current, batch.rows, -1)
-            require(set(own.flatten().tolist()) - {-1} <= self._rows[self._current], "trains on another task's rows")
-            self._seen.append(own)
-            super().train(batch, dropout_keys)
+        def train_epoch(self, task: int, *arguments: Any) -> None:
+            self._looks.take_trained()
+            super().train_epoch(task, *arguments)
             self._check_frames("training")
+            missing = self._rows[task] - self._looks.take_trained()
+            require(not missing, f"an epoch leaves out instances of its task: rows {sorted(missing)}")
 
         def end_epoch(self) -> None:
-            seen, self._seen = torch.cat(self._seen, dim=1), []
-            for row in seen.tolist():
-                current = [instance for instance in row if instance >= 0]
-                require(
-                    sorted(current) == sorted(self._rows[self._current]),
-                    "an epoch does not show every instance of its task exactly once",
-                )
             super().end_epoch()
             self._check_frames("ending an epoch")
 
         def end_task(self, task: int) -> None:
-            self._bank.take()  # an evaluation's
+            self._looks.take()  # an evaluation's
             super().end_task(task)
             self._check_frames("ending a task")
             require(self.training.learner.parameters.flat.isfinite().all(), "a parameter is not finite")
 
-        def _allowed(self, tasks: int) -> set[int]:
-            return set().union(*self._rows[:tasks])
-
         def _check_frames(self, doing: str) -> None:
-            foreign = self._bank.take() - self._allowed(self._current + 1)
+            foreign = self._looks.take() - set().union(*self._rows[: self._current + 1])
             require(not foreign, f"{doing} looks at frames outside the training sets so far: rows {sorted(foreign)}")
 
     return Watched

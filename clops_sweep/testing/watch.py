@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from clops_sweep.learning.batches import Batch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.result import RunResult
 
 MEASURED = frozenset({"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "started_at"})
@@ -30,26 +32,64 @@ def require(condition: object, message: str) -> None:
 
 
 class RecordingBank(FrameBank):
-    """The same frames as another bank, and a list of the rows that were asked for.
-
-    Attributes:
-        gathered: a tensor of rows for each call of `gather`.
-    """
+    """The same frames as another bank, and a note of the rows that were asked for."""
 
     def __init__(self, bank: FrameBank) -> None:
         vars(self).update(vars(bank))
-        self.gathered: list[torch.Tensor] = []
+        self.asked: set[int] = set()
 
     def gather(self, rows: torch.Tensor) -> torch.Tensor:
         """As the other bank's, noted."""
-        self.gathered.append(rows.reshape(-1).clone())
+        self.asked.update(rows.flatten().tolist())
         return super().gather(rows)
 
+
+class Looks:
+    """Which frames a learner looks at, whatever it computes with.
+
+    Args:
+        learner: from now on notes the rows of every call; its numbers stay what they are.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self._bank = RecordingBank(learner.bank)
+        self._trained: set[int] = set()
+        learner.bank = self._bank
+        for name in ("gradient", "memory_gradient", "logits", "losses", "probabilities", "dropout_probabilities"):
+            setattr(learner, name, self._noting(getattr(learner, name)))
+        learner.train_epoch = self._noting_epoch(learner.train_epoch)  # type: ignore[method-assign]
+
     def take(self) -> set[int]:
-        """The distinct rows asked for since the last call."""
-        rows = {row for part in self.gathered for row in part.tolist()}
-        self.gathered.clear()
-        return rows
+        """The distinct rows looked at since the last call."""
+        asked, self._bank.asked = self._bank.asked, set()
+        return asked
+
+    def take_trained(self) -> set[int]:
+        """The distinct rows that a gradient in training mode was computed on since the last call."""
+        trained, self._trained = self._trained, set()
+        return trained
+
+    def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(what: Batch | torch.Tensor, *arguments: Any, **options: Any) -> Any:
+            rows = set((what if isinstance(what, torch.Tensor) else what.rows).flatten().tolist())
+            self._bank.asked |= rows
+            if method.__name__ == "gradient":
+                self._trained |= rows
+            return method(what, *arguments, **options)
+
+        return noting
+
+    def _noting_epoch(self, method: Callable[..., None]) -> Callable[..., None]:
+        def noting(
+            task: Instances, replay: Replay | None, order: torch.Tensor, *arguments: Any, **options: Any
+        ) -> None:
+            union = task if replay is None else Instances.union([task, replay.instances])
+            rows = set(union.rows.gather(1, order).flatten().tolist())
+            self._bank.asked |= rows
+            self._trained |= rows
+            method(task, replay, order, *arguments, **options)
+
+        return noting
 
 
 def difference(one: Any, other: Any, path: str = "") -> str | None:
