@@ -10,12 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from clops_sweep import ContinualRun
+from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import Scenario, build_scenario
 from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Instances, epoch_batches
+from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.native_learner import NativeLearner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -130,21 +131,20 @@ def loss_of() -> Callable[[str, list[float], list[float]], float]:
     return float_loss
 
 
+BACKENDS = ("torch", *native.available())
+
+
 class Trained:
     """A learner after two epochs on the first task of a tiny scenario."""
 
-    def __init__(self, kind: str, seeds: tuple[int, ...]) -> None:
+    def __init__(self, kind: str, seeds: tuple[int, ...], backend: str) -> None:
         self.config = tiny_config(kind)
         self.frames = tiny_frames(kind)
         self.scenario: Scenario = build_scenario(self.frames, self.config)
         self.seeds = seeds
-        self.learner = Learner(
-            seeds,
-            self.scenario.kind,
-            self.scenario.outputs,
-            self.config.learning_rate,
-            FrameBank(self.frames, torch.device("cpu")),
-        )
+        bank = FrameBank(self.frames, torch.device("cpu"))
+        common = (seeds, self.scenario.kind, self.scenario.outputs, self.config.learning_rate, bank)
+        self.learner = Learner(*common) if backend == "torch" else NativeLearner(*common, backend)
         self.tasks = [
             Instances(
                 torch.from_numpy(task.train.rows).expand(len(seeds), -1),
@@ -154,18 +154,17 @@ class Trained:
         ]
         for epoch in range(2):
             order = streams.permutations(seeds, self.tasks[0].rows.shape[1], "test order", epoch)
-            for batch in epoch_batches(self.tasks[0], None, order, 8):
-                self.learner.train_step(batch.plain(), streams.keys(seeds, "test dropout", epoch))
+            self.learner.train_epoch(self.tasks[0], None, order, 8, streams.keys(seeds, "test dropout", epoch))
 
     def signal(self, rows: torch.Tensor) -> torch.Tensor:
         """Frames [n, 1, 2500] in float64, straight from the frame set."""
         return torch.from_numpy(self.frames.signal(rows.numpy())).double()[:, None]
 
 
-@pytest.fixture
-def trained() -> Callable[..., Trained]:
+@pytest.fixture(params=BACKENDS)
+def trained(request: pytest.FixtureRequest) -> Callable[..., Trained]:
     def make(kind: str = "class_il", seeds: tuple[int, ...] = (3, 8)) -> Trained:
-        return Trained(kind, seeds)
+        return Trained(kind, seeds, request.param)
 
     return make
 

@@ -1,0 +1,96 @@
+"""beta: its gradient by finite differences of the loss, and its Adam."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from clops_sweep.learning.batches import EpochBatch
+from clops_sweep.learning.beta import TaskInstanceParameters
+
+PENALTY = 10.0
+
+
+def objective(beta: torch.Tensor, current: list[int], losses: list[float], replayed: list[float]) -> float:
+    """mean_I(beta l) + lambda mean_I((beta - 1)^2) + mean_J(l), a term whose set is empty being absent."""
+    total = 0.0
+    if current:
+        total += sum(float(beta[i]) * loss for i, loss in zip(current, losses, strict=True)) / len(current)
+        total += PENALTY * sum((float(beta[i]) - 1) ** 2 for i in current) / len(current)
+    if replayed:
+        total += sum(replayed) / len(replayed)
+    return total
+
+
+def batch_of(positions: torch.Tensor, current: torch.Tensor) -> EpochBatch:
+    count = current.sum(1, keepdim=True).float()
+    nothing = torch.zeros(positions.shape)
+    return EpochBatch(positions, nothing[..., None], positions, current, count, nothing, torch.arange(current.shape[1]))
+
+
+@pytest.mark.parametrize("current_count", [0, 1, 3, 8])
+def test_gradient_by_finite_differences_of_the_loss(current_count: int) -> None:
+    stream = torch.Generator().manual_seed(current_count)
+    parameters = TaskInstanceParameters(1, 9, PENALTY, 1e-4, torch.device("cpu"))
+    parameters.values = (1 + 0.1 * torch.randn(1, 9, generator=stream)).double()
+    positions = torch.randperm(9, generator=stream)[None, :8]
+    current = torch.tensor([[place < current_count for place in range(8)]])
+    losses = torch.rand(1, 8, generator=stream).double()
+    found = parameters.gradient(batch_of(positions, current), losses)[0]
+
+    inside, outside = losses[0, :current_count].tolist(), losses[0, current_count:].tolist()
+    chosen = positions[0, :current_count].tolist()
+    for instance in range(9):
+        step = torch.zeros(9, dtype=torch.float64)
+        step[instance] = 1e-6
+        beta = parameters.values[0]
+        slope = (objective(beta + step, chosen, inside, outside) - objective(beta - step, chosen, inside, outside)) / 2e-6
+        assert float(found[instance]) == pytest.approx(slope, abs=1e-8)
+        if instance in chosen:
+            loss = inside[chosen.index(instance)]
+            formula = (loss + 2 * PENALTY * (float(beta[instance]) - 1)) / current_count
+            assert float(found[instance]) == pytest.approx(formula, abs=1e-12)
+        else:
+            assert found[instance] == 0
+
+
+def test_runs_of_a_lockstep_have_their_own_batches_and_counts() -> None:
+    parameters = TaskInstanceParameters(2, 3, PENALTY, 1e-4, torch.device("cpu"))
+    parameters.values = torch.tensor([[1.0, 0.9, 1.1], [0.8, 1.0, 1.0]])
+    batch = batch_of(
+        torch.tensor([[2, 1, 7], [0, 9, 8]]),  # those of replayed instances lie beyond the task
+        torch.tensor([[True, True, False], [True, False, False]]),
+    )
+    found = parameters.gradient(batch, torch.tensor([[0.5, 0.3, 9.0], [0.7, 9.0, 9.0]]))
+    expected = [[0.0, (0.3 - 2.0) / 2, (0.5 + 2.0) / 2], [0.7 - 4.0, 0.0, 0.0]]
+    assert found.tolist() == [pytest.approx(row, abs=1e-5) for row in expected]
+
+
+def test_the_vector_takes_adam_steps_as_torch_would() -> None:
+    ours = TaskInstanceParameters(1, 6, PENALTY, 1e-2, torch.device("cpu"))
+    theirs = torch.ones(1, 6, requires_grad=True)
+    optimizer = torch.optim.Adam([theirs], lr=1e-2)
+    stream = torch.Generator().manual_seed(0)
+    for _ in range(25):
+        positions = torch.randperm(6, generator=stream)[None, :4]
+        losses = torch.rand(1, 4, generator=stream)
+        optimizer.zero_grad()
+        beta = theirs.gather(1, positions)
+        ((beta * losses).mean() + PENALTY * (beta - 1).square().mean()).backward()
+        optimizer.step()
+        ours.step(batch_of(positions, torch.ones(1, 4, dtype=torch.bool)), losses)
+        ours.record()
+        torch.testing.assert_close(ours.values, theirs.detach(), rtol=0, atol=1e-6)
+    assert ours.trajectories().shape == (1, 25, 6)
+    assert torch.equal(ours.trajectories()[:, -1], ours.values)
+    assert (ours.values < 1).all()
+
+
+def test_random_storage_has_neither_beta_nor_s(run: Callable[..., Any]) -> None:
+    instances = run(storage_order="random").instances
+    assert instances["s"].isna().all()
+    assert instances["beta"].isna().all()
+    assert run().instances["s"].notna().all()

@@ -1,0 +1,169 @@
+"""Gradients, Monte-Carlo passes without a trace, and independence of what a run is stacked with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from clops_sweep.learning import dropout, losses, network, streams
+from clops_sweep.learning.batches import Batch
+from clops_sweep.testing.watch import difference, global_randomness, saved_and_loaded
+
+KINDS = ("class_il", "time_il", "domain_il")
+
+
+def weighted_batch(setting: Any, seed: int = 0) -> Batch:
+    task = setting.tasks[0]
+    weights = torch.rand(task.rows.shape, generator=torch.Generator().manual_seed(seed)) / 5
+    return Batch(task.rows, task.targets, weights, torch.arange(100, 100 + task.rows.shape[1]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient_is_that_of_a_plain_network(
+    kind: str, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]
+) -> None:
+    setting = trained(kind)
+    learner, batch = setting.learner, weighted_batch(setting)
+    keys = streams.keys(setting.seeds, "gradient test")
+    masks = dropout.masks(keys, batch.draws)
+    references = [paper_network.of(learner, run) for run in range(2)]
+    found_losses, gradient = learner.gradient(batch, keys)
+    views = learner.parameters.like(gradient).views
+    for run, reference in enumerate(references):
+        reference.norms_in_training(True).masked(masks_of_run(masks, run))
+        each = losses.instance_losses(
+            setting.scenario.kind, reference(setting.signal(batch.rows[run])), batch.targets[run].double()
+        )
+        (batch.weights[run].double() * each).sum().backward()
+        torch.testing.assert_close(found_losses[run].double(), each.detach(), rtol=1e-4, atol=1e-5)
+        expected = reference.flat_gradient()
+        assert expected.keys() == views.keys()
+        for name, value in expected.items():
+            torch.testing.assert_close(views[name][run].double(), value, rtol=2e-3, atol=2e-5, msg=name)
+            if name.startswith("conv") and name.endswith("bias"):
+                assert (views[name][run] == 0).all()
+                assert value.abs().max() < 1e-12  # zero in exact arithmetic
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_gradient_is_that_of_a_plain_network(
+    kind: str, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]
+) -> None:
+    setting = trained(kind)
+    learner, batch = setting.learner, weighted_batch(setting)
+    keys = streams.keys(setting.seeds, "gradient test")
+    masks = dropout.masks(keys, batch.draws)
+    before = saved_and_loaded(learner.state())
+    views = learner.parameters.like(learner.memory_gradient(batch, keys)).views
+    assert difference(before, learner.state()) is None
+    for run in range(2):
+        reference = paper_network.of(learner, run).masked(masks_of_run(masks, run))
+        each = losses.instance_losses(
+            setting.scenario.kind, reference(setting.signal(batch.rows[run])), batch.targets[run].double()
+        )
+        (batch.weights[run].double() * each).sum().backward()
+        for name, value in reference.flat_gradient().items():
+            torch.testing.assert_close(views[name][run].double(), value, rtol=2e-3, atol=2e-5, msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient_by_finite_differences(kind: str, trained: Any) -> None:
+    setting = trained(kind)
+    learner, batch = setting.learner, weighted_batch(setting, 1)
+    keys = streams.keys(setting.seeds, "gradient test")
+    masks = tuple(mask.double() for mask in dropout.masks(keys, batch.draws))
+    frames = torch.stack([setting.signal(rows)[:, 0] for rows in batch.rows], dim=1)
+    flat = learner.parameters.flat.double()
+
+    def loss(at: torch.Tensor) -> float:
+        logits = network.training_logits(learner.parameters.like(at).views, None, frames, masks)
+        each = losses.instance_losses(setting.scenario.kind, logits, batch.targets.double())
+        return float((batch.weights.double() * each).sum())
+
+    _, gradient = learner.gradient(batch, keys, track_statistics=False)
+    stream = torch.Generator().manual_seed(7)
+    step = 1e-7
+    for _ in range(6):
+        direction = torch.randn(flat.shape, generator=stream, dtype=torch.float64)
+        slope = (loss(flat + step * direction) - loss(flat - step * direction)) / (2 * step)
+        assert slope == pytest.approx(float(gradient.double() @ direction), rel=2e-3, abs=1e-3)
+
+
+def test_statistics_are_tracked_only_when_asked(trained: Any) -> None:
+    setting = trained()
+    learner, batch = setting.learner, weighted_batch(setting)
+    before = saved_and_loaded(learner.state())
+    learner.gradient(batch, streams.keys(setting.seeds, "x"), track_statistics=False)
+    assert difference(before, learner.state()) is None
+    learner.gradient(batch, streams.keys(setting.seeds, "x"))
+    assert difference(before, learner.state()) is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluation_and_monte_carlo_passes_leave_no_trace(kind: str, trained: Any) -> None:
+    setting = trained(kind)
+    learner, rows, targets = setting.learner, setting.tasks[0].rows, setting.tasks[0].targets
+    keys = streams.keys(setting.seeds, "acquisition dropout", 1, 0, 0)
+    noise = torch.ones(*rows.shape, 2500)
+    shift = torch.full_like(learner.parameters.flat, 0.01)
+    before = saved_and_loaded(learner.state())
+    with global_randomness(4, "a pass"):
+        learner.dropout_probabilities(rows, 7, keys)
+        learner.dropout_probabilities(rows, 7, keys, noise=noise)
+        learner.probabilities(rows, noise=noise)
+        learner.losses(rows, targets, shift=shift)
+        learner.logits(rows)
+    assert difference(before, learner.state()) is None
+    assert before.keys() == {"parameters", "statistics", "optimizer"}
+
+
+def test_a_training_step_is_the_same_after_monte_carlo_passes(trained: Any) -> None:
+    ends = []
+    for passes in (0, 3):
+        setting = trained()
+        for draw in range(passes):
+            setting.learner.dropout_probabilities(setting.tasks[0].rows, 5, streams.keys(setting.seeds, "mc", draw))
+        setting.learner.train_step(weighted_batch(setting), streams.keys(setting.seeds, "x"))
+        ends.append(setting.learner.state())
+    assert difference(ends[0], ends[1]) is None
+
+
+def test_a_shift_is_added_to_the_parameters_for_one_call(trained: Any, paper_network: Any) -> None:
+    setting = trained()
+    learner, rows = setting.learner, setting.tasks[0].rows
+    shift = 0.05 * torch.randn(learner.parameters.flat.shape, generator=torch.Generator().manual_seed(1))
+    found = learner.logits(rows, shift=shift)
+    learner.parameters.flat.add_(shift)
+    assert torch.equal(found, learner.logits(rows))
+
+
+def test_noise_is_added_to_the_frames(trained: Any, paper_network: Any) -> None:
+    setting = trained()
+    rows = setting.tasks[0].rows[:, :4]
+    noise = torch.randn(2, 4, 2500, generator=torch.Generator().manual_seed(1))
+    found = setting.learner.logits(rows, noise=noise)
+    for run in range(2):
+        reference = paper_network.of(setting.learner, run)
+        expected = reference(setting.signal(rows[run]) + noise[run].double()[:, None])
+        torch.testing.assert_close(found[run].double(), expected.detach(), rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_steps_in_lockstep_are_those_of_each_run_alone_bit_for_bit(runs: int, trained: Any) -> None:
+    seeds = tuple(range(10, 10 + runs))
+    together = trained("time_il", seeds).learner
+    for run, seed in enumerate(seeds):
+        alone = trained("time_il", (seed,)).learner
+        assert torch.equal(together.parameters.by_run(together.parameters.flat)[run], alone.parameters.flat)
+        moments = together.parameters.by_run(together.optimizer.second)[run]
+        assert torch.equal(moments, alone.optimizer.second)
+
+
+def test_frames_are_scaled_on_the_way(trained: Any) -> None:
+    setting = trained()
+    rows = setting.tasks[2].rows
+    expected = torch.from_numpy(setting.frames.signal(rows[0].numpy()))
+    assert torch.equal(setting.learner.bank.gather(rows)[1], expected)

@@ -1,0 +1,124 @@
+"""The lockstep network against a plain torch.nn network of the paper's table, with the same weights and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+
+from clops_sweep.learning import dropout, network, streams
+
+KINDS = ("class_il", "time_il", "domain_il")
+CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 2e-5}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_mode(kind: str, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]) -> None:
+    setting = trained(kind)
+    learner, rows = setting.learner, setting.tasks[0].rows
+    keys = streams.keys(setting.seeds, "masks of this test")
+    masks = dropout.masks(keys, torch.arange(rows.shape[1]))
+    references = [paper_network.of(learner, run) for run in range(2)]
+    frames = learner.bank.gather(rows.T)
+    found = network.training_logits(learner.parameters.views, learner.statistics, frames, masks)
+    for run, reference in enumerate(references):
+        reference.norms_in_training(True).masked(masks_of_run(masks, run))
+        torch.testing.assert_close(found[run].double(), reference(setting.signal(rows[run])), **CLOSE)
+        # Running statistics: momentum 0.1, the variance with divisor n - 1, as torch.nn has it.
+        for block, channels in enumerate((4, 16, 32)):
+            part, norm = slice(run * channels, (run + 1) * channels), reference[5 * block + 1]
+            torch.testing.assert_close(learner.statistics.means[block][part].double(), norm.running_mean, **CLOSE)
+            torch.testing.assert_close(learner.statistics.variances[block][part].double(), norm.running_var, **CLOSE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluation_mode(kind: str, trained: Any, paper_network: Any) -> None:
+    setting = trained(kind)
+    rows = setting.tasks[1].rows
+    found = setting.learner.logits(rows)
+    for run in range(2):
+        reference = paper_network.of(setting.learner, run)
+        torch.testing.assert_close(found[run].double(), reference(setting.signal(rows[run])), **CLOSE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropout_on_and_batch_norm_in_evaluation_mode(
+    kind: str, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]
+) -> None:
+    setting = trained(kind)
+    rows, samples = setting.tasks[0].rows[:, :5], 4
+    keys = streams.keys(setting.seeds, "masks of this test")
+    found = setting.learner.dropout_probabilities(rows, samples, keys)
+    masks = dropout.masks(keys, torch.arange(5 * samples))  # sample t of instance i: counter i T + t
+    for run in range(2):
+        reference = paper_network.of(setting.learner, run).masked(masks_of_run(masks, run))
+        logits = reference(setting.signal(rows[run]).repeat_interleave(samples, 0)).detach()
+        expected = logits.softmax(-1) if setting.scenario.kind == "softmax" else logits.sigmoid()
+        torch.testing.assert_close(found[run].flatten(0, 1).double(), expected, **CLOSE)
+    assert found.std(2).max() > 1e-4
+
+
+def test_passes_do_not_depend_on_how_they_are_batched(trained: Any) -> None:
+    setting = trained("class_il")
+    rows = setting.tasks[0].rows
+    keys = streams.keys(setting.seeds, "masks of this test")
+    many = setting.learner.dropout_probabilities(rows, 100, keys)  # one frame at a time
+    few = setting.learner.dropout_probabilities(rows[:, :3], 100, keys)
+    torch.testing.assert_close(many[:, :3], few, rtol=1e-6, atol=1e-7)
+
+
+def test_relu_before_or_after_the_pool_is_the_same_bit_for_bit() -> None:
+    hidden = torch.randn(3, 5, 41, generator=torch.Generator().manual_seed(0))
+    pool, relu = torch.nn.MaxPool1d(2), torch.nn.ReLU()
+    assert torch.equal(pool(relu(hidden)), relu(pool(hidden)))
+
+
+def test_the_architecture_has_the_papers_layers() -> None:
+    shapes = network.parameter_shapes(4)
+    assert shapes["conv1.weight"] == (4, 1, 7)
+    assert shapes["conv2.weight"] == (16, 4, 7)
+    assert shapes["conv3.weight"] == (32, 16, 7)
+    assert shapes["linear1.weight"] == (100, 320)
+    assert shapes["linear2.weight"] == (4, 100)
+    length = 2500
+    lengths = []
+    for _ in range(3):
+        length = ((length - 7) // 3 + 1) // 2
+        lengths.append(length)
+    assert lengths == [416, 68, 10]
+    assert dropout.UNITS == (4 * 416, 16 * 68, 32 * 10)
+
+
+def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
+    parameters = network.Parameters.initial([0, 1], 4, torch.device("cpu"))
+    for layer, fan_in in (("conv1", 7), ("conv2", 28), ("conv3", 112), ("linear1", 320), ("linear2", 100)):
+        bound = fan_in**-0.5
+        for kind in ("weight", "bias"):
+            values = parameters.views[f"{layer}.{kind}"]
+            assert values.abs().max() <= bound
+            if values.numel() > 500:
+                # U(-b, b) has a standard deviation of b / sqrt(3).
+                assert values.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
+                assert abs(values.mean().item()) < 5 * bound / (3 * values.numel()) ** 0.5
+    assert not torch.equal(parameters.views["linear1.weight"][0], parameters.views["linear1.weight"][1])
+    assert (parameters.views["norm2.weight"] == 1).all()
+    assert (parameters.views["norm2.bias"] == 0).all()
+
+
+def test_a_run_starts_the_same_whatever_it_is_stacked_with() -> None:
+    together = network.Parameters.initial([5, 6, 7], 3, torch.device("cpu"))
+    alone = network.Parameters.initial([6], 3, torch.device("cpu"))
+    assert torch.equal(together.by_run(together.flat)[1], alone.flat)
+
+
+def test_vectors_by_run_and_back() -> None:
+    parameters = network.Parameters.initial([5, 6, 7], 3, torch.device("cpu"))
+    rows = parameters.by_run(parameters.flat)
+    assert torch.equal(parameters.from_runs(rows), parameters.flat)
+    sizes = [view[0].numel() for view in parameters.views.values()]
+    starts = [0, *torch.tensor(sizes).cumsum(0).tolist()]
+    for (name, view), (start, end) in zip(parameters.views.items(), pairwise(starts), strict=True):
+        assert torch.equal(rows[1, start:end], view[1].flatten()), name
