@@ -1,0 +1,54 @@
+"""Runs all benchmarks on one core and writes the table: ``python -m benchmarks [--quick] [--only kernels ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import torch  # noqa: E402
+
+from benchmarks import kernels, runs, scaling, storage  # noqa: E402
+from benchmarks.timing import cpu_model  # noqa: E402
+from clops_sweep import native  # noqa: E402
+
+SECTIONS: dict[str, Callable[[bool], str]] = {
+    "kernels": lambda _: kernels.run(),
+    "runs": lambda quick: runs.run(quick=quick),
+    "scaling": lambda quick: scaling.run(quick=quick),
+    "storage": lambda quick: storage.run(quick=quick),
+}
+
+
+def main() -> None:
+    """Measures, prints and writes."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, to see that everything runs")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="some sections")
+    parser.add_argument(
+        "--output", type=Path, help="default: results.md beside this file, if all of it was run in full"
+    )
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    parts = [
+        "# Benchmarks\n\n"
+        f"{cpu_model()}, one core; Python {platform.python_version()}, PyTorch {torch.__version__}; native kernels: "
+        f"{', '.join(native.available()) or 'not built'}. Processor time of the process unless said otherwise."
+    ]
+    for name in arguments.only:
+        parts.append(SECTIONS[name](arguments.quick))
+        print(parts[-1], flush=True)
+    output = arguments.output
+    if output is None and not arguments.quick and arguments.only == list(SECTIONS):
+        output = Path(__file__).with_name("results.md")
+    if output is not None:
+        output.write_text("\n\n".join(parts) + "\n")
+
+
+if __name__ == "__main__":
+    main()

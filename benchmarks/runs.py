@@ -1,0 +1,61 @@
+"""Whole CLOPS runs of the paper's Class-IL shape: seconds by phase, for each backend and five seeds."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from benchmarks import eager, shapes
+from benchmarks.timing import seconds, table
+from clops_sweep import native
+from clops_sweep.config import RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.learning.result import PHASES
+from clops_sweep.learning.run import ContinualRun
+
+CONFIG = RunConfig(dataset="synthetic", scenario="class_il", epochs_per_task=20, batch_size=16, learning_rate=1e-4)
+
+
+def timed_run(frames: FrameSet, config: RunConfig, seeds: int, backend: str) -> tuple[float, dict[str, float]]:
+    """Processor time of a whole run with the given backend, and by phase what the clock said of it, as shares."""
+    before = os.environ.get(native.ENVIRONMENT)
+    os.environ[native.ENVIRONMENT] = backend
+    try:
+        run = ContinualRun([config.replace(seed=seed) for seed in range(seeds)], frames)
+        start = time.process_time()
+        result = run.run()
+        taken = time.process_time() - start
+    finally:
+        if before is None:
+            del os.environ[native.ENVIRONMENT]
+        else:
+            os.environ[native.ENVIRONMENT] = before
+    clock = result.runs[list(PHASES)].sum()
+    return taken, dict(clock / clock.sum())
+
+
+def run(*, quick: bool) -> str:
+    """The section of the results."""
+    frames = shapes.class_il()
+    config = CONFIG.replace(epochs_per_task=2) if quick else CONFIG
+    eager_step = seconds(eager.training_step())
+    rows = []
+    best = (native.available() or ("off",))[0]
+    for backend, seeds in [*((name, 1) for name in (*native.available(), "off")), (best, 5)]:
+        taken, shares = timed_run(frames, config, seeds, backend)
+        rows.append(
+            [
+                "PyTorch" if backend == "off" else f"native {backend}",
+                str(seeds),
+                f"{taken:.2f}",
+                *(f"{taken * shares[phase]:.2f}" for phase in PHASES),
+                f"{taken / eager_step:,.0f}",
+            ]
+        )
+    header = ["backend", "S", "seconds", *(phase.removeprefix("seconds_") for phase in PHASES), "eager steps"]
+    return (
+        f"## A whole CLOPS run of the paper's Class-IL shape\n\n"
+        f"4077 training frames in six tasks, batch 16, {config.epochs_per_task} epochs a task, b = 0.25, a = 0.5, T = 20, "
+        f"validation after each epoch, one core. An eager step took {1e3 * eager_step:.2f} ms in this process.\n\n"
+        + table(header, rows)
+    )
