@@ -1,0 +1,16 @@
+"""Becomes the pair of heatmaps of the storage function: the area under beta against that under its square."""
+
+from clops_sweep import RunConfig, SearchSpace
+
+FRACTIONS = [0.1, 0.25, 0.5, 1.0]
+
+SPACE = SearchSpace(
+    name="storage_function",
+    base=RunConfig(scenario="class_il", dataset="cardiology", strategy="clops"),
+    axes={
+        "storage_fraction": FRACTIONS,
+        "acquisition_fraction": FRACTIONS,
+        "storage_function": ["area", "squared_area"],
+    },
+    seeds=range(5),
+)

@@ -1,0 +1,16 @@
+"""Becomes the four pairs of heatmaps that store the easiest instances (top) against the hardest (bottom)."""
+
+from clops_sweep import RunConfig, SearchSpace
+
+FRACTIONS = [0.1, 0.25, 0.5, 1.0]
+
+SPACE = SearchSpace(
+    name="storage_order",
+    base=RunConfig(scenario="class_il", dataset="cardiology", strategy="clops"),
+    axes={
+        "storage_fraction": FRACTIONS,
+        "acquisition_fraction": FRACTIONS,
+        "storage_order": ["top", "bottom"],
+    },
+    seeds=range(5),
+)
