@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clops_sweep.data.folder import one_sentence, shorten
+from clops_sweep.data.reader import Source
 from clops_sweep.errors import BadInput
 
 
@@ -48,3 +49,15 @@ def recording_names(folder: Path, suffixes: Sequence[str]) -> list[str]:
     if listed.is_file():
         found |= {Path(line).name for line in listed.read_text(errors="replace").split()}
     return sorted(found)
+
+
+def wfdb_sources(folder: Path, signal_suffix: str) -> list[Source]:
+    """The records of a folder and of those below it, each with its header and its signal file, sorted by name.
+
+    A signal file without a header is a source too, so that it is noticed.
+    """
+    stems = {path.with_suffix("") for suffix in (".hea", signal_suffix) for path in folder.rglob(f"*{suffix}")}
+    return [
+        Source(stem.name, (stem.with_name(f"{stem.name}.hea"), stem.with_name(f"{stem.name}{signal_suffix}")))
+        for stem in sorted(stems, key=lambda stem: (stem.name, str(stem)))
+    ]

@@ -30,8 +30,8 @@ RATE: Final = 360.0
 GRID: Final = 2.0**-16
 """Stored samples are multiples of 2^-16 mV: 1/328 of the source's step of 1/200 mV."""
 
-_RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED"}
-_BY_BEATS: Final = ("(N", "(SBR")
+RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED", "(N": "", "(SBR": ""}
+"""The class of each rhythm note; empty where the beats decide."""
 _BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
 _SAME_PERSON: Final = {"202": "201"}
 
@@ -51,8 +51,8 @@ class MitBih(Reader):
     name = "mitbih"
     unit = "mV"
     # In the order of the tasks, which are the pairs AFIB-APB, BIGEMINY-NSR, LBBB-RBBB and PACED-PVC.
-    classes = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
-    lead_names = ("MLII", "V5")
+    classes: ClassVar[tuple[str, ...]] = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
+    lead_names: ClassVar[tuple[str, ...]] = ("MLII", "V5")
     options: ClassVar = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
 
     def find(self, data_root: Path | None) -> list[Source]:
@@ -66,17 +66,17 @@ class MitBih(Reader):
     def windows(self, source: Source) -> Windows:
         """Windows that do not overlap, each inside one rhythm (or centred on a short one), with their class."""
         header = read_header(source.files[0])
-        require_rate(header, RATE)
+        require_rate(header, self.rate(source))
         samples, symbols, notes = read_annotations(source.files[2])
         segments = rhythm_segments(samples, symbols, notes, header.samples)
         is_beat = np.array([symbol in _BEATS for symbol in symbols], bool)
         beat_samples, beats = samples[is_beat], np.array(symbols)[is_beat]
-        width = self._width()
+        width = self.width(source)
         dropped: Counter[str] = Counter()
         begins, labels = [], []
-        for begin, rhythm in place_windows(segments, width, header.samples):
+        for begin, rhythm in place_windows(segments, width, header.samples, self.rhythms(source)):
             inside = beats[(beat_samples >= begin) & (beat_samples < begin + width)]
-            label = window_class(rhythm, inside)
+            label = window_class(rhythm, inside, self.rhythms(source))
             if label in self.classes:
                 begins.append(begin)
                 labels.append(self.classes.index(label))
@@ -87,11 +87,23 @@ class MitBih(Reader):
             patient=_SAME_PERSON.get(source.record, source.record),
             begin=np.array(begins, np.int64),
             length=np.full(count, width, np.int64),
-            start=np.array(begins, np.float64) / RATE,
+            start=np.array(begins, np.float64) / self.rate(source),
             leads=np.full(count, self._lead(header)[1], np.int16),
             labels=np.array(labels, np.int64),
             dropped=dropped,
         )
+
+    def rate(self, source: Source) -> float:
+        """Samples per second that the record is published with."""
+        return RATE
+
+    def rhythms(self, source: Source) -> Mapping[str, str]:
+        """Rhythm notes that are a class by themselves; an empty class name means: by beats."""
+        return RHYTHM_CLASSES
+
+    def width(self, source: Source) -> int:
+        """Samples in a window."""
+        return round(float(self.chosen["window_seconds"]) * self.rate(source))
 
     def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
         """At most so many frames per patient and class and about so many per class, evenly over each recording."""
@@ -107,7 +119,7 @@ class MitBih(Reader):
         header = read_header(source.files[0])
         channel, _ = self._lead(header)
         volts = physical(read_stored(header), header, channel)
-        cut = np.stack([volts[begin : begin + self._width()] for begin in windows.begin])
+        cut = np.stack([volts[begin : begin + self.width(source)] for begin in windows.begin])
         ones = np.ones(len(cut), np.float32)
         return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0)
 
@@ -122,9 +134,6 @@ class MitBih(Reader):
             f"class {self.classes[code]} is not in the {' and '.join(parts)} split: too few patients have it"
             for code, parts in missing.items()
         ]
-
-    def _width(self) -> int:
-        return round(float(self.chosen["window_seconds"]) * RATE)
 
     def _lead(self, header: Header) -> tuple[int, int]:
         """The channel that is read, and its position in `lead_names`."""
@@ -150,7 +159,9 @@ def rhythm_segments(
     return [Segment(begin, end, note) for (begin, note), end in zip(changes, ends, strict=True) if begin < end]
 
 
-def place_windows(segments: Sequence[Segment], width: int, length: int) -> list[tuple[int, str]]:
+def place_windows(
+    segments: Sequence[Segment], width: int, length: int, rhythms: Mapping[str, str] = RHYTHM_CLASSES
+) -> list[tuple[int, str]]:
     """Begin and rhythm of all windows, in order of time, none overlapping another.
 
     A segment shorter than a window that fills at least half of one gets a window centred on it; those are placed
@@ -161,7 +172,7 @@ def place_windows(segments: Sequence[Segment], width: int, length: int) -> list[
     free_from = 0
     for segment in segments:
         size = segment.end - segment.begin
-        if width > size >= width / 2 and _class_is_possible(segment.rhythm):
+        if width > size >= width / 2 and segment.rhythm in rhythms:
             begin = (segment.begin + segment.end - width) // 2
             if begin >= free_from and begin + width <= length:
                 centred.append((begin, segment.rhythm))
@@ -176,16 +187,16 @@ def place_windows(segments: Sequence[Segment], width: int, length: int) -> list[
     return sorted(placed)
 
 
-def window_class(rhythm: str, beats: NDArray[np.str_]) -> str:
+def window_class(rhythm: str, beats: NDArray[np.str_], rhythms: Mapping[str, str] = RHYTHM_CLASSES) -> str:
     """The class of a window, or the reason why it is dropped.
 
     AFIB, BIGEMINY and PACED by rhythm. In normal rhythm and sinus bradycardia by beats: any V is PVC, else any of
     A, a, J, S is APB, else all L is LBBB, all R is RBBB, all N is NSR.
     """
-    if rhythm in _RHYTHM_CLASSES:
-        return _RHYTHM_CLASSES[rhythm]
-    if rhythm not in _BY_BEATS:
+    if rhythm not in rhythms:
         return f"rhythm {rhythm[1:]}"
+    if rhythms[rhythm]:
+        return rhythms[rhythm]
     kinds = set(beats.tolist())
     if not kinds:
         return "no beat in the window"
@@ -194,7 +205,3 @@ def window_class(rhythm: str, beats: NDArray[np.str_]) -> str:
     if kinds & set("AaJS"):
         return "APB"
     return {"L": "LBBB", "R": "RBBB", "N": "NSR"}.get("".join(kinds), "mixture of beats")
-
-
-def _class_is_possible(rhythm: str) -> bool:
-    return rhythm in _RHYTHM_CLASSES or rhythm in _BY_BEATS

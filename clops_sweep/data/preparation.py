@@ -123,7 +123,7 @@ def _script_left_out() -> Iterator[None]:
     They need nothing of it: what they call is in this package.
     """
     main: dict[str, Any] = vars(sys.modules["__main__"])
-    hidden = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None
     try:
         yield

@@ -7,6 +7,10 @@ frames per class come as near to 60/20/20 as they can; the seed then picks one o
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +23,7 @@ _PARTS: Final = 3
 _SLACK: Final = 0.01
 """How much worse, on average over classes and splits, than the best found a split may be: share of a class's frames."""
 _GAP: Final = 0.05
-_NODES: Final = 2000
+_NODES: Final = 500
 """The search ends after so many nodes: a limit that, unlike a time limit, gives the same split on every machine."""
 
 
@@ -85,13 +89,14 @@ class _Programme:
             constraints.append(LinearConstraint(self.quality[None], -np.inf, bound))
         upper = np.ones(self.variables)
         upper[self.assigned + self.pairs :] = 2
-        result = milp(
-            cost,
-            integrality=np.concatenate([np.ones(self.assigned), np.zeros(2 * self.pairs)]),
-            bounds=Bounds(0, upper),
-            constraints=constraints,
-            options={"mip_rel_gap": _GAP, "node_limit": _NODES},
-        )
+        with _solver_silent():
+            result = milp(
+                cost,
+                integrality=np.concatenate([np.ones(self.assigned), np.zeros(2 * self.pairs)]),
+                bounds=Bounds(0, upper),
+                constraints=constraints,
+                options={"mip_rel_gap": _GAP, "node_limit": _NODES},
+            )
         # Any assignment is feasible, as coverage may be missed at a price: the search always has one to return.
         assert result.x is not None, result.message
         return np.asarray(result.x)
@@ -132,3 +137,17 @@ class _Programme:
         rows, positions, values = zip(*entries, strict=True)
         matrix = coo_array((values, (rows, positions)), shape=(len(low), self.variables)).tocsc()
         return matrix, np.array(low), np.array(high)
+
+
+@contextmanager
+def _solver_silent() -> Iterator[None]:
+    """Drops what HiGHS prints from C++ to standard output in some releases, whatever its options say."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
@@ -50,8 +49,7 @@ def read_header(path: Path) -> Header:
     """
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the header is missing; download the record again")
-    with _Understood(path) as stem:
-        record = _quietly(path, "header", lambda wfdb: wfdb.rdheader(str(stem)))
+    record = _dated_or_not(path, (), path, "header", lambda wfdb, stem: wfdb.rdheader(stem))
     if not record.n_sig or not record.sig_len or not record.fs:
         raise BadInput(f"{shorten(path)}: the header promises no samples; download the record again")
     files = tuple(path.parent / name for name in record.file_name)
@@ -77,10 +75,13 @@ def read_stored(header: Header) -> NDArray[np.int16]:
     Raises:
         BadInput: a signal file cannot be decoded.
     """
-    with _Understood(header.path, header.files) as stem:
-        record = _quietly(
-            header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(str(stem), physical=False, return_res=16)
-        )
+    record = _dated_or_not(
+        header.path,
+        header.files,
+        header.files[0],
+        "signal file",
+        lambda wfdb, stem: wfdb.rdrecord(stem, physical=False, return_res=16),
+    )
     stored: NDArray[np.int16] = record.d_signal
     return stored
 
@@ -126,6 +127,19 @@ def require_leads(header: Header, names: Sequence[str]) -> list[int]:
     return [lowered.index(name.lower()) for name in names]
 
 
+def diagnoses(header: Header) -> list[str]:
+    """The diagnoses in a comment such as "#Dx: AF,RBBB".
+
+    Raises:
+        BadInput: there is no such comment.
+    """
+    for comment in header.comments:
+        key, _, value = comment.partition(":")
+        if key.strip() == "Dx":
+            return [name.strip() for name in value.split(",") if name.strip()]
+    raise BadInput(f"{shorten(header.path)}: no '#Dx:' line; use the record as its publisher ships it")
+
+
 def _check_signal_files(header: Header, record: Any) -> None:
     for file in dict.fromkeys(header.files):
         if not file.is_file():
@@ -145,34 +159,24 @@ def _check_signal_files(header: Header, record: Any) -> None:
             )
 
 
-class _Understood:
-    """The record's name for wfdb: its own path, or a copy of the header without the date if wfdb refuses that.
+def _dated_or_not(path: Path, files: Sequence[Path], named: Path, what: str, read: Callable[[Any, str], Any]) -> Any:
+    """Reads a record by its header; where wfdb cannot, once more by a copy of the header without time and date.
 
-    Headers of the PhysioNet/CinC Challenge hold dates such as 05-May-2020, which some releases of wfdb do not read.
+    Headers of the PhysioNet/CinC Challenge hold dates such as 05-May-2020, which some releases of wfdb refuse.
     """
-
-    def __init__(self, path: Path, files: Sequence[Path] = ()) -> None:
-        self.path, self.files = path, files
-        self.folder: str | None = None
-
-    def __enter__(self) -> Path:
-        try:
-            _quietly(self.path, "header", lambda wfdb: wfdb.rdheader(str(self.path.with_suffix(""))))
-            return self.path.with_suffix("")
-        except BadInput:  # perhaps only because of the date; a second look without it decides
-            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
-        self.folder = tempfile.mkdtemp()
-        copied = Path(self.folder) / self.path.name
-        copied.write_text("\n".join(_without_date(line) for line in lines) + "\n", encoding="utf-8")
-        for file in self.files:
-            link = Path(self.folder) / file.name
-            if not link.exists():
-                link.symlink_to(file.resolve())
-        return copied.with_suffix("")
-
-    def __exit__(self, *_: object) -> None:
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+    try:
+        return _quietly(named, what, lambda wfdb: read(wfdb, str(path.with_suffix(""))))
+    except BadInput:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        undated = [_without_date(line) for line in lines]
+        if undated == lines:
+            raise
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder) / path.name
+        copied.write_text("\n".join(undated) + "\n", encoding="utf-8")
+        for file in dict.fromkeys(files):
+            (Path(folder) / file.name).symlink_to(file.resolve())
+        return _quietly(named, what, lambda wfdb: read(wfdb, str(copied.with_suffix(""))))
 
 
 _RECORD_LINE = re.compile(r"^(\S+\s+\d+\s+\S+\s+\d+)\s+\S.*$")

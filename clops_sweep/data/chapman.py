@@ -1,0 +1,194 @@
+"""`chapman`: the Chapman-Shaoxing database, four rhythm groups on twelve leads, dated by file name.
+
+Zheng et al., "A 12-lead electrocardiogram database for arrhythmia research covering more than 10,000 patients",
+Scientific Data 7, 2020. Two editions are read: CSV files with Diagnostics.xlsx, and WFDB records (without dates).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data import random_split
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.folder import shorten
+from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.locate import find_folder, wfdb_sources
+from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.resampling import resampled
+from clops_sweep.data.scenarios import term_of
+from clops_sweep.data.twelve_leads import LEADS, whole_windows
+from clops_sweep.data.wfdb_records import diagnoses, physical, read_header, read_stored, require_leads, require_rate
+from clops_sweep.errors import BadInput
+
+RATE: Final = 500.0
+SAMPLES: Final = 5000
+GRID: Final = 2.0**-14
+"""Stored samples are multiples of 2^-14 microvolt, finer than the five digits of the CSV files."""
+
+GROUPS: Final = {
+    **dict.fromkeys(("AFIB", "AF"), "AFIB"),
+    **dict.fromkeys(("SVT", "AT", "SAAWR", "ST", "AVNRT", "AVRT"), "GSVT"),
+    "SB": "SB",
+    **dict.fromkeys(("SR", "SA"), "SR"),
+}
+"""The eleven rhythms of Diagnostics.xlsx and the group each belongs to."""
+
+SNOMED: Final = {
+    "164889003": "AFIB",
+    "164890007": "AF",
+    "426761007": "SVT",
+    "713422000": "AT",
+    "195101003": "SAAWR",
+    "427084000": "ST",
+    "233896004": "AVNRT",
+    "233897008": "AVRT",
+    "426177001": "SB",
+    "426783006": "SR",
+    "427393009": "SA",
+}
+"""Codes of the same rhythms in the WFDB edition's headers; its other codes are conditions, not rhythms."""
+
+_DATED: Final = re.compile(r"_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)_")
+
+
+class Chapman(Reader):
+    """Ten seconds per lead, resampled from 500 to 250 Hz, microvolt; every lead its own instance."""
+
+    name = "chapman"
+    unit = "uV"
+    classes = ("AFIB", "GSVT", "SB", "SR")
+    lead_names = LEADS
+    tolerates_dead_leads = True
+
+    def find(self, data_root: Path | None) -> list[Source]:
+        """The CSV files with their labels, or the WFDB records."""
+        patterns = ("*.csv", "ECGDataDenoised/*.csv", "ECGData/*.csv", "**/*.hea")
+        folder = find_folder(data_root, DATASETS[self.name].folders, patterns, self.name)
+        for place in (folder / "ECGDataDenoised", folder / "ECGData", folder):
+            if paths := sorted(place.glob("*.csv")):
+                rhythms = read_diagnostics(folder)
+                return [Source(path.stem, (path,), rhythms.get(path.stem, "")) for path in paths]
+        return wfdb_sources(folder, ".mat")
+
+    def windows(self, source: Source) -> Windows:
+        """One frame per lead, labelled by the group of the recording's rhythm."""
+        if source.files[0].suffix == ".csv":
+            return self._windows(source, source.detail, acquired(source.record, source.files[0]), SAMPLES)
+        header = read_header(source.files[0])
+        require_rate(header, RATE)
+        require_leads(header, LEADS)
+        found = {GROUPS[SNOMED[code]] for code in diagnoses(header) if code in SNOMED}
+        if len(found) > 1:
+            raise BadInput(
+                f"{shorten(header.path)}: rhythms of several groups ({', '.join(sorted(found))}); expected one"
+            )
+        rhythm = next((SNOMED[code] for code in diagnoses(header) if code in SNOMED), "")
+        return self._windows(source, rhythm, None, header.samples)
+
+    def _windows(self, source: Source, rhythm: str, time: np.datetime64 | None, samples: int) -> Windows:
+        if rhythm not in GROUPS:
+            what = f"rhythm {rhythm!r} is unknown" if rhythm else "no rhythm is given for this recording"
+            raise BadInput(f"{shorten(source.files[0])}: {what}; expected one of {', '.join(GROUPS)}")
+        label = self.classes.index(GROUPS[rhythm])
+        return whole_windows(source.record, samples, SAMPLES, RATE, label, time)
+
+    def signals(self, source: Source, windows: Windows) -> Signals:
+        """The leads resampled by scipy.signal.resample; a lead with a missing sample is all NaN, and then dropped."""
+        leads = _read_csv(source.files[0]) if source.files[0].suffix == ".csv" else _read_wfdb(source.files[0])
+        cut = np.stack(
+            [leads[lead, begin : begin + SAMPLES] for lead, begin in zip(windows.leads, windows.begin, strict=True)]
+        )
+        ones = np.ones(len(cut), np.float32)
+        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0)
+
+    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
+        """floor(.6 n), floor(.2 n), rest of the patients of each term, shuffled by the seed."""
+        patients = len(index.patient_names)
+        if index.times is None:
+            return random_split.sixty_twenty_twenty(patients, seed)
+        times = np.empty(patients, index.times.dtype)
+        times[index.patients] = index.times
+        return split_by_term(times, seed)
+
+
+def split_by_term(times: NDArray[np.datetime64], seed: int) -> NDArray[np.int8]:
+    """The split of patients [n] from their dates of acquisition [n]: 60/20/20 in floors, within each term."""
+    everybody = np.ones(len(times), bool)
+    return random_split.within_groups(term_of(times, everybody, DATASETS["chapman"].terms), seed)
+
+
+def acquired(record: str, path: Path) -> np.datetime64:
+    """The date in a file name such as MUSE_20180113_171327_27000."""
+    match = _DATED.search(record + "_")
+    try:
+        if match is None:
+            raise ValueError
+        return np.datetime64("{}-{}-{}T{}:{}:{}".format(*match.groups()), "s")
+    except ValueError:
+        raise BadInput(
+            f"{shorten(path)}: no date in the name, expected one such as MUSE_20180113_171327_27000"
+        ) from None
+
+
+def read_diagnostics(folder: Path) -> Mapping[str, str]:
+    """Record and rhythm of every row of Diagnostics.xlsx.
+
+    Raises:
+        BadInput: the table or one of its columns is missing, or a record is listed twice.
+    """
+    import zipfile
+
+    import openpyxl
+
+    path = folder / "Diagnostics.xlsx"
+    if not path.is_file():
+        raise BadInput(f"{shorten(path)}: the table of labels is missing; download it into the same folder")
+    try:
+        rows = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
+        header = [str(cell) for cell in next(rows, ())]
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        raise BadInput(
+            f"{shorten(path)}: not a readable xlsx table ({type(error).__name__}); download it again"
+        ) from None
+    for column in ("FileName", "Rhythm"):
+        if column not in header:
+            raise BadInput(f"{shorten(path)}: column {column!r} is missing; use the table as published")
+    name, rhythm = header.index("FileName"), header.index("Rhythm")
+    rhythms: dict[str, str] = {}
+    for row in rows:
+        if row[name] is None:
+            continue
+        if (record := str(row[name]).strip()) in rhythms:
+            raise BadInput(f"{shorten(path)}: record {record} is listed twice; keep one of the rows")
+        rhythms[record] = str(row[rhythm]).strip()
+    return rhythms
+
+
+def _read_csv(path: Path) -> NDArray[np.float64]:
+    """The twelve leads of a CSV file in microvolt, [12, 5000]; a line of lead names at the top is passed over."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        named = [cell.strip().lower() for cell in file.readline().split(",")] == [lead.lower() for lead in LEADS]
+    try:
+        values = np.loadtxt(path, delimiter=",", skiprows=int(named), ndmin=2, encoding="utf-8")
+    except ValueError as error:
+        reason = str(error).split("\n")[0].rstrip(".")
+        raise BadInput(f"{shorten(path)}: not a table of numbers ({reason}); download the record again") from None
+    if values.shape != (SAMPLES, len(LEADS)):
+        raise BadInput(
+            f"{shorten(path)}: holds {values.shape[0]} rows of {values.shape[1]} numbers, expected {SAMPLES} of "
+            f"{len(LEADS)} (10 s at {RATE:g} Hz); download the record again"
+        )
+    return values.T
+
+
+def _read_wfdb(path: Path) -> NDArray[np.float64]:
+    """The twelve leads of a WFDB record in microvolt, [12, samples]."""
+    header = read_header(path)
+    stored = read_stored(header)
+    return np.stack([1000 * physical(stored, header, lead) for lead in require_leads(header, LEADS)])

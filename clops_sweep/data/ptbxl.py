@@ -1,0 +1,116 @@
+"""`ptbxl`: PTB-XL with its five diagnostic superclasses, several per recording.
+
+Wagner et al., "PTB-XL, a large publicly available electrocardiography dataset", Scientific Data 7, 2020.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data import random_split
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.folder import one_sentence, shorten
+from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.locate import find_folder
+from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.twelve_leads import LEADS, integer_frames, whole_windows
+from clops_sweep.data.wfdb_records import read_header, require_leads, require_rate
+from clops_sweep.errors import BadInput
+
+RATE: Final = 500.0
+DATABASE: Final = "ptbxl_database.csv"
+STATEMENTS: Final = "scp_statements.csv"
+
+
+class PtbXl(Reader):
+    """Two frames of 5 s per lead of each 10 s recording at 500 Hz, in the publisher's integers.
+
+    Dates are shifted by the publisher, consistently within a patient only: terms made from them are a surrogate.
+    """
+
+    name = "ptbxl"
+    unit = "mV"
+    classes = ("CD", "HYP", "MI", "NORM", "STTC")
+    lead_names = LEADS
+    stored_as = np.int16
+
+    def find(self, data_root: Path | None) -> list[Source]:
+        """All rows of ptbxl_database.csv, by their 500 Hz file."""
+        folder = find_folder(data_root, DATASETS[self.name].folders, (DATABASE,), self.name)
+        superclass = _superclasses(folder / STATEMENTS)
+        sources = []
+        for row in _table(folder / DATABASE, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr")):
+            stem = folder / row["filename_hr"]
+            files = (stem.with_name(stem.name + ".hea"), stem.with_name(stem.name + ".dat"))
+            sources.append(Source(row["ecg_id"], files, (row, superclass)))
+        return sources
+
+    def windows(self, source: Source) -> Windows:
+        """Every whole frame of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""
+        row, superclass = source.detail
+        header = read_header(source.files[0])
+        require_rate(header, RATE)
+        require_leads(header, LEADS)
+        labels = np.zeros(len(self.classes), np.uint8)
+        for code in _codes(row, source):
+            if (name := superclass.get(code, "")) in self.classes:
+                labels[self.classes.index(name)] = 1
+        try:
+            time = np.datetime64(row["recording_date"].replace(" ", "T"), "s")
+        except ValueError:
+            raise BadInput(
+                f"{DATABASE}: recording_date {row['recording_date']!r} of {source.record} is not a date"
+            ) from None
+        patient = row["patient_id"].removesuffix(".0") or f"recording {source.record}"
+        windows = whole_windows(patient, header.samples, FRAME_LENGTH, RATE, labels, time)
+        if labels.any():
+            return windows
+        empty = windows.take(np.zeros(0, np.int64))
+        return Windows(**{**vars(empty), "dropped": {"no diagnostic superclass": len(windows)}})
+
+    def signals(self, source: Source, windows: Windows) -> Signals:
+        """The publisher's integers with the header's gain and baseline."""
+        return integer_frames(read_header(source.files[0]), windows)
+
+    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
+        """floor(.6 n), floor(.2 n), rest of the patients, shuffled by the seed."""
+        return random_split.sixty_twenty_twenty(len(index.patient_names), seed)
+
+
+def _superclasses(path: Path) -> Mapping[str, str]:
+    """Diagnostic SCP statements and the superclass of each."""
+    return {
+        row[""]: row["diagnostic_class"]
+        for row in _table(path, ("", "diagnostic", "diagnostic_class"))
+        if row["diagnostic"].startswith("1")
+    }
+
+
+def _codes(row: Mapping[str, str], source: Source) -> list[str]:
+    """The keys of a mapping such as {'NORM': 100.0, 'SR': 0.0}, read as a literal and never executed."""
+    try:
+        return [str(code) for code in dict(ast.literal_eval(row["scp_codes"]))]
+    except (ValueError, SyntaxError, TypeError):
+        raise BadInput(
+            f"{DATABASE}: scp_codes of {source.record} is {row['scp_codes'][:60]!r}, expected a mapping such as "
+            "{'NORM': 100.0}"
+        ) from None
+
+
+def _table(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
+    """A CSV file's rows by column name; BadInput where the file or a column is missing."""
+    if not path.is_file():
+        raise BadInput(f"{shorten(path)}: the table is missing; download ptbxl again")
+    with one_sentence(path), open(path, newline="", encoding="utf-8", errors="replace") as file:
+        reader = csv.DictReader(file)
+        for column in columns:
+            if column not in (reader.fieldnames or ()):
+                raise BadInput(f"{shorten(path)}: column {column!r} is missing; use the table as published")
+        return list(reader)
