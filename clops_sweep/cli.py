@@ -39,13 +39,13 @@ class _LaunchByDefault(click.Group):
 @click.group(cls=_LaunchByDefault, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="clops-sweep")
 def command() -> None:
-    r"""Sweeps of whole continual-learning runs.
+    """Sweeps of whole continual-learning runs.
 
     \b
     clops-sweep SPACE.py [options]   runs what is asked for and not yet finished
 
     A search-space file is Python and is executed: run only files that you trust.
-    """
+    """  # noqa: D301
 
 
 def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
