@@ -1,0 +1,148 @@
+"""What the README tells people to type works as typed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BUDGET = ["--seeds", "1", "--set", "epochs_per_task=1", "--set", "mc_samples=2"]
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+INSTALL_AND_RUN, INSTALL_AND_TEST, USAGE, REAL_DATA = _blocks("sh")
+PYTHON = _blocks("python")
+
+
+def _run(command: str, folder: Path, environment: dict[str, str], script: str) -> str:
+    """A line of the README with the installed command in place of its bare or in-environment name."""
+    name, *arguments = shlex.split(command)
+    assert name in ("clops-sweep", ".venv/bin/clops-sweep")
+    done = subprocess.run(
+        [script, *arguments],
+        cwd=folder,
+        env=environment | {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}'},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, console_script: str, environment: dict[str, str]) -> Path:
+    """What a newcomer has after the first command, on a small budget: search spaces and results."""
+    folder = tmp_path_factory.mktemp("clone")
+    shutil.copytree(ROOT / "search_spaces", folder / "search_spaces")
+    command = shlex.join([*shlex.split(INSTALL_AND_RUN.rpartition("&&")[2]), *BUDGET])
+    output = _run(command, folder, environment, console_script)
+    assert "9 runs asked for, 9 finished, 0 pending, 0 failed" in output
+    results, report = (re.search(rf"^{what}: (.*)$", output, re.MULTILINE) for what in ("results", "report"))
+    assert results
+    assert report
+    assert Path(results[1]) == folder / "results"
+    assert Path(report[1]).is_file()
+    return folder
+
+
+def test_the_commands_start_from_nothing_but_a_clone() -> None:
+    for command in (INSTALL_AND_RUN, INSTALL_AND_TEST):
+        create, install, use = (part.strip() for part in command.split("&&"))
+        assert create == "python3 -m venv .venv"
+        assert install.startswith(".venv/bin/pip install ")
+        assert use.startswith(".venv/bin/")
+    assert (ROOT / shlex.split(INSTALL_AND_RUN)[-1]).is_file()
+
+
+def test_continuous_integration_runs_both_commands_as_they_stand_here() -> None:
+    """The commands that install are not run by the tests: they are what `.ci/run` takes from the README and runs."""
+    shown = subprocess.run(
+        ["bash", ROOT / ".ci" / "run", "--show"], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    ).stdout.splitlines()
+    assert shown == [INSTALL_AND_TEST.strip(), INSTALL_AND_RUN.strip()]
+
+
+def test_the_usage_works(folder: Path, environment: dict[str, str], console_script: str) -> None:
+    plan, launch, status, report = USAGE.splitlines()
+    counts = r"18 runs asked for, 0 finished, 18 pending, 0 failed\n"
+    assert re.match(counts, _run(plan, folder, environment, console_script))
+    assert "runs asked for" in _run(f"{launch} --dry-run", folder, environment, console_script)
+    assert "9 runs finished, 0 failed" in _run(status, folder, environment, console_script)
+    assert "index.html" in _run(report, folder, environment, console_script)
+
+
+def test_the_command_for_real_data_is_understood(
+    folder: Path, environment: dict[str, str], console_script: str
+) -> None:
+    planned = _run(f"{REAL_DATA.strip()} --dry-run", folder, environment, console_script)
+    assert re.match(r"27 runs asked for, 0 finished, 27 pending, 0 failed\n", planned)
+
+
+def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    names: dict[str, object] = {}
+    shown = [_last_value(block, names) for block in PYTHON]
+    query, more, space, one_run = shown
+    assert isinstance(query, pd.DataFrame)
+    assert query.shape == (3, 3)
+    assert query.notna().to_numpy().sum() == 5  # four cells of replay, one of fine-tuning
+    assert isinstance(more, pd.Series)
+    assert more.notna().all()
+    assert len(more) == 12
+    assert space is None
+    assert isinstance(one_run, pd.DataFrame)
+    assert one_run["auc"].between(0.5, 1).all()
+
+
+def test_the_search_space_asks_for_what_the_readme_says(
+    tmp_path: Path, environment: dict[str, str], console_script: str
+) -> None:
+    (block,) = (block for block in PYTHON if "SPACE =" in block)
+    (tmp_path / "space.py").write_text(block)
+    assert "2 x 3 x 5 = 30 runs" in README
+    assert _run("clops-sweep plan space.py", tmp_path, environment, console_script).startswith("30 runs asked for")
+
+
+def test_links_and_pictures_are_there() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", README)
+    assert targets
+    for target in targets:
+        assert (ROOT / target).is_file(), target
+    for picture in (ROOT / "docs").glob("*.png"):
+        assert picture.stat().st_size < 200_000
+
+
+def test_the_paths_of_the_layout_are_there() -> None:
+    table = README.partition("## Where things are")[2]
+    for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE):
+        folder = ""
+        for path in re.findall(r"`([^`]+)`", row):
+            folder = os.path.dirname(path) or folder
+            assert any((ROOT / place).exists() for place in (path, os.path.join(folder, path))), path
+
+
+def _last_value(block: str, names: dict[str, object]) -> object:
+    """Runs a block as a notebook cell: the value of its last line, if that is an expression."""
+    import ast
+
+    tree = ast.parse(block)
+    last = tree.body[-1]
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, "README.md", "exec"), names)
+        return None
+    exec(compile(ast.Module(tree.body[:-1], []), "README.md", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "README.md", "eval"), names)
