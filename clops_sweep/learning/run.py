@@ -177,7 +177,7 @@ class ContinualRun:
         """Goes on from a state of the same configs; what follows is what would have followed then."""
         self._task, self._epoch = state["task"], state["epoch"]
         self._training.learner.restore(state["learner"])
-        self._strategy.restore(state["strategy"], self._task)
+        self._strategy.restore(_on_device(state["strategy"], self.device), self._task)
         self._curves = [_evaluation(saved) for saved in state["curves"]]
         self._r = {split: [_evaluation(saved) for saved in rows] for split, rows in state["r"].items()}
         self._seconds = dict(state["seconds"])
@@ -197,6 +197,17 @@ class ContinualRun:
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
             self._seconds[phase] += time.perf_counter() - start
+
+
+def _on_device(state: Any, device: torch.device) -> Any:
+    """A state with all its tensors on a device; whatever device they were saved from."""
+    if isinstance(state, torch.Tensor):
+        return state.to(device)
+    if isinstance(state, dict):
+        return {key: _on_device(value, device) for key, value in state.items()}
+    if isinstance(state, list):
+        return [_on_device(value, device) for value in state]
+    return state
 
 
 def _tensors(evaluation: Evaluation) -> dict[str, torch.Tensor]:

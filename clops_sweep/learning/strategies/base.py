@@ -89,12 +89,13 @@ class Strategy:
 
     def record(self, task: int) -> InstanceRecord:
         """What is known about the instances of a task that has ended."""
-        shape = self.training.tasks[task].rows.shape
+        rows = self.training.tasks[task].rows
+        unknown = torch.full(rows.shape, torch.nan, device=rows.device)
         return InstanceRecord(
-            s=torch.full(shape, torch.nan, dtype=torch.float64),
-            beta=torch.full(shape, torch.nan),
-            stored=torch.zeros(shape, dtype=torch.bool),
-            times_replayed=torch.zeros(shape, dtype=torch.int64),
+            s=unknown.to(torch.float64),
+            beta=unknown,
+            stored=torch.zeros_like(rows, dtype=torch.bool),
+            times_replayed=torch.zeros_like(rows),
         )
 
     def counts(self) -> dict[str, list[int]]:
