@@ -1,8 +1,7 @@
 """Difficulty and similarity of tasks from the area s under their instances' beta, and the curriculum that follows.
 
 Needs numpy and pandas alone. Kiyasseh, Zhu and Clifton (CLOPS), "Validation of Interpretation of Task-Instance
-Parameters". Their similarity is printed with products of variances where the Hellinger distance of two Gaussians has
-sums; with products two equal Gaussians would not be at distance 0. Here it has sums.
+Parameters"; the formulas are those by which a sweep orders tasks (`clops_sweep.learning.difficulty`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+
+from clops_sweep.learning.difficulty import chain, hellinger_similarity
 
 Floats = npt.NDArray[np.float64]
 
@@ -73,33 +74,10 @@ def fit_gaussians(instances: pd.DataFrame) -> TaskGaussians:
     )
 
 
-def hellinger_similarity(mean_0: float, sd_0: float, mean_1: float, sd_1: float) -> float:
-    """S = 1 - D_H between two Gaussians; 1 for equal ones, towards 0 the less they overlap.
-
-    D_H = sqrt(1 - sqrt(2 s0 s1 / (s0^2 + s1^2)) exp(-(m0 - m1)^2 / (4 (s0^2 + s1^2)))). A Gaussian without spread is
-    a point: similar to the same point alone.
-    """
-    variance = sd_0**2 + sd_1**2
-    if variance == 0:
-        return float(mean_0 == mean_1)
-    overlap = np.sqrt(2 * sd_0 * sd_1 / variance) * np.exp(-((mean_0 - mean_1) ** 2) / (4 * variance))
-    return float(1 - np.sqrt(max(1 - overlap, 0.0)))
-
-
 def similarity_matrix(gaussians: TaskGaussians) -> Floats:
     """Similarities of all pairs of tasks, shape (tasks, tasks)."""
     pairs = list(zip(gaussians.mean, gaussians.sd, strict=True))
     return np.array([[hellinger_similarity(*a, *b) for b in pairs] for a in pairs])
-
-
-def chain(matrix: npt.ArrayLike, start: int) -> tuple[int, ...]:
-    """From a task on, always the most similar one not yet taken; of equals the first."""
-    similarities = np.asarray(matrix, dtype=float)
-    order = [start]
-    while len(order) < len(similarities):
-        rest = [task for task in range(len(similarities)) if task not in order]
-        order.append(max(rest, key=lambda task: (similarities[order[-1], task], -task)))
-    return tuple(order)
 
 
 def task_similarity(instances: pd.DataFrame, runs: Sequence[str] | None = None) -> TaskSimilarity:

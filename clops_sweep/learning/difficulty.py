@@ -31,20 +31,25 @@ class TaskDistribution:
         return 1 / self.mean
 
 
-def similarity(one: TaskDistribution, other: TaskDistribution) -> float:
+def hellinger_similarity(mean: float, deviation: float, other_mean: float, other_deviation: float) -> float:
     """S = 1 - D_H, in [0, 1], with the Hellinger distance D_H of two Gaussians.
 
         D_H = sqrt(1 - sqrt(2 s0 s1 / (s0^2 + s1^2)) exp(-(m0 - m1)^2 / (4 (s0^2 + s1^2)))).
 
-    The paper prints products where the distance has sums; equal Gaussians would then not be at distance 0. Two tasks
-    whose s do not vary at all are alike exactly when their means are equal.
+    The paper prints products where the distance has sums; equal Gaussians would then not be at distance 0. A Gaussian
+    without spread is a point: similar to the same point alone.
     """
-    variances = one.standard_deviation**2 + other.standard_deviation**2
+    variances = deviation**2 + other_deviation**2
     if variances == 0:
-        return float(one.mean == other.mean)
-    ratio = 2 * one.standard_deviation * other.standard_deviation / variances
-    affinity = np.sqrt(ratio) * np.exp(-((one.mean - other.mean) ** 2) / (4 * variances))
+        return float(mean == other_mean)
+    ratio = 2 * deviation * other_deviation / variances
+    affinity = np.sqrt(ratio) * np.exp(-((mean - other_mean) ** 2) / (4 * variances))
     return float(1 - np.sqrt(max(0.0, 1 - affinity)))
+
+
+def similarity(one: TaskDistribution, other: TaskDistribution) -> float:
+    """S of two tasks."""
+    return hellinger_similarity(one.mean, one.standard_deviation, other.mean, other.standard_deviation)
 
 
 def similarity_matrix(tasks: Sequence[TaskDistribution]) -> NDArray[np.float64]:
@@ -52,18 +57,30 @@ def similarity_matrix(tasks: Sequence[TaskDistribution]) -> NDArray[np.float64]:
     return np.array([[similarity(one, other) for other in tasks] for one in tasks])
 
 
-def curriculum(tasks: Sequence[TaskDistribution], *, easiest_first: bool = True) -> tuple[int, ...]:
-    """An order of the tasks: the easiest (or the hardest) first, then always the one most similar to the last.
+def chain(similarities: ArrayLike, start: int) -> tuple[int, ...]:
+    """From a task on, always the one most similar to the last that is not yet taken; ties go to the lower position.
 
-    Ties go to the lower position.
+    Args:
+        similarities: [N, N].
+        start: the first task.
 
     Returns:
         A permutation of 0 .. N - 1.
     """
-    similarities = similarity_matrix(tasks)
-    difficulties = np.array([task.difficulty for task in tasks])
-    order = [int(np.argmin(difficulties) if easiest_first else np.argmax(difficulties))]
-    while len(order) < len(tasks):
-        left = [place for place in range(len(tasks)) if place not in order]
-        order.append(max(left, key=lambda place: (similarities[order[-1], place], -place)))
+    matrix = np.asarray(similarities, dtype=np.float64)
+    order = [start]
+    while len(order) < len(matrix):
+        left = [place for place in range(len(matrix)) if place not in order]
+        order.append(max(left, key=lambda place: (matrix[order[-1], place], -place)))
     return tuple(order)
+
+
+def curriculum(tasks: Sequence[TaskDistribution], *, easiest_first: bool = True) -> tuple[int, ...]:
+    """An order of the tasks: a chain of similar ones that starts at the easiest, or at the hardest.
+
+    Returns:
+        A permutation of 0 .. N - 1.
+    """
+    difficulties = np.array([task.difficulty for task in tasks])
+    start = int(np.argmin(difficulties) if easiest_first else np.argmax(difficulties))
+    return chain(similarity_matrix(tasks), start)
