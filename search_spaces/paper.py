@@ -1,0 +1,21 @@
+"""Every experiment of the paper at once. A run that several of them ask for is run once."""
+
+from pathlib import Path
+
+from clops_sweep.space import load_spaces
+
+EXPERIMENTS = [
+    "class_il_grid",  # heatmaps of the ablation: AUC, BWT, BWT_t, BWT_lambda
+    "storage_order",  # four pairs of heatmaps
+    "storage_function",  # a pair of heatmaps
+    "mc_samples",  # table
+    "acquisition_functions",  # table
+    "baselines_class_il",  # table and learning curves
+    "baselines_time_il",  # table and learning curves
+    "baselines_domain_il",  # table and learning curves
+    "task_order",  # two tables and learning curves
+    "weighted_replay",  # table
+    "mir_grid",  # two tables
+]
+
+SPACE = [space for experiment in EXPERIMENTS for space in load_spaces(Path(__file__).with_name(f"{experiment}.py"))]

@@ -1,0 +1,26 @@
+"""Every experiment of the paper, reduced: generated ECG, four epochs a task, the corners of each grid, one seed.
+
+Shows what the whole report looks like; some minutes on two cores. Its numbers say nothing about the methods.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from clops_sweep.space import load_spaces
+
+CORNERS = {
+    "storage_fraction": [0.1, 1.0],
+    "acquisition_fraction": [0.1, 1.0],
+    "mc_samples": [5, 20],
+    "replay_ratio": [0.5, 2.0],
+}
+
+SPACE = [
+    replace(
+        space,
+        base=space.base.replace(dataset="synthetic", epochs_per_task=4),
+        axes={axis: CORNERS.get(axis, values) for axis, values in space.axes.items()},
+        seeds=range(1),
+    )
+    for space in load_spaces(Path(__file__).with_name("paper.py"))
+]
