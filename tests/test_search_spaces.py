@@ -1,0 +1,53 @@
+"""The shipped search spaces ask for what the paper's experiments need, and run on the open stand-ins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clops_sweep.space import all_requests, load_spaces
+
+FOLDER = Path(__file__).parent.parent / "search_spaces"
+RUNS = {  # cells times five seeds
+    "class_il_grid": 4 * 4 * 4 * 5,
+    "storage_order": 4 * 4 * 2 * 5,
+    "storage_function": 4 * 4 * 2 * 5,
+    "mc_samples": 4 * 5,
+    "acquisition_functions": 3 * 5,
+    "baselines_class_il": 5 * 5,
+    "baselines_time_il": 5 * 5,
+    "baselines_domain_il": 5 * 5,
+    "task_order": 3 * 2 * 5,
+    "weighted_replay": 3 * 2 * 5,
+    "mir_grid": (4 + 4) * 5,
+}
+STAND_INS = {
+    "class_il": ("mitbih", "synthetic", "synthetic_paper"),
+    "time_il": ("ptbxl", "synthetic"),
+    "domain_il": ("ptbxl", "synthetic"),
+}
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_every_file_loads_and_says_what_it_is(path: Path) -> None:
+    assert all_requests(load_spaces(path))
+    assert path.read_text().startswith('"""')
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_experiment_asks_for_its_runs_and_takes_a_stand_in(name: str) -> None:
+    spaces = load_spaces(FOLDER / f"{name}.py")
+    assert len(all_requests(spaces)) == RUNS[name]
+    for space in spaces:
+        for dataset in STAND_INS[space.base.scenario]:
+            changed = space.overridden({"dataset": dataset})
+            assert {request.config.dataset for request in changed.requests()} == {dataset}
+
+
+def test_the_paper_at_once_is_the_union_and_shares_runs() -> None:
+    everything = all_requests(load_spaces(FOLDER / "paper.py"))
+    assert len(everything) == sum(RUNS.values())
+    apart = {request.config for name in RUNS for request in all_requests(load_spaces(FOLDER / f"{name}.py"))}
+    assert {request.config for request in everything} == apart
+    assert len(apart) < len(everything)
