@@ -215,5 +215,5 @@ def _tensors(evaluation: Evaluation) -> dict[str, torch.Tensor]:
 
 
 def _evaluation(saved: dict[str, torch.Tensor]) -> Evaluation:
-    arrays: dict[str, NDArray[Any]] = {name: np.array(values) for name, values in saved.items()}
+    arrays: dict[str, NDArray[Any]] = {name: values.numpy().copy() for name, values in saved.items()}
     return Evaluation(**arrays)
