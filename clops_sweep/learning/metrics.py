@@ -52,8 +52,12 @@ def task_auc(kind: LossKind, scores: NDArray[np.floating], targets: NDArray[np.f
         where: names task and split in an error.
 
     Raises:
-        BadInput: no class is left.
+        BadInput: no class is left, or the network's outputs are no numbers any more.
     """
+    if not np.isfinite(scores).all():
+        raise BadInput(
+            f"{where}: the network's outputs are not finite, training has diverged; a smaller learning_rate may help"
+        )
     aucs = np.array([binary_auc(scores[:, c], targets[:, c] > 0.5) for c in range(targets.shape[1])])
     left_out = int(np.isnan(aucs).sum())
     if left_out == len(aucs):
