@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -150,18 +151,20 @@ def read_diagnostics(folder: Path) -> Mapping[str, str]:
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the table of labels is missing; download it into the same folder")
     try:
-        rows = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
-        header = [str(cell) for cell in next(rows, ())]
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        with closing(book):
+            rows = list(book.worksheets[0].iter_rows(values_only=True))
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise BadInput(
             f"{shorten(path)}: not a readable xlsx table ({type(error).__name__}); download it again"
         ) from None
+    header = [str(cell) for cell in rows[0]] if rows else []
     for column in ("FileName", "Rhythm"):
         if column not in header:
             raise BadInput(f"{shorten(path)}: column {column!r} is missing; use the table as published")
     name, rhythm = header.index("FileName"), header.index("Rhythm")
     rhythms: dict[str, str] = {}
-    for row in rows:
+    for row in rows[1:]:
         if row[name] is None:
             continue
         if (record := str(row[name]).strip()) in rhythms:

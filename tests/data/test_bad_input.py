@@ -1,0 +1,221 @@
+"""Files that are not as published: one sentence each that names the file and the remedy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
+from clops_sweep.errors import BadInput
+from tests.data.published_formats import (
+    chapman_csv,
+    noise,
+    physionet2020,
+    ptbxl,
+    write_challenge_record,
+    write_diagnostics,
+    write_ecg,
+)
+
+
+def _prepare(name: str, tmp_path: Path, **options: object) -> PreparedSet:
+    return prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1, **options)
+
+
+def _fails(name: str, tmp_path: Path, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        _prepare(name, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "prepared" / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("episodes", "says"),
+    [
+        ([(1, 3000, "NSR"), (2900, 6000, "VT")], "episodes overlap at sample 2900"),
+        ([(1, 3000, "NSR"), (3400, 6000, "VT")], "no episode between samples 3000 and 3400"),
+        ([(1, 3000, "NSR")], "no episode between samples 3000 and 6001"),
+        ([(500, 6000, "NSR")], "no episode between samples 0 and 500"),
+        ([(1, 6000, "SINUS")], "rhythm 'SINUS' is unknown"),
+        ([], "no episode between"),
+    ],
+)
+def test_cardiology_episodes(tmp_path: Path, episodes: list[tuple[int, int, str]], says: str) -> None:
+    write_ecg(tmp_path / "data" / "cardiology", "ab_0001", episodes)
+    _fails("cardiology", tmp_path, rf"ab_0001_grp3\.episodes\.json: {says}")
+
+
+@pytest.mark.parametrize(("samples", "says"), [(0, "holds no sample"), (5999, "holds 11,998 bytes")])
+def test_cardiology_signals_of_another_length(tmp_path: Path, samples: int, says: str) -> None:
+    write_ecg(tmp_path / "data" / "cardiology", "ab_0001", [(1, 6000, "NSR")], samples=samples)
+    _fails("cardiology", tmp_path, rf"ab_0001\.ecg: {says}")
+
+
+def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "cardiology"
+    write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
+    episodes = folder / "ab_0001_grp3.episodes.json"
+    shutil.copy(episodes, folder / "ab_0001_grp4.episodes.json")
+    _fails("cardiology", tmp_path, "2 file ab_0001_grp")
+    (folder / "ab_0001_grp4.episodes.json").unlink()
+    episodes.write_text(json.dumps({"episodes": [{"onset": 1}]}))
+    _fails("cardiology", tmp_path, "not a list of episodes")
+    episodes.unlink()
+    _fails("cardiology", tmp_path, "no file ab_0001_grp")
+    write_ecg(folder / "again", "ab_0001", [(1, 6000, "NSR")])
+    _fails("cardiology", tmp_path, "record 'ab_0001' is there twice")
+
+
+def test_cardiology_labels_and_frames(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "cardiology"
+    for name in ("ab_0001", "ab_0002", "cd_0001", "ef_0001"):
+        write_ecg(
+            folder, name, [(1, 256, "AFL"), (257, 512, "SUDDEN_BRADY"), (513, 600, "AVB_TYPE2"), (601, 6000, "VT")]
+        )
+    manifest = _prepare("cardiology", tmp_path).manifest
+    assert manifest.patient_names == ("ab", "cd", "ef")
+    assert manifest.dropped == {"rhythm SUDDEN_BRADY": 4}
+    frames = open_frames("cardiology", prepared_root=tmp_path / "prepared")
+    # 6000 samples hold 23 frames; the one that begins at sample 513 is AVB although most of it is VT.
+    assert [frames.classes[code] for code in frames.labels[:3]] == ["AFIB", "AVB", "VT"]
+    assert len(frames) == 4 * 22
+    raw = np.fromfile(folder / "ab_0001.ecg", "<i2")[512:768].astype(float)
+    # At every 625th of 2500 samples, Fourier interpolation passes through every 64th of 256.
+    np.testing.assert_allclose(frames.signal(np.array([1]))[0, ::625], raw[::64], atol=2**-8)
+
+
+def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "chapman"
+    chapman_csv(tmp_path / "data")
+    csv = sorted((folder / "ECGDataDenoised").glob("*.csv"))[1]
+    whole = csv.read_text()
+    csv.write_text(whole.replace("\n", "\nx,", 1))
+    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers")
+    csv.write_text(whole.split("\n", 1)[1])
+    _fails("chapman", tmp_path, rf"{csv.name}: holds 4999 rows of 12 numbers, expected 5000")
+    csv.write_text("I,II,III,aVR,aVL,aVF,V1,V2,V3,V4,V5,V6\n" + whole)
+    names = [path.stem for path in csv.parent.glob("*.csv")]
+    rows = [(name, "SB") for name in names]
+    write_diagnostics(folder, [*rows, rows[0]])
+    _fails("chapman", tmp_path, "is listed twice")
+    write_diagnostics(folder, [(name, "SI" if name == csv.stem else "SB") for name in names])
+    _fails("chapman", tmp_path, rf"{csv.name}: rhythm 'SI' is unknown")
+    write_diagnostics(folder, rows[1:])
+    _fails("chapman", tmp_path, "no rhythm is given for this recording")
+    (folder / "Diagnostics.xlsx").write_text("no zip file")
+    _fails("chapman", tmp_path, r"Diagnostics\.xlsx: not a readable xlsx table")
+    (folder / "Diagnostics.xlsx").unlink()
+    _fails("chapman", tmp_path, r"Diagnostics\.xlsx: the table of labels is missing")
+
+
+def test_chapman_drops_and_counts_leads_with_nan(tmp_path: Path) -> None:
+    chapman_csv(tmp_path / "data")
+    path = sorted((tmp_path / "data").rglob("*.csv"))[0]
+    values = np.loadtxt(path, delimiter=",")
+    values[17, 3] = np.nan
+    values[:, 5] = 7.0
+    np.savetxt(path, values, fmt="%.5g", delimiter=",")
+    manifest = _prepare("chapman", tmp_path).manifest
+    assert manifest.dropped == {"missing samples": 1, "flat line": 1}
+    assert manifest.frames == 33 * 12 - 2
+
+
+def test_the_real_chapman_file(data_root: Path, tmp_path: Path) -> None:
+    prepare("chapman", prepared_root=tmp_path, data_root=data_root, workers=1)
+    frames = open_frames("chapman", prepared_root=tmp_path)
+    assert len(frames) == 12
+    assert str(frames.times[0] if frames.times is not None else "") == "2018-01-11T15:51:15"
+    raw = np.loadtxt(next((data_root / "chapman").glob("*.csv")), delimiter=",")
+    # Halving the rate by the Fourier method keeps the lower half of the spectrum, and nothing else.
+    for lead in range(12):
+        spectrum = np.fft.rfft(raw[:, lead])[:1251]
+        spectrum[1250] = 2 * spectrum[1250].real
+        expected = np.fft.irfft(spectrum / 2, 2500)
+        np.testing.assert_allclose(frames.signal(np.array([lead]))[0], expected, atol=2e-3)
+
+
+def test_physionet2020_records(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "cpsc2018"
+    signal = noise(1, shape=(12, 5000))
+    write_challenge_record(folder, "A0001", "AF,XX", signal)
+    _fails("physionet2020", tmp_path, r"A0001\.hea: label 'XX' is unknown")
+    write_challenge_record(folder, "A0001", "AF", signal, rate=257)
+    _fails("physionet2020", tmp_path, r"A0001\.hea: sampled at 257 Hz instead of 500 Hz")
+    write_challenge_record(
+        folder, "A0001", "AF", signal[:11], leads=("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5")
+    )
+    _fails("physionet2020", tmp_path, r"A0001\.hea: lead V6 is missing")
+    write_challenge_record(folder, "A0001", "AF", signal[:, :0])
+    _fails("physionet2020", tmp_path, r"A0001\.hea: .*(no samples|not a readable header)")
+    write_challenge_record(
+        folder, "A0001", "AF", np.where(np.arange(12)[:, None] == 4, -32768, signal).astype(np.int16)
+    )
+    _fails("physionet2020", tmp_path, r"A0001\.mat: lead aVL is nothing but missing samples")
+    write_challenge_record(folder, "A0001", "AF", np.where(np.arange(12)[:, None] == 4, 5, signal).astype(np.int16))
+    _fails("physionet2020", tmp_path, r"A0001\.mat: lead aVL is nothing but flat line")
+    physionet2020(tmp_path / "data")
+    write_challenge_record(folder / "g2", "A0001", "AF", signal)
+    _fails("physionet2020", tmp_path, "record 'A0001' is there twice")
+
+
+def test_a_skipped_flat_lead_leaves_the_other_leads(tmp_path: Path) -> None:
+    physionet2020(tmp_path / "data")
+    flat = np.where(np.arange(12)[:, None] == 4, 5, noise(1, shape=(12, 5000))).astype(np.int16)
+    write_challenge_record(tmp_path / "data" / "cpsc2018", "A0001", "AF", flat)
+    manifest = _prepare("physionet2020", tmp_path, on_error="skip").manifest
+    assert manifest.dropped == {"flat line": 2}
+    assert len(manifest.skipped) == 1
+
+
+def test_headers_that_wfdb_refuses_for_their_date_are_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from clops_sweep.data.wfdb_records import load_wfdb
+
+    physionet2020(tmp_path / "data")
+    expected = _prepare("physionet2020", tmp_path).manifest.data_hash
+    wfdb = load_wfdb()
+    real = {name: getattr(wfdb, name) for name in ("rdheader", "rdrecord")}
+
+    def strict(name: str) -> object:
+        def read(stem: str, **options: object) -> object:
+            if "05-May-2020" in Path(f"{stem}.hea").read_text():
+                raise ValueError("time data '05-May-2020' does not match format '%d/%m/%Y'")
+            return real[name](stem, **options)
+
+        return read
+
+    for name in real:
+        monkeypatch.setattr(wfdb, name, strict(name))
+    again = prepare("physionet2020", prepared_root=tmp_path / "again", data_root=tmp_path / "data", workers=1)
+    assert again.manifest.data_hash == expected
+
+
+def test_ptbxl_tables(tmp_path: Path) -> None:
+    ptbxl(tmp_path / "data")
+    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
+    whole = table.read_text()
+    table.write_text(whole.replace("{'NORM'", "{'NORM'(", 1))
+    _fails("ptbxl", tmp_path, "scp_codes of 1 is")
+    table.write_text(whole.replace("1990-03-04 09:17:34", "yesterday"))
+    _fails("ptbxl", tmp_path, "recording_date 'yesterday' of 1 is not a date")
+    table.write_text(whole.replace("patient_id", "person"))
+    _fails("ptbxl", tmp_path, "column 'patient_id' is missing")
+    table.write_text(whole)
+    frames_of = _prepare("ptbxl", tmp_path).manifest
+    assert "28" in frames_of.patient_names
+    assert "recording 4" in frames_of.patient_names
+
+
+def test_integer_frames_are_the_publishers_integers(tmp_path: Path) -> None:
+    physionet2020(tmp_path / "data")
+    _prepare("physionet2020", tmp_path)
+    frames = open_frames("physionet2020", prepared_root=tmp_path / "prepared")
+    raw = np.fromfile(tmp_path / "data" / "cpsc2018" / "A0001.mat", "<i2", offset=24).reshape(-1, 12)
+    assert np.array_equal(frames.frames[:12], raw[:2500].T)
+    assert np.array_equal(frames.frames[12:24], raw[2500:5000].T)
+    np.testing.assert_allclose(frames.signal(np.array([3]))[0], raw[:2500, 3] / 1000, rtol=1e-6)

@@ -1,0 +1,77 @@
+"""The sizes the paper publishes, from labels and dates alone, and exactly."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clops_sweep.data import random_split
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.chapman import GROUPS, acquired, read_diagnostics, split_by_term
+from clops_sweep.data.physionet2020 import PhysioNet2020
+from clops_sweep.data.scenarios import term_of
+from clops_sweep.data.synthetic import PAPER_COUNTS, paper_population, small_population
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_chapman_terms_and_splits(data_root: Path, seed: int) -> None:
+    rhythms = read_diagnostics(data_root / "chapman")
+    assert len(rhythms) == 10_646
+    assert set(rhythms.values()) == set(GROUPS)
+    times = np.array([acquired(record, Path(record)) for record in rhythms])
+    terms = term_of(times, np.ones(len(times), bool), DATASETS["chapman"].terms)
+    assert np.bincount(terms).tolist() == [5226, 2860, 2560]
+    split = split_by_term(times, seed)
+    assert np.bincount(split).tolist() == [6387, 2129, 2130]
+    # The row "Train" of the paper's Time-IL table is these splits of term 1 in twelve leads, less frames with NaN.
+    per_term = [np.bincount(split[terms == term]).tolist() for term in range(3)]
+    assert per_term == [[3135, 1045, 1046], [1716, 572, 572], [1536, 512, 512]]
+
+
+def test_physionet2020_splits(data_root: Path) -> None:
+    with open(data_root / "cpsc2018" / "REFERENCE_cpsc2018_full.csv", newline="") as file:
+        recordings = [row["Recording"] for row in csv.DictReader(file)]
+    assert len(recordings) == 6877
+    assert np.bincount(random_split.test_first(len(recordings), 0)).tolist() == [4402, 1100, 1375]
+
+
+def test_physionet2020_labels_are_those_of_the_reference_list(data_root: Path) -> None:
+    order = ("Normal", "AF", "I-AVB", "LBBB", "RBBB", "PAC", "PVC", "STD", "STE")
+    with open(data_root / "cpsc2018" / "REFERENCE_cpsc2018_full.csv", newline="") as file:
+        listed = {
+            row["Recording"]: {
+                order[int(row[f"{which}_label"]) - 1] for which in ("First", "Second", "Third") if row[f"{which}_label"]
+            }
+            for row in csv.DictReader(file)
+        }
+    reader = PhysioNet2020()
+    for source in reader.find(data_root)[::10]:
+        labels = reader.windows(source).labels[0]
+        assert {reader.classes[code] for code in np.flatnonzero(labels)} == listed[source.record]
+
+
+def test_synthetic_paper_has_the_papers_task_counts_exactly() -> None:
+    people = paper_population()
+    for split, counts in PAPER_COUNTS.items():
+        frames = np.array([person.frames for person in people if person.split == split]).sum(0)
+        assert tuple(frames.reshape(6, 2).sum(1)) == counts
+    assert len(people) == 291
+
+
+def test_synthetic_has_equal_classes_and_terms() -> None:
+    people = small_population()
+    for split, each in ((0, 54), (1, 27), (2, 27)):
+        assert np.array([p.frames for p in people if p.split == split]).sum(0).tolist() == [each] * 12
+    for term in range(3):
+        assert (np.array([p.frames for p in people if p.term == term and p.split == 1]).sum(0) > 0).all()
+
+
+@pytest.mark.parametrize("patients", [2, 3, 5, 10, 99])
+def test_random_splits_take_everybody_once(patients: int) -> None:
+    for split in (random_split.sixty_twenty_twenty(patients, 0), random_split.test_first(patients, 1)):
+        assert len(split) == patients
+        assert set(split.tolist()) <= {0, 1, 2}
+        assert (split == 0).any()

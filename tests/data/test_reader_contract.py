@@ -1,0 +1,121 @@
+"""What every reader promises, checked on files in the publisher's format; a new reader adds one writer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clops_sweep.config import RunConfig
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.prepare import PreparedSet, open_frames, prepare, reader_for, state
+from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.errors import BadInput
+from tests.data.published_formats import WRITERS
+
+
+@pytest.fixture(scope="module", params=WRITERS)
+def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Name of a data set and a data root that holds it as its publisher ships it."""
+    root = tmp_path_factory.mktemp(request.param.split()[0])
+    WRITERS[request.param](root / "data")
+    return request.param.split()[0], root / "data"
+
+
+@pytest.fixture(scope="module")
+def prepared(published: tuple[str, Path]) -> PreparedSet:
+    name, root = published
+    return prepare(name, prepared_root=root.parent / "prepared", data_root=root, workers=1)
+
+
+@pytest.fixture(scope="module")
+def opened(prepared: PreparedSet) -> FrameSet:
+    return open_frames(prepared.manifest.name, prepared_root=prepared.folder.parent)
+
+
+def test_all_classes_and_leads_occur(opened: FrameSet) -> None:
+    labels = opened.labels if opened.multi_label else np.eye(len(opened.classes))[opened.labels]
+    assert (labels.sum(0) > 0).all()
+    assert set(opened.leads.tolist()) == set(range(len(opened.lead_names)))
+    assert (opened.leads == opened.leads).all()
+
+
+def test_shapes_and_types(opened: FrameSet) -> None:
+    count = len(opened)
+    assert opened.frames.shape == (count, 2500)
+    assert opened.frames.dtype in (np.float32, np.int16)
+    for array in (opened.gain, opened.offset, opened.patients, opened.labels, opened.split, opened.leads):
+        assert len(array) == count
+        assert not array.flags.writeable
+    assert opened.gain.dtype == opened.offset.dtype == np.float32
+    assert np.isfinite(opened.signal(slice(None))).all()
+    assert opened.times is None or opened.times.dtype == np.dtype("datetime64[s]")
+
+
+def test_a_patient_is_in_one_split(opened: FrameSet) -> None:
+    for code in range(len(opened.patient_names)):
+        assert len(np.unique(opened.split[opened.patients == code])) == 1
+
+
+def test_again_gives_the_same_hash(published: tuple[str, Path], opened: FrameSet, tmp_path: Path) -> None:
+    name, root = published
+    again = prepare(name, prepared_root=tmp_path, data_root=root, workers=1)
+    assert again.manifest.data_hash == opened.data_hash
+
+
+def test_sources_are_listed_with_their_hash(published: tuple[str, Path], prepared: PreparedSet) -> None:
+    _, root = published
+    sources = json.loads((prepared.folder / "sources.json").read_text())
+    files = {path.name: path for path in root.rglob("*") if path.is_file()}
+    assert sources
+    assert all(file_sha256(files[name]) == sha256 for name, sha256 in sources.items())
+
+
+def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:
+    problems = []
+    for scenario in DATASETS[opened.name].scenarios:
+        try:
+            build_scenario(opened, RunConfig(dataset=opened.name, scenario=scenario))
+        except BadInput as problem:
+            problems.append(str(problem))
+    # A handful of patients cannot have every class in every split, and the WFDB edition of chapman has no dates.
+    assert all("split" in problem or "dates" in problem for problem in problems)
+    assert len(problems) < len(DATASETS[opened.name].scenarios) or opened.name == "cardiology"
+
+
+def test_a_truncated_signal_is_one_sentence_or_skipped(published: tuple[str, Path], tmp_path: Path) -> None:
+    name, root = published
+    shutil.copytree(root, tmp_path / "data")
+    source = reader_for(name).find(tmp_path / "data")[2]
+    signal = next(path for path in source.files if path.suffix in (".dat", ".mat", ".ecg", ".csv"))
+    signal.write_bytes(signal.read_bytes()[:-200])
+    with pytest.raises(BadInput, match=signal.name) as caught:
+        prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).count(". ") == 0
+    assert list((tmp_path / "prepared").iterdir()) == []
+    manifest = prepare(
+        name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1, on_error="skip"
+    ).manifest
+    assert [record for record, _ in manifest.skipped] == [source.record]
+
+
+def test_state(published: tuple[str, Path], tmp_path: Path) -> None:
+    name, root = published
+    assert state(name, prepared_root=tmp_path, data_root=None) == "absent"
+    assert state(name, prepared_root=tmp_path, data_root=tmp_path) == "absent"
+    assert state(name, prepared_root=tmp_path, data_root=root) == "raw"
+
+
+def test_a_missing_root_and_an_empty_folder_are_named(published: tuple[str, Path], tmp_path: Path) -> None:
+    name, _ = published
+    with pytest.raises(BadInput, match="no such folder"):
+        prepare(name, prepared_root=tmp_path, data_root=tmp_path / "nowhere")
+    (tmp_path / "data" / DATASETS[name].folders[0]).mkdir(parents=True)
+    with pytest.raises(BadInput, match="the folder holds no"):
+        prepare(name, prepared_root=tmp_path, data_root=tmp_path / "data")
