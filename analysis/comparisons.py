@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -16,13 +17,20 @@ from analysis.results import Reference, aligned
 from analysis.selection import cell_name
 from analysis.statistics import PairedDifference, highest_coverage, holm, paired_difference
 
+Kind = Literal["variant", "reference"]
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """One configuration minus another. `corrected` holds Holm's p-values, by metric like `differences`."""
+    """One configuration minus another: another variant at the same place, or a reference such as fine-tuning.
+
+    `cell` is the configuration's position in the experiment. `corrected` holds Holm's p-values, by metric like
+    `differences`.
+    """
 
     name: str
     baseline: str
+    kind: Kind
     cell: int
     differences: Mapping[str, PairedDifference] = field(hash=False)
     corrected: Mapping[str, float] = field(hash=False)
@@ -30,7 +38,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """All comparisons of an experiment. p-values are corrected within each metric, over all comparisons."""
+    """All comparisons of an experiment. p-values are corrected over those of one metric and one kind of baseline."""
 
     name: str
     rows: tuple[Comparison, ...]
@@ -51,23 +59,21 @@ def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) ->
     names = [cell_name(cell) or experiment.name for cell in experiment.cells] + [r.name for r in references]
     pairs = list(_pairs(experiment, bool(references)))
     found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
+    corrected: list[dict[str, float]] = [{} for _ in pairs]
     for metric in METRICS:
         values, units = aligned(sources, metric)
-        for position, (cell, baseline) in enumerate(pairs):
-            found[position][metric] = paired_difference(values[cell], values[baseline], units)
-    kept = [i for i, differences in enumerate(found) if any(d.n for d in differences.values())]
-    corrected = {metric: holm([found[i][metric].p for i in kept]) for metric in METRICS}
-    rows = tuple(
-        Comparison(
-            names[pairs[i][0]],
-            names[pairs[i][1]],
-            pairs[i][0],
-            found[i],
-            {metric: float(corrected[metric][position]) for metric in METRICS},
-        )
-        for position, i in enumerate(kept)
-    )
-    return Comparisons(experiment.name, rows)
+        for differences, (cell, baseline, _) in zip(found, pairs, strict=True):
+            differences[metric] = paired_difference(values[cell], values[baseline], units)
+        for kind in ("variant", "reference"):
+            family = [i for i, pair in enumerate(pairs) if pair[2] == kind]
+            for i, p in zip(family, holm([found[i][metric].p for i in family]), strict=True):
+                corrected[i][metric] = float(p)
+    rows = [
+        Comparison(names[cell], names[baseline], kind, cell, found[i], corrected[i])
+        for i, (cell, baseline, kind) in enumerate(pairs)
+        if any(difference.n for difference in found[i].values())
+    ]
+    return Comparisons(experiment.name, tuple(rows))
 
 
 def comparison_text(record: Comparisons, name: str, title: str) -> TextTable:
@@ -87,7 +93,7 @@ def comparison_text(record: Comparisons, name: str, title: str) -> TextTable:
     notes = (
         "Mean of paired differences over common seeds [95 % bootstrap interval, given from three pairs on].",
         f"With {record.pairs} pairs no such interval can cover more than {highest_coverage(max(record.pairs, 1)):.1%}.",
-        "p: paired t-test, corrected by Holm over all rows of the column.",
+        "p: paired t-test, corrected by Holm over all rows of the column with the same kind of baseline.",
     )
     return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes)
 
@@ -108,17 +114,17 @@ def comparisons_csv(record: Comparisons) -> str:
     return stream.getvalue()
 
 
-def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int]]:
+def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:
     variant_axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
     baselines: dict[str, int] = {}
     for index, cell in enumerate(experiment.cells):
         place = cell_name(cell, variant_axes) if variant_axes else ""
         baseline = baselines.setdefault(place, index)
         if baseline != index:
-            yield index, baseline
+            yield index, baseline, "variant"
     if has_reference:
         for index in range(len(experiment.cells)):
-            yield index, len(experiment.cells)
+            yield index, len(experiment.cells), "reference"
 
 
 def _interval(difference: PairedDifference) -> str:

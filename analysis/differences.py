@@ -24,7 +24,7 @@ def difference_heatmap(
 
     Args:
         experiment: what was asked for and what there is.
-        compared: `comparisons(experiment)`, without references, so that p-values are corrected over these alone.
+        compared: `comparisons(experiment)`.
         metric: a column of `runs`.
         axes: the axes of rows and columns; both must be scales.
 
@@ -34,7 +34,7 @@ def difference_heatmap(
     plain = heatmap(experiment, metric, axes)
     if not {plain.row_axis, plain.column_axis} <= set(experiment.number_axes):
         raise BadInput("differences between variants need two axes of numbers")
-    rows = {row.cell: row for row in compared.rows}
+    rows = {row.cell: row for row in compared.rows if row.kind == "variant"}
     panels = [_panel(panel, rows, metric) for panel in plain.panels]
     kept = [panel for panel in panels if np.isfinite(panel.mean).any()]
     if not kept:

@@ -261,36 +261,48 @@ def _draw_panel(
     axes.set_yticks(np.arange(n_rows) + 0.5, [label_text(label) for label in record.rows])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+    backgrounds = colours(scale(panel.mean))
+    mesh = axes.pcolormesh(
+        np.ma.masked_invalid(panel.mean), cmap=colours, norm=scale, edgecolors="white", linewidth=1, antialiased=True
+    )
+    mesh.set_in_layout(False)
     for (row, column), value in np.ndenumerate(panel.mean):
         if not panel.asked[row, column]:
             continue
-        centre = (column + 0.5, row + 0.5)
-        if not np.isfinite(value):
-            axes.add_patch(Rectangle((column, row), 1, 1, facecolor="#f4f4f4", edgecolor="#a8a8a8", hatch="////", lw=0))
-            if panel.failed[row, column]:
-                box = {"fc": "white", "ec": "none", "pad": 1}
-                axes.text(*centre, "failed", ha="center", va="center", fontsize=7, bbox=box)
+        if np.isfinite(value):
+            _write_cell(axes, panel, (row, column), backgrounds[row, column], holds_best)
             continue
-        background = colours(scale(value))
-        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=background, edgecolor="white", lw=1))
-        starred = holds_best and panel.best == (row, column)
-        ink = readable_on(background)
-        incomplete = panel.n[row, column] < panel.asked[row, column]
-        text = f"{value:.3f}" if abs(value) >= 0.0005 else "0.000"
-        if panel.marked is not None and panel.marked[row, column]:
-            text += "*"
-        axes.text(
-            centre[0], centre[1] - 0.13 * incomplete, text, ha="center", va="center", color=ink, fontsize=8.5,
-            fontweight="bold" if panel.best == (row, column) else "normal",
-        )  # fmt: skip
-        if starred:
-            axes.text(column + 0.84, row + 0.24, "★", ha="center", va="center", color=ink, fontsize=7.5)
-        if incomplete:
-            count = f"n = {panel.n[row, column]} of {panel.asked[row, column]}"
-            axes.text(centre[0], centre[1] + 0.23, count, ha="center", va="center", color=ink, fontsize=6.6)
+        patch = Rectangle((column, row), 1, 1, facecolor="#f4f4f4", edgecolor="#a8a8a8", hatch="////", lw=0)
+        axes.add_patch(patch).set_in_layout(False)
+        if panel.failed[row, column]:
+            box = {"fc": "white", "ec": "none", "pad": 1}
+            axes.text(column + 0.5, row + 0.5, "failed", ha="center", va="center", fontsize=7, bbox=box)
     if panel.best is not None:
         row, column = panel.best
         for colour_name, width in (("white", 3.6), ("black", 1.8)):
             frame = Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width)
             frame.set_zorder(3)
             axes.add_patch(frame)
+
+
+def _write_cell(
+    axes: Axes, panel: Panel, at: tuple[int, int], background: npt.NDArray[np.float64], holds_best: bool
+) -> None:
+    """The value, with an asterisk or star where due, and the number of runs where some are missing."""
+    row, column = at
+    ink = readable_on(background)
+    incomplete = panel.n[at] < panel.asked[at]
+    best = panel.best == at
+    text = f"{panel.mean[at]:.3f}" if abs(panel.mean[at]) >= 0.0005 else "0.000"
+    if panel.marked is not None and panel.marked[at]:
+        text += "*"
+    y = row + 0.5 - 0.13 * incomplete
+    weight = "bold" if best else "normal"
+    parts = [axes.text(column + 0.5, y, text, ha="center", va="center", color=ink, fontsize=8.5, fontweight=weight)]
+    if holds_best and best:
+        parts.append(axes.text(column + 0.84, row + 0.24, "★", ha="center", va="center", color=ink, fontsize=7.5))
+    if incomplete:
+        count = f"n = {panel.n[at]} of {panel.asked[at]}"
+        parts.append(axes.text(column + 0.5, row + 0.73, count, ha="center", va="center", color=ink, fontsize=6.6))
+    for part in parts:  # what lies inside the panel need not be measured to lay the panels out
+        part.set_in_layout(False)

@@ -19,7 +19,7 @@ from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
 MIN_RUNS = 8
-REPEATS = 10
+REPEATS = 5
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
         total = float(((target[test] - target[test].mean()) ** 2).sum())
         if total == 0:
             continue
-        forest = RandomForestRegressor(n_estimators=60, min_samples_leaf=1, random_state=0, n_jobs=1)
+        forest = RandomForestRegressor(n_estimators=30, min_samples_leaf=1, random_state=0, n_jobs=1)
         forest.fit(features[~test], target[~test])
         squared = float(((forest.predict(features[test]) - target[test]) ** 2).sum())
         scores.append(1 - squared / total)

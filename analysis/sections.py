@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis.collect import Experiment
-from analysis.comparisons import comparison_text, comparisons, comparisons_csv
+from analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
 from analysis.differences import difference_heatmap
 from analysis.formats import (
@@ -72,12 +72,13 @@ def build_section(
     """Computes and draws everything for one search space; what cannot be shown is named with the reason."""
     grid = _grid_axes(experiment, axes)
     notices = list(_notices(experiment))
+    compared = comparisons(experiment, references)
     pictures = []
     if grid is not None:
         for metric in METRICS:
             if np.isfinite(experiment.by_replicate(metric)).any():
                 pictures.append(_heatmap_picture(experiment, metric, grid, references, prefix))
-        pictures += _difference_pictures(experiment, grid, prefix)
+        pictures += _difference_pictures(experiment, grid, compared, prefix)
     elif experiment.counts("finished").any():
         record = profile(experiment)
         caption = f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
@@ -91,7 +92,7 @@ def build_section(
     more_pictures = [item for item in more if isinstance(item, Picture)]
     for item in (*pictures, *more_pictures):
         files.add_picture(item)
-    tables = list(_result_tables(experiment, references, prefix, files))
+    tables = list(_result_tables(experiment, references, compared, prefix, files))
     counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
     progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
@@ -139,12 +140,13 @@ def _heatmap_picture(
     )
 
 
-def _difference_pictures(experiment: Experiment, axes: tuple[str, str], prefix: str) -> Iterator[Picture]:
+def _difference_pictures(
+    experiment: Experiment, axes: tuple[str, str], compared: Comparisons, prefix: str
+) -> Iterator[Picture]:
     if len(variants(experiment, axes)) < 2 or not set(axes) <= set(experiment.number_axes):
         return
-    compared = comparisons(experiment)
     for metric in ("auc", "bwt"):
-        if not any(row.differences[metric].n for row in compared.rows):
+        if not any(row.differences[metric].n for row in compared.rows if row.kind == "variant"):
             continue
         record = difference_heatmap(experiment, compared, metric, axes)
         caption = (
@@ -191,7 +193,11 @@ def _curves_picture(
 
 
 def _result_tables(
-    experiment: Experiment, references: Sequence[Reference], prefix: str, files: SectionFiles
+    experiment: Experiment,
+    references: Sequence[Reference],
+    compared: Comparisons,
+    prefix: str,
+    files: SectionFiles,
 ) -> Iterator[LinkedTable]:
     table = result_table(experiment, references)
     links = [f"{prefix}-runs-{i}" for i in range(len(experiment.cells))] + [""] * len(references)
@@ -201,7 +207,6 @@ def _result_tables(
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes)
     yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
-    compared = comparisons(experiment, references)
     if compared.rows:
         title = f"Paired differences in {experiment.name}"
         text = comparison_text(compared, f"{prefix}-differences", title)
