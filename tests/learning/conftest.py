@@ -38,6 +38,9 @@ class GivenDropout(nn.Module):
         return hidden if self.mask is None else hidden * self.mask
 
 
+NAMES = {0: "conv1", 1: "norm1", 5: "conv2", 6: "norm2", 10: "conv3", 11: "norm3", 16: "linear1", 18: "linear2"}
+
+
 class PaperNetwork(nn.Sequential):
     """The table of the paper's appendix, layer by layer: Conv, BatchNorm, ReLU, MaxPool(2), Dropout, thrice; Linear."""
 
@@ -59,7 +62,16 @@ class PaperNetwork(nn.Sequential):
         """A float64 copy of one of a learner's networks, with its running statistics."""
         views = {name: view[run].double() for name, view in learner.parameters.views.items()}
         network = cls(views["linear2.bias"].numel()).double()
-        layers = {"conv1": 0, "norm1": 1, "conv2": 5, "norm2": 6, "conv3": 10, "norm3": 11, "linear1": 16, "linear2": 18}
+        layers = {
+            "conv1": 0,
+            "norm1": 1,
+            "conv2": 5,
+            "norm2": 6,
+            "conv3": 10,
+            "norm3": 11,
+            "linear1": 16,
+            "linear2": 18,
+        }
         with torch.no_grad():
             for name, value in views.items():
                 layer, _, kind = name.partition(".")
@@ -87,9 +99,8 @@ class PaperNetwork(nn.Sequential):
         return self
 
     def flat_gradient(self) -> dict[str, torch.Tensor]:
-        names = {0: "conv1", 1: "norm1", 5: "conv2", 6: "norm2", 10: "conv3", 11: "norm3", 16: "linear1", 18: "linear2"}
         return {
-            f"{names[int(place)]}.{kind}": value.grad
+            f"{NAMES[int(place)]}.{kind}": value.grad
             for name, value in self.named_parameters()
             for place, _, kind in [name.partition(".")]
             if value.grad is not None

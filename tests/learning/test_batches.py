@@ -17,7 +17,9 @@ def instances(first: int, count: int) -> Instances:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 20), st.integers(0, 15), st.integers(1, 9), st.randoms(use_true_random=False))
-def test_every_instance_comes_once_and_each_mean_is_a_mean(size: int, extra: int, batch_size: int, random: object) -> None:
+def test_every_instance_comes_once_and_each_mean_is_a_mean(
+    size: int, extra: int, batch_size: int, random: object
+) -> None:
     replay = Replay(instances(100, extra), torch.linspace(0.5, 1, extra).expand(2, -1)) if extra else None
     orders = []
     for _ in range(2):

@@ -47,7 +47,9 @@ def test_gradient_by_finite_differences_of_the_loss(current_count: int) -> None:
         step = torch.zeros(9, dtype=torch.float64)
         step[instance] = 1e-6
         beta = parameters.values[0]
-        slope = (objective(beta + step, chosen, inside, outside) - objective(beta - step, chosen, inside, outside)) / 2e-6
+        slope = (
+            objective(beta + step, chosen, inside, outside) - objective(beta - step, chosen, inside, outside)
+        ) / 2e-6
         assert float(found[instance]) == pytest.approx(slope, abs=1e-8)
         if instance in chosen:
             loss = inside[chosen.index(instance)]

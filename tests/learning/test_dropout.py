@@ -16,9 +16,7 @@ PROBABILITY = 6554 / 65536
 def dropped(keys: torch.Tensor, draws: torch.Tensor = DRAWS) -> torch.Tensor:
     """bool [B, S, 3072], a unit is dropped."""
     runs = len(keys)
-    parts = [
-        mask.view(len(draws), runs, -1) == 0 for mask in dropout.masks(keys, draws)
-    ]
+    parts = [mask.view(len(draws), runs, -1) == 0 for mask in dropout.masks(keys, draws)]
     return torch.cat(parts, dim=2)
 
 

@@ -128,3 +128,10 @@ def test_no_class_left_is_an_error_that_names_task_and_split(kind: str, outputs:
     targets[:, 0] = 1
     with pytest.raises(BadInput, match="class_il, task 4-5, validation: no class"):
         metrics.task_auc(kind, np.zeros((5, outputs)), targets, "class_il, task 4-5, validation")
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_a_diverged_network_is_an_error_that_says_so(broken: float) -> None:
+    scores = np.array([[0.1], [broken], [0.3]])
+    with pytest.raises(BadInput, match="task 4-5, test: the network's outputs are not finite"):
+        metrics.task_auc("binary", scores, np.array([[0.0], [1.0], [1.0]]), "class_il, task 4-5, test")

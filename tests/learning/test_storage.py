@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -17,7 +18,7 @@ from clops_sweep.learning.replay.buffer import Buffer, count_of
 
 def trapezoid(values: list[float]) -> float:
     total = 0.0
-    for left, right in zip(values, values[1:], strict=False):
+    for left, right in itertools.pairwise(values):
         total += (left + right) / 2 * 1.0
     return total
 

@@ -1,0 +1,247 @@
+"""Every registered plug-in passes the contract suite of its kind, a third party's too, and broken ones do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from clops_sweep import ContinualRun, RunConfig, acquisition_function
+from clops_sweep.errors import BadInput
+from clops_sweep.learning.batches import Replay
+from clops_sweep.learning.replay import acquisition, storage
+from clops_sweep.learning.replay.acquisition import AcquisitionContext
+from clops_sweep.learning.strategies.base import Strategy
+from clops_sweep.learning.strategies.clops import CLOPS
+from clops_sweep.plugins import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
+from clops_sweep.testing import (
+    ContractViolation,
+    check_acquisition_function,
+    check_storage_function,
+    check_strategy,
+    tiny_config,
+    tiny_frames,
+)
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_strategies(name: str) -> None:
+    check_strategy(STRATEGIES[name])
+
+
+@pytest.mark.parametrize("name", list(ACQUISITION_FUNCTIONS))
+def test_acquisition_functions(name: str) -> None:
+    check_acquisition_function(ACQUISITION_FUNCTIONS[name])
+
+
+@pytest.mark.parametrize("name", list(STORAGE_FUNCTIONS))
+def test_storage_functions(name: str) -> None:
+    check_storage_function(STORAGE_FUNCTIONS[name])
+
+
+def least_confident(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    """A third party's function, in one line of numerics."""
+    probabilities = context.learner.probabilities(rows)
+    return -(probabilities - 0.5).abs().sum(-1)
+
+
+@pytest.fixture
+def registered() -> Iterator[str]:
+    with ACQUISITION_FUNCTIONS.temporarily("least_confident", least_confident):
+        yield "least_confident"
+
+
+def test_a_third_partys_acquisition_function(registered: str) -> None:
+    check_acquisition_function(ACQUISITION_FUNCTIONS[registered])
+    frames = tiny_frames("class_il")
+    result = ContinualRun(tiny_config("class_il", acquisition=registered), frames).run()
+    assert result.runs["acquisition"].tolist() == ["least_confident"]
+    other = ContinualRun(tiny_config("class_il"), frames).run()
+    assert not result.instances["times_replayed"].equals(other.instances["times_replayed"])
+
+
+def test_the_decorator_registers_for_good() -> None:
+    before = dict(ACQUISITION_FUNCTIONS.added)
+    acquisition_function("registered_by_a_test")(least_confident)
+    try:
+        assert RunConfig(acquisition="registered_by_a_test").acquisition == "registered_by_a_test"
+        assert ACQUISITION_FUNCTIONS["registered_by_a_test"] is least_confident
+    finally:
+        ACQUISITION_FUNCTIONS._added.clear()
+        ACQUISITION_FUNCTIONS._added.update(before)
+
+
+def one_column(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    return context.learner.probabilities(rows)
+
+
+def undefined(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    return torch.full(rows.shape, torch.nan)
+
+
+def integers(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    return rows
+
+
+def global_noise(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    return torch.rand(rows.shape)
+
+
+def python_noise(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    return torch.full(rows.shape, random.random())
+
+
+def changes_statistics(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    context.learner.statistics.means[0].mul_(0.99)
+    return rows.double()
+
+
+def changes_parameters(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    context.learner.parameters.flat[-1] += 1e-7
+    return rows.double()
+
+
+def changes_rows(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    rows[0, 0] = rows[0, 1]
+    return rows.double()
+
+
+def looks_elsewhere(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    return context.learner.logits(rows + 1)[:, :, 0]
+
+
+def gathers_elsewhere(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    return context.learner.bank.gather(rows + 1)[:, :, 0]
+
+
+def remembers(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    counter.append(1)
+    return rows.double() + len(counter)
+
+
+def compares_runs(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+    scores = acquisition.entropy(context, rows)
+    return scores - scores.mean()
+
+
+counter: list[int] = []
+
+BROKEN: dict[Any, str] = {
+    one_column: "of shape",
+    undefined: "not finite",
+    integers: "not floating point",
+    global_noise: "global generator",
+    python_noise: "global generator",
+    changes_statistics: "changed learner/statistics",
+    changes_parameters: "changed learner/parameters",
+    changes_rows: "changed the rows",
+    looks_elsewhere: "not asked about",
+    gathers_elsewhere: "not asked about",
+    remembers: "asked again",
+    compares_runs: "alone and the same run stacked",
+}
+
+
+@pytest.mark.parametrize("broken", list(BROKEN), ids=lambda function: function.__name__)
+def test_broken_acquisition_functions_are_found_out(broken: Any) -> None:
+    with pytest.raises(ContractViolation, match=BROKEN[broken]):
+        check_acquisition_function(broken)
+    assert "function_under_test" not in ACQUISITION_FUNCTIONS
+
+
+BROKEN_STORAGE: dict[str, tuple[Any, str]] = {
+    "float32": (lambda trajectories: storage.area(trajectories).float(), "float64"),
+    "last epoch missing": (lambda trajectories: storage.area(trajectories)[:, :-1], "has the shape"),
+    "undefined": (lambda trajectories: storage.area(trajectories) / (trajectories.shape[1] - 1), "not finite"),
+    "in place": (lambda trajectories: storage.area(trajectories.mul_(2)), "changed the trajectories"),
+    "by place": (lambda t: storage.area(t) + torch.arange(t.shape[2], dtype=torch.float64), "depends on its place"),
+    "by company": (lambda t: storage.area(t) + t.mean(dtype=torch.float64), "alone and the same run stacked"),
+    "by chance": (lambda t: storage.area(t) + torch.rand(1, dtype=torch.float64), "global generator"),
+}
+
+
+@pytest.mark.parametrize("name", list(BROKEN_STORAGE))
+def test_broken_storage_functions_are_found_out(name: str) -> None:
+    function, message = BROKEN_STORAGE[name]
+    with pytest.raises(ContractViolation, match=message):
+        check_storage_function(function)
+
+
+class ForgetsItsBuffer(CLOPS):
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        super().restore(state | {"buffer": []}, task)
+
+
+class ForgetsMomentum(CLOPS):
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        super().restore(state, task)
+        self.training.learner.optimizer.first.zero_()
+
+
+class StoresOneTooMany(CLOPS):
+    def end_task(self, task: int) -> None:
+        super().end_task(task)
+        self._records[-1].stored[:, :] = True
+
+
+class PeeksAhead(Strategy):
+    def replay(self, task: int, epoch: int) -> Replay | None:
+        following = self.training.tasks[min(task + 1, len(self.training.tasks) - 1)]
+        self.training.learner.logits(following.rows)
+        return None
+
+
+class ReplaysTheFuture(Strategy):
+    def replay(self, task: int, epoch: int) -> Replay | None:
+        return Replay(self.training.tasks[-1], torch.ones(self.training.tasks[-1].rows.shape))
+
+
+class SkipsInstances(Strategy):
+    def train_epoch(self, task: int, epoch: int, replay: Any, order: torch.Tensor, dropout_keys: torch.Tensor) -> None:
+        order = order.clone()
+        order[:, 0] = order[:, 1]
+        super().train_epoch(task, epoch, replay, order, dropout_keys)
+
+
+class MixesRuns(Strategy):
+    def end_epoch(self) -> None:
+        self.training.learner.parameters.flat.mul_(1 - 1e-3 * len(self.training.seeds))
+
+
+class DrawsGlobally(Strategy):
+    def end_epoch(self) -> None:
+        self.training.learner.parameters.flat[0] += 1e-6 * torch.rand(1)[0]
+
+
+class Explodes(Strategy):
+    def end_epoch(self) -> None:
+        self.training.learner.parameters.flat.mul_(torch.inf)
+
+
+BROKEN_STRATEGIES: dict[Any, str] = {
+    ForgetsItsBuffer: "after resuming",
+    ForgetsMomentum: "after resuming",
+    StoresOneTooMany: "stores 10 instances instead of 4",
+    PeeksAhead: "choosing what to replay looks at frames outside",
+    ReplaysTheFuture: "no past task",
+    SkipsInstances: "leaves out instances",
+    MixesRuns: "alone and the same run stacked",
+    DrawsGlobally: "global generator",
+    Explodes: "not finite",
+}
+
+
+@pytest.mark.parametrize("broken", list(BROKEN_STRATEGIES), ids=lambda strategy: strategy.__name__)
+def test_broken_strategies_are_found_out(broken: Any) -> None:
+    with pytest.raises((ContractViolation, BadInput), match=BROKEN_STRATEGIES[broken]):
+        check_strategy(broken)
+    assert "strategy_under_test" not in STRATEGIES
+    assert "strategy_being_watched" not in STRATEGIES
+
+
+def test_what_is_no_strategy_is_refused() -> None:
+    with pytest.raises(ContractViolation, match="subclass of Strategy"):
+        check_strategy(object)  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+"""Settings that must give the same run, bit for bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clops_sweep import ContinualRun
+from clops_sweep.learning.result import RunResult
+from clops_sweep.plugins import ACQUISITION_FUNCTIONS
+from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.watch import result_difference
+
+KINDS = ("class_il", "time_il", "domain_il")
+CONFIG = (
+    *("run_id", "strategy", "acquisition", "storage_order", "storage_function", "weight_replay"),
+    *("acquisition_fraction", "storage_fraction", "replay_ratio", "mc_samples", "beta_learning_rate", "task_order"),
+    *("projections", "projection_failures"),
+)
+Run = Callable[..., RunResult]
+
+
+def same(one: RunResult, other: RunResult, *ignore: str) -> None:
+    found = result_difference(one, other, (*CONFIG, *ignore))
+    assert found is None, found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_everything_stored_the_order_of_storage_does_not_matter(kind: str, run: Run) -> None:
+    top, bottom = (run(kind, storage_order=order, storage_fraction=1.0) for order in ("top", "bottom"))
+    assert top.instances["stored"].all()
+    same(top, bottom)
+    half_top, half_bottom = (run(kind, storage_order=order, storage_fraction=0.4) for order in ("top", "bottom"))
+    assert not half_top.instances["stored"].equals(half_bottom.instances["stored"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_everything_acquired_the_acquisition_function_does_not_matter(kind: str, run: Run) -> None:
+    first, *others = (run(kind, acquisition=name, acquisition_fraction=1.0) for name in ACQUISITION_FUNCTIONS)
+    for other in others:
+        same(first, other)
+
+
+def test_with_half_acquired_it_does(run: Run) -> None:
+    results = [run("time_il", acquisition=name) for name in ("bald_mcd", "random", "balc_kld")]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert result_difference(results[one], results[other], CONFIG) is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_storage_and_acquisition_are_plain_replay(kind: str, run: Run) -> None:
+    clops = run(kind, storage_order="random", acquisition="random")
+    same(clops, run(kind, strategy="replay"))
+    same(clops, run(kind, strategy="replay", acquisition="bald_mcd", storage_order="bottom", weight_replay=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_of_one_are_no_weights(kind: str, run: Run) -> None:
+    # With a vanishing step beta stays at 1.0 in float32, and its s is the number of intervals.
+    settings = {"beta_learning_rate": 1e-30, "acquisition": "random"}
+    off, on = (run(kind, weight_replay=weight, **settings) for weight in (False, True))
+    assert (off.instances["beta"] == 1).all()
+    assert (off.instances["s"] == 1).all()
+    same(off, on)
+    off, on = (run(kind, weight_replay=weight, acquisition="random") for weight in (False, True))
+    assert result_difference(off, on, CONFIG) is not None
+
+
+@pytest.mark.parametrize("kind", ["class_il"])
+def test_a_single_task_is_the_same_under_every_strategy(kind: str, run: Run) -> None:
+    alone: dict[str, Any] = {"tasks": 1}
+    finetune = run(kind, strategy="finetune", **alone)
+    assert finetune.runs["bwt"].isna().all()
+    for settings in ({"strategy": "replay"}, {"strategy": "gem"}, {"strategy": "mir"}, {"storage_order": "random"}):
+        same(finetune, run(kind, **settings, **alone), "stored")
+    # With beta the loss is weighted from the first task on; without a step of beta the weights are ones.
+    for name in ACQUISITION_FUNCTIONS:
+        same(finetune, run(kind, acquisition=name, beta_learning_rate=1e-30, **alone), "stored", "s", "beta")
+    first, *others = (run(kind, acquisition=name, **alone) for name in ACQUISITION_FUNCTIONS)
+    for other in others:
+        same(first, other)
+
+
+def test_nothing_replayed_is_fine_tuning() -> None:
+    frames = tiny_frames("class_il")
+    # round(0.01 * 8) instances a step are none at all.
+    mir = ContinualRun(tiny_config("class_il", strategy="mir", replay_ratio=0.01), frames).run()
+    finetune = ContinualRun(tiny_config("class_il", strategy="finetune"), frames).run()
+    assert (mir.instances["times_replayed"] == 0).all()
+    same(finetune, mir, "stored")
+
+
+@pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
+def test_the_first_task_is_the_same_whatever_comes_later(strategy: str, run: Run) -> None:
+    one, other = (run(strategy=strategy, task_order=order) for order in ((0, 1, 2), (0, 2, 1)))
+    for column in ("auc", "loss"):
+        curves = [result.curves[result.curves["epoch"] <= 2].sort_values(["epoch", "task"]) for result in (one, other)]
+        assert curves[0][column].tolist() == curves[1][column].tolist()
+
+
+def test_a_shuffle_seed_is_the_permutation_it_stands_for(run: Run) -> None:
+    permutation = tuple(random.Random(1).sample(range(3), 3))
+    assert permutation != (0, 1, 2)
+    same(run(task_order=1), run(task_order=permutation))
+
+
+def test_seeds_give_different_runs(run: Run) -> None:
+    assert result_difference(run(seed=0), run(seed=1), ("run_id", "seed")) is not None

@@ -1,0 +1,141 @@
+"""Evaluation of whole runs against scikit-learn on a plain network's outputs, both AUCs of the joint strategy too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from clops_sweep import ContinualRun
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import BadInput
+from clops_sweep.learning import metrics
+from clops_sweep.learning.multitask import joint_scenario
+from clops_sweep.testing import tiny_config, tiny_frames
+
+KINDS = ("class_il", "time_il", "domain_il")
+
+
+def logits_of(run: ContinualRun, frames: FrameSet, rows: Any, paper_network: Any) -> np.ndarray[Any, Any]:
+    network = paper_network.of(run._training.learner, 0)
+    with torch.no_grad():
+        values: np.ndarray[Any, Any] = network(torch.from_numpy(frames.signal(rows)).double()[:, None]).numpy()
+    return values
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_r_is_what_scikit_learn_says_of_the_networks_outputs(kind: str, paper_network: Any) -> None:
+    frames = tiny_frames(kind)
+    run = ContinualRun(tiny_config(kind), frames)
+    expected: dict[tuple[str, int, int], float] = {}
+    while not run.finished:
+        progress = run.advance()
+        if not run.at_task_end:
+            continue
+        for j, task in enumerate(run.scenario.tasks, start=1):
+            for split in ("validation", "test"):
+                subset = getattr(task, split)
+                logits = logits_of(run, frames, subset.rows, paper_network)
+                if kind == "time_il":
+                    exponentials = np.exp(logits - logits.max(1, keepdims=True))
+                    logits = exponentials / exponentials.sum(1, keepdims=True)
+                targets = subset.targets
+                expected[split, progress.task, j] = float(
+                    np.mean([roc_auc_score(targets[:, c], logits[:, c]) for c in range(targets.shape[1])])
+                )
+    result = run.result()
+    for row in result.r_matrix.itertuples():
+        assert row.auc == pytest.approx(expected[row.split, row.trained_on, row.evaluated_on], abs=1e-12)
+    assert len(result.r_matrix) == len(expected) == 18
+    for split, prefix in (("validation", ""), ("test", "test_")):
+        r = [[expected[split, i, j] for j in (1, 2, 3)] for i in (1, 2, 3)]
+        for name, value in metrics.all_metrics(r).items():
+            assert result.runs[prefix + name].item() == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_joint_strategy_has_the_auc_of_the_union_and_of_each_task(kind: str, paper_network: Any) -> None:
+    frames = tiny_frames(kind)
+    run = ContinualRun(tiny_config(kind, strategy="multitask"), frames)
+    result = run.run()
+    tasks = run.scenario.tasks
+    for split, prefix in (("validation", ""), ("test", "test_")):
+        rows = np.concatenate([getattr(task, split).rows for task in tasks])
+        targets = np.concatenate([getattr(task, split).targets for task in tasks])
+        logits = logits_of(run, frames, rows, paper_network)
+        if kind == "domain_il":
+            union = roc_auc_score(targets, logits, average="macro")
+        else:
+            exponentials = np.exp(logits - logits.max(1, keepdims=True))
+            probabilities = exponentials / exponentials.sum(1, keepdims=True)
+            union = roc_auc_score(targets.argmax(1), probabilities, multi_class="ovr", average="macro")
+        assert result.runs[f"{prefix}auc"].item() == pytest.approx(union, abs=1e-12)
+        assert result.runs[[f"{prefix}{name}" for name in ("bwt", "bwt_t", "bwt_lambda", "fwt")]].isna().all(axis=None)
+        r = result.r_matrix[result.r_matrix["split"] == split]
+        assert r["trained_on"].tolist() == [3, 3, 3]
+        if kind == "class_il":
+            start = 0
+            assert logits.shape[1] == 6
+            for number, task in enumerate(tasks):
+                part = logits[start : start + len(getattr(task, split).rows)]
+                own = targets[start : start + len(part)]
+                start += len(part)
+                difference = part[:, 2 * number + 1] - part[:, 2 * number]
+                expected = roc_auc_score(own[:, 2 * number + 1], difference)
+                assert r["auc"].tolist()[number] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_joint_strategy_trains_as_long_as_the_others() -> None:
+    result = ContinualRun(tiny_config("class_il", strategy="multitask"), tiny_frames("class_il")).run()
+    assert result.curves["epoch"].max() == 6
+    assert set(result.curves["training_task"]) == {"all tasks"}
+
+
+def test_pairs_of_classes_are_numbered_through_in_the_order_of_training() -> None:
+    frames = tiny_frames("class_il")
+    run = ContinualRun(tiny_config("class_il", task_order=(2, 0, 1)), frames)
+    joint = joint_scenario(run.scenario)
+    assert (joint.kind, joint.outputs) == ("softmax", 6)
+    for place, task in enumerate(joint.tasks):
+        pair = (2, 0, 1)[place]
+        expected = 2 * place + (frames.labels[task.train.rows] - 2 * pair)
+        assert task.train.targets.argmax(1).tolist() == expected.tolist()
+        assert (task.train.targets.sum(1) == 1).all()
+
+
+def with_labels(frames: FrameSet, labels: np.ndarray[Any, Any]) -> FrameSet:
+    return FrameSet(**(vars(frames) | {"labels": labels}))
+
+
+def test_an_absent_class_is_left_out_of_auc_and_counted() -> None:
+    frames = tiny_frames("time_il")
+    labels = frames.labels.copy()
+    assert frames.times is not None
+    first_term = frames.times < np.datetime64("2019-01-01")
+    labels[first_term & (frames.split == 1) & (labels == 3)] = 0
+    changed = with_labels(frames, labels)
+    run = ContinualRun(tiny_config("time_il"), changed)
+    result = run.run()
+    assert result.runs["left_out"].tolist() == [1]
+    assert result.r_matrix["auc"].between(0, 1).all()
+    whole = ContinualRun(tiny_config("time_il"), frames).run()
+    assert whole.runs["left_out"].tolist() == [0]
+
+
+def test_a_constant_label_is_left_out_and_counted_in_every_split_it_is_constant_in() -> None:
+    frames = tiny_frames("domain_il")
+    labels = frames.labels.copy()
+    labels[frames.split == 2, 1] = 0
+    result = ContinualRun(tiny_config("domain_il"), with_labels(frames, labels)).run()
+    assert result.runs["left_out"].tolist() == [3]  # the test split of each of three leads
+
+
+def test_a_task_without_a_scorable_class_is_refused_by_name() -> None:
+    frames = tiny_frames("class_il")
+    labels = frames.labels.copy()
+    labels[(frames.split == 1) & (labels == 3)] = 2
+    with pytest.raises(BadInput, match=r"task 2-3 has only one of its classes .* in the validation split"):
+        ContinualRun(tiny_config("class_il"), with_labels(frames, labels))

@@ -1,0 +1,78 @@
+"""No validation or test instance, and no instance of a task to come, is ever trained on, stored or scored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from clops_sweep import ContinualRun
+from clops_sweep.data.frames import TRAINING
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.plugins import ACQUISITION_FUNCTIONS, STRATEGIES
+from clops_sweep.testing import tiny_config, tiny_frames
+
+KINDS = ("class_il", "time_il", "domain_il")
+
+
+class Watcher:
+    """Rows that every frame bank hands out, by what the run is doing."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.evaluating = False
+        self.rows: set[int] = set()
+        real = FrameBank.gather
+
+        def gather(bank: FrameBank, rows: torch.Tensor) -> torch.Tensor:
+            if not self.evaluating:
+                self.rows.update(rows.flatten().tolist())
+            return real(bank, rows)
+
+        monkeypatch.setattr(FrameBank, "gather", gather)
+
+    def watch(self, run: ContinualRun) -> None:
+        for evaluator in run._evaluators.values():
+            real = evaluator.evaluate
+
+            def evaluate(real: Any = real) -> Any:
+                self.evaluating = True
+                try:
+                    return real()
+                finally:
+                    self.evaluating = False
+
+            evaluator.evaluate = evaluate  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("strategy", [*STRATEGIES, *(f"clops {name}" for name in ACQUISITION_FUNCTIONS)])
+def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
+    strategy: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOPS_NATIVE", "off")  # so that every frame is gathered where it can be seen
+    name, _, acquisition = strategy.partition(" ")
+    config = tiny_config(kind, strategy=name, **({"acquisition": acquisition} if acquisition else {}))
+    frames = tiny_frames(kind, tasks=2)
+    watcher = Watcher(monkeypatch)
+    run = ContinualRun(config, frames)
+    watcher.watch(run)
+    seen: set[int] = set()
+    while not run.finished:
+        watcher.rows.clear()
+        task = run.advance().task
+        allowed = run.scenario.tasks if name == "multitask" else run.scenario.tasks[:task]
+        assert watcher.rows <= {row for each in allowed for row in each.train.rows.tolist()}
+        assert all(frames.split[row] == TRAINING for row in watcher.rows)
+        seen |= watcher.rows
+    assert seen == {row for each in run.scenario.tasks for row in each.train.rows.tolist()}
+    assert set(run.result().instances["instance"]) == seen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_tiny_sets_keep_a_patient_in_one_split(kind: str) -> None:
+    frames = tiny_frames(kind)
+    splits: dict[int, set[int]] = {}
+    for patient, split in zip(frames.patients.tolist(), frames.split.tolist(), strict=True):
+        splits.setdefault(patient, set()).add(split)
+    assert all(len(found) == 1 for found in splits.values())

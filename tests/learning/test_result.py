@@ -1,0 +1,134 @@
+"""The four tables of a run: what was stored, how often it was replayed, curves and R that agree with each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep import ContinualRun
+from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.learning.result import RunResult
+from clops_sweep.plugins import STRATEGIES
+from clops_sweep.testing import tiny_config, tiny_frames
+
+Run = Callable[..., RunResult]
+KINDS = ("class_il", "time_il", "domain_il")
+SIZE = {"class_il": 10, "time_il": 12, "domain_il": 10}
+TASKS, EPOCHS, BATCH = 3, 2, 8
+
+
+def stored_count(kind: str) -> int:
+    return math.floor(0.4 * SIZE[kind] + 1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_each_task_stores_its_share_of_its_own_training_instances(strategy: str, kind: str, run: Run) -> None:
+    scenario = build_scenario(tiny_frames(kind), tiny_config(kind))
+    instances = run(kind, strategy=strategy).instances
+    for task in scenario.tasks:
+        record = instances[instances["task"] == task.name]
+        assert record["instance"].tolist() == task.train.rows.tolist()
+        expected = 0 if strategy in ("finetune", "multitask") else stored_count(kind)
+        assert record["stored"].sum() == expected
+        assert (record.loc[~record["stored"], "times_replayed"] == 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [({}, 0.5), ({"strategy": "replay"}, 0.5), ({"acquisition_fraction": 1.0}, 1.0), ({"acquire_every": 2}, 0.5)],
+)
+def test_acquired_instances_are_counted_epoch_by_epoch(
+    settings: dict[str, Any], share: float, kind: str, run: Run
+) -> None:
+    instances = run(kind, **settings).instances
+    acquired = max(1, math.floor(share * stored_count(kind) + 1e-9))
+    for position, (_, record) in enumerate(instances.groupby("task", sort=False)):
+        later = TASKS - 1 - position
+        assert record["times_replayed"].sum() == later * EPOCHS * acquired
+        assert record["times_replayed"].max() <= later * EPOCHS
+
+
+def test_between_two_acquisitions_the_same_instances_are_replayed(run: Run) -> None:
+    instances = run("time_il", acquire_every=2, acquisition="random").instances
+    assert set(instances["times_replayed"] % 2) == {0}
+    assert set(run("time_il", acquisition="random").instances["times_replayed"] % 2) == {0, 1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gem_uses_all_of_a_small_memory_in_every_step(kind: str, run: Run) -> None:
+    result = run(kind, strategy="gem")
+    steps = EPOCHS * math.ceil(SIZE[kind] / BATCH)
+    for position, (_, record) in enumerate(result.instances.groupby("task", sort=False)):
+        later = TASKS - 1 - position
+        assert (record.loc[record["stored"], "times_replayed"] == later * steps).all()
+    projections = int(result.runs["projections"].item())
+    assert 0 < projections <= (TASKS - 1) * steps
+
+
+def test_gem_draws_at_most_256_afresh_in_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clops_sweep.learning.strategies.gem._MEMORY_BATCH", 3)
+    result = ContinualRun(tiny_config("class_il", strategy="gem"), tiny_frames("class_il", tasks=2)).run()
+    first = result.instances[result.instances["task"] == "0-1"]
+    assert first["times_replayed"].sum() == 3 * 4
+    assert first["times_replayed"].nunique() > 2
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_mir_replays_its_ratio_shared_evenly(ratio: float, kind: str, run: Run) -> None:
+    instances = run(kind, strategy="mir", replay_ratio=ratio, acquisition_fraction=1.0).instances
+    batches = [min(BATCH, SIZE[kind] - start) for start in range(0, SIZE[kind], BATCH)]
+    expected = [0, 0, 0]
+    for current in range(1, TASKS):
+        for _ in range(EPOCHS):
+            for step, size in enumerate(batches):
+                total = round(ratio * size)
+                shares = [total // current] * current
+                for extra in range(total % current):
+                    shares[(step + extra) % current] += 1
+                for past, share in enumerate(shares):
+                    expected[past] += min(share, stored_count(kind))
+    found = [int(record["times_replayed"].sum()) for _, record in instances.groupby("task", sort=False)]
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("strategy", ["clops", "finetune"])
+def test_curves_end_where_r_has_its_rows(strategy: str, kind: str, run: Run) -> None:
+    result = run(kind, strategy=strategy)
+    r = result.r_matrix[result.r_matrix["split"] == "validation"].pivot(
+        index="trained_on", columns="evaluated_on", values="auc"
+    )
+    curves = result.curves["auc"].to_numpy().reshape(TASKS * EPOCHS, TASKS)
+    assert np.array_equal(r.to_numpy(), curves[EPOCHS - 1 :: EPOCHS])
+    assert result.curves["epoch"].tolist() == np.repeat(range(1, 7), 3).tolist()
+    names = result.curves["task"].tolist()[:3]
+    assert result.curves["training_task"].tolist() == np.repeat(names, EPOCHS * TASKS).tolist()
+
+
+def test_the_record_names_patients_and_labels(run: Run) -> None:
+    frames = tiny_frames("domain_il")
+    record = run("domain_il").instances
+    for row in record.itertuples():
+        assert row.patient == frames.patient_names[frames.patients[row.instance]]
+        names = [name for name, has in zip(frames.classes, frames.labels[row.instance], strict=True) if has]
+        assert row.label == "+".join(names)
+    classes = tiny_frames("class_il")
+    for row in run("class_il").instances.itertuples():
+        assert row.label == classes.classes[classes.labels[row.instance]]
+
+
+def test_storage_follows_s(run: Run) -> None:
+    for order, function in (("top", "area"), ("bottom", "area"), ("top", "squared_area"), ("bottom", "squared_area")):
+        instances = run("time_il", storage_order=order, storage_function=function).instances
+        for _, record in instances.groupby("task", sort=False):
+            stored, left = record.loc[record["stored"], "s"], record.loc[~record["stored"], "s"]
+            assert stored.min() >= left.max() if order == "top" else stored.max() <= left.min()
+    area, squared = (run("time_il", storage_function=name).instances["s"] for name in ("area", "squared_area"))
+    assert not area.equals(squared)

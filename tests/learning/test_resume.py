@@ -1,0 +1,76 @@
+"""A run that is stopped behind any epoch and goes on from its saved state ends as if nothing had happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clops_sweep import ContinualRun
+from clops_sweep.errors import BadInput
+from clops_sweep.plugins import STRATEGIES
+from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.watch import result_difference, saved_and_loaded
+
+
+@pytest.mark.parametrize("kind", ["class_il", "time_il", "domain_il"])
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_resumed_behind_every_epoch_and_run_to_the_end(strategy: str, kind: str) -> None:
+    configs = [tiny_config(kind, strategy=strategy, seed=seed) for seed in (0, 5)]
+    frames = tiny_frames(kind)
+    run, states = ContinualRun(configs, frames), []
+    while not run.finished:
+        states.append(saved_and_loaded(run.state()))
+        run.advance()
+    states.append(saved_and_loaded(run.state()))
+    expected = run.result()
+    assert len(states) == 7
+    for state in states:
+        resumed = ContinualRun(configs, frames)
+        resumed.restore(state)
+        found = result_difference(expected, resumed.run())
+        assert found is None, found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"acquire_every": 2}, {"weight_replay": True}, {"storage_order": "random"}, {"acquisition": "balc_kld"}],
+)
+def test_the_switches_of_clops_survive_too(settings: dict[str, Any]) -> None:
+    config, frames = tiny_config("class_il", **settings), tiny_frames("class_il")
+    run, states = ContinualRun(config, frames), []
+    while not run.finished:
+        states.append(saved_and_loaded(run.state()))
+        run.advance()
+    for state in states:
+        resumed = ContinualRun(config, frames)
+        resumed.restore(state)
+        assert result_difference(run.result(), resumed.run()) is None
+
+
+def test_there_is_no_result_before_the_end() -> None:
+    run = ContinualRun(tiny_config("class_il"), tiny_frames("class_il"))
+    run.advance()
+    with pytest.raises(RuntimeError, match="not finished"):
+        run.result()
+
+
+def test_runs_in_lockstep_differ_in_nothing_but_the_seed() -> None:
+    configs = [tiny_config("class_il"), tiny_config("class_il", storage_fraction=0.5, seed=1)]
+    with pytest.raises(BadInput, match="the same config but for their seed"):
+        ContinualRun(configs, tiny_frames("class_il"))
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_five_runs_in_lockstep_are_those_of_each_alone(strategy: str) -> None:
+    configs = [tiny_config("class_il", strategy=strategy, seed=seed) for seed in (7, 1, 4, 9, 2)]
+    frames = tiny_frames("class_il", tasks=2)
+    together = ContinualRun(configs, frames).run()
+    for config in (configs[0], configs[4]):
+        alone = ContinualRun(config, frames).run()
+        run_id = config.run_id(frames.data_hash)
+        for name, table in vars(together).items():
+            part = table[table["run_id"] == run_id].reset_index(drop=True)
+            for column in set(part.columns) - {"seconds", "stack", "started_at"}:
+                if not column.startswith("seconds_"):
+                    assert part[column].equals(getattr(alone, name)[column]), f"{name}.{column}"
