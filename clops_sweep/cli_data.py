@@ -1,4 +1,4 @@
-"""`clops-sweep data`: what data sets there are, and preparing them."""
+"""`clops-sweep data`: what data sets there are, fetching, checking and preparing them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_PATIENTS_LISTED = 100
 
 @click.group()
 def data() -> None:
-    """Data sets: list them and prepare them."""
+    """Data sets: list, download, verify and prepare them."""
 
 
 @data.command("list")
@@ -37,7 +37,8 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.prepare import default_prepared_root, state
 
-    table = Table("data set", "what it is", "licence", "size", "scenarios", "state", "where to get it")
+    table = Table("data set", "what it is", "licence", "size", "scenarios", "state")
+    table.add_column("where to get it", overflow="fold")
     for info in DATASETS.values():
         there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
         scenarios = ", ".join(info.scenarios)
@@ -79,6 +80,39 @@ def prepare(
         options=_parsed(name, options),
     )
     _print_counts(prepared, split_seed)
+
+
+@data.command()
+@click.argument("name")
+@data_root_option
+def download(name: str, data_root: Path | None) -> None:
+    """Fetch an openly available data set from PhysioNet into the data root; go on where it stopped."""
+    from clops_sweep.data.download import download as fetch
+
+    if data_root is None:
+        raise BadInput("data download needs a folder to put the files into; give it with --data-root DIR")
+    for folder in fetch(name, data_root, progress=True):
+        click.echo(f"{name}: in {folder}")
+
+
+@data.command()
+@click.argument("name")
+@data_root_option
+@prepared_root_option
+def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> None:
+    """Prove that a data set is whole: decode every record, compare checksums, check the prepared folder."""
+    from clops_sweep.data.prepare import default_prepared_root
+    from clops_sweep.data.verify import verify as check
+
+    found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
+    for problem in found.problems[1:]:
+        click.echo(problem, err=True)
+    if found.problems:
+        raise BadInput(found.problems[0])
+    click.echo(f"{name}: {found.records} records are whole")
+    if found.published:
+        click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
+    click.echo(f"{name}: {'the prepared frames are whole and of these files' if found.prepared else 'not prepared'}")
 
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:

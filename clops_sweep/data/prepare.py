@@ -234,6 +234,16 @@ def _manifest(folder: Path) -> Manifest | None:
     return manifest
 
 
+def prepared_set(name: str, prepared_root: Path) -> PreparedSet | None:
+    """The prepared folder of a data set with its manifest, or None where there is none of this version.
+
+    Raises:
+        DamagedStore: a file is missing or of another size than it was written with.
+    """
+    manifest = _manifest(prepared_root / name)
+    return None if manifest is None else PreparedSet(prepared_root / name, manifest)
+
+
 def _whole(name: str, prepared_root: Path) -> PreparedSet:
     reader = reader_for(name)
     manifest = _manifest(prepared_root / name)

@@ -1,0 +1,117 @@
+"""`clops-sweep data`: list, prepare, verify, download; exit statuses and sentences."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep.cli_data import data
+from clops_sweep.data import download as downloads
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.download import download
+from clops_sweep.data.prepare import PreparedSet
+from clops_sweep.errors import BadInput
+from tests.data.published_formats import cardiology, physionet2020
+
+
+def _run(*arguments: object) -> Result:
+    return CliRunner().invoke(data, [str(argument) for argument in arguments], env={"COLUMNS": "220"})
+
+
+def test_list_shows_every_data_set_with_its_state(prepared_root: Path, tmp_path: Path) -> None:
+    cardiology(tmp_path)
+    shown = _run("list", "--prepared-root", prepared_root, "--data-root", tmp_path).output
+    state = {}
+    for line in shown.splitlines():
+        cells = [cell.strip() for cell in line.strip("│").split("│")]
+        if cells[0] in DATASETS:
+            state[cells[0]] = cells[5]
+    assert set(state) == set(DATASETS)
+    assert state["synthetic"] == "prepared"
+    assert state["cardiology"] == "raw"
+    assert state["ptbxl"] == "absent"
+
+
+def test_prepare_prints_counts_per_class_task_and_patient(mitbih: PreparedSet) -> None:
+    shown = _run("prepare", "mitbih", "--prepared-root", mitbih.folder.parent)
+    assert shown.exit_code == 0, shown.output
+    for text in ("0-1 (AFIB / APB)", "PVC", "frames per patient", "201", "dropped: 171 frames (mixture of beats)"):
+        assert text in shown.output
+
+
+def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
+    physionet2020(tmp_path / "data")
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    (tmp_path / "data" / "cpsc2018" / "A0003.hea").unlink()
+    stopped = _run("prepare", "physionet2020", *where)
+    assert isinstance(stopped.exception, BadInput)
+    assert "A0003.hea: the header is missing" in str(stopped.exception)
+    skipped = _run("prepare", "physionet2020", *where, "--on-error", "skip")
+    assert skipped.exit_code == 0
+    assert "skipped: A0003" in skipped.output
+    wrong = _run("prepare", "mitbih", *where, "--option", "frames_per_class=many")
+    assert "expected frames_per_class=int" in str(wrong.exception)
+    unknown = _run("prepare", "mitbih", *where, "--option", "frames=3")
+    assert "its options: window_seconds" in str(unknown.exception)
+
+
+def test_verify_real_records(mitbih: PreparedSet, data_root: Path) -> None:
+    shown = _run("verify", "mitbih", "--prepared-root", mitbih.folder.parent, "--data-root", data_root)
+    assert shown.exit_code == 0
+    assert "48 records are whole" in shown.output
+    assert "the prepared frames are whole and of these files" in shown.output
+
+
+def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
+    physionet2020(tmp_path / "data")
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    assert "not prepared" in _run("verify", "physionet2020", *where).output
+    assert _run("prepare", "physionet2020", *where).exit_code == 0
+    assert _run("verify", "physionet2020", *where).exit_code == 0
+
+    header = tmp_path / "data" / "cpsc2018" / "A0002.hea"
+    whole = header.read_text()
+    header.write_text(whole.replace("#Age: 74", "#Age: 75"))
+    assert "A0002.hea: has changed since" in str(_run("verify", "physionet2020", *where).exception)
+    header.write_text(whole)
+
+    frames = tmp_path / "prepared" / "physionet2020" / "frames.npy"
+    content = bytearray(frames.read_bytes())
+    content[-1] ^= 1
+    frames.write_bytes(content)
+    assert "frames.npy: its content has changed" in str(_run("verify", "physionet2020", *where).exception)
+    shutil.rmtree(tmp_path / "prepared")
+
+    (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(f"{'0' * 64} A0001.mat\n")
+    assert "A0001.mat: its SHA-256 is not the publisher's" in str(_run("verify", "physionet2020", *where).exception)
+
+
+def test_what_cannot_be_downloaded_says_where_it_is(tmp_path: Path) -> None:
+    for name, says in (
+        ("cardiology", "https://irhythm.github.io/cardiol_test_set/ and put it into cardiology/"),
+        ("chapman", "put it into chapman/"),
+        ("synthetic", "is generated"),
+        ("mitdb", "is not known"),
+    ):
+        with pytest.raises(BadInput, match=says):
+            download(name, tmp_path)
+    assert "--data-root" in str(_run("download", "mitbih").exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", downloads.DOWNLOADS)
+def test_without_a_network_one_sentence(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    with pytest.raises(BadInput, match=r"physionet\.org cannot be reached .* goes on where it stopped"):
+        download(name, tmp_path)
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+def test_patient_names_are_strings_everywhere(mitbih: PreparedSet) -> None:
+    assert all(isinstance(name, str) for name in mitbih.manifest.patient_names)
+    assert np.unique(mitbih.manifest.patient_names).size == 47
