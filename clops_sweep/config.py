@@ -28,8 +28,8 @@ PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
-_PERTURBATION_STD: Mapping[str, float] = {"cardiology": 100.0}
-"""The released value, in raw units; a tenth of a millivolt elsewhere."""
+_PERTURBATION_STD: Mapping[str, float] = {"cardiology": 100.0, "chapman": 100.0}
+"""The released value for cardiology, in raw units; a tenth of a millivolt, or of the unit of scaled frames, elsewhere."""
 
 NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
     "paper_shuffled": 1,
