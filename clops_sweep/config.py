@@ -29,7 +29,7 @@ NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 _PERTURBATION_STD: Mapping[str, float] = {"cardiology": 100.0, "chapman": 100.0}
-"""The released value for cardiology, in raw units; a tenth of a millivolt, or of the unit of scaled frames, elsewhere."""
+"""The released value for cardiology, in raw units; elsewhere a tenth of a millivolt, or of scaled frames."""
 
 NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
     "paper_shuffled": 1,
