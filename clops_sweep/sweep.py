@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
+import socket
 import sys
 import time
 import uuid
@@ -175,6 +177,7 @@ def _tune(
         tune.with_parameters(ContinualRunTrainable, workplace=workplace),
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
+    files = work_folder / "tune" / uuid.uuid4().hex
     tuner = tune.Tuner(
         trainable,
         param_space={"job": tune.grid_search(list(jobs))},
@@ -184,15 +187,18 @@ def _tune(
             trial_dirname_creator=lambda trial: str(trial.trial_id),
         ),
         run_config=tune.RunConfig(
-            name=uuid.uuid4().hex,
-            storage_path=str(work_folder / "tune"),
+            name=files.name,
+            storage_path=str(files.parent),
             failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
             checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
             callbacks=[watcher],
             verbose=0,
         ),
     )
-    tuner.fit()
+    try:
+        tuner.fit()
+    finally:
+        shutil.rmtree(files, ignore_errors=True)  # what Tune keeps is of no use to anybody: the store is the truth
 
 
 class _Watcher(tune.Callback):
@@ -254,6 +260,8 @@ def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterato
     """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach."""
     # What the frames take, and room for what passes between the processes.
     object_store = sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20
+    if resources.address:
+        _check_answers(resources.address)
     try:
         if resources.address:
             ray.init(address=resources.address, log_to_driver=True, logging_level=logging.ERROR)
@@ -274,6 +282,17 @@ def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterato
         yield
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Ray itself tries for minutes to reach a cluster that is not there."""
+    host, separator, port = address.rpartition("://")[2].rpartition(":")
+    if not separator or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise BadInput(f"--address {address}: no Ray cluster answers there ({error})") from None
 
 
 def _check_fits(resources: Resources) -> None:
