@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import warnings
@@ -216,6 +217,16 @@ def test_a_file_system_that_cannot_be_written_to_is_refused(command: Command, sp
     _refused(done, "results /sys/results: cannot be written to", tmp_path)
 
 
+def test_a_cluster_that_does_not_answer_is_refused(clops_sweep: Command, space: Path) -> None:
+    with socket.socket() as free:  # bound and not listening: nobody else takes the port, and nobody answers
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        done = clops_sweep(space.name, "--address", address)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"clops-sweep: --address {address}: no Ray cluster answers there")
+    assert done.stderr.count("\n") == 1
+
+
 # --- what needs no Ray ------------------------------------------------------------------------------------------------
 
 
@@ -299,7 +310,7 @@ def test_status_without_a_store(command: Command, tmp_path: Path) -> None:
 
 
 def test_help_and_version(clops_sweep: Command) -> None:
-    assert "clops-sweep SPACE.py [options]" in clops_sweep("--help").stdout
+    assert "\n  clops-sweep SPACE.py [options]   runs what is asked for" in clops_sweep("--help").stdout
     options = clops_sweep("launch", "--help").stdout
     for name in ("--data-root", "--results", "--set", "--seeds", "--limit", "--where", "--address", "--stack"):
         assert name in options

@@ -177,8 +177,10 @@ def test_a_sweep_gives_what_each_run_gives_alone(finished: Sweep, alone: Tables)
     _assert_same(finished.folder / "results", alone)
 
 
-def test_a_sweep_leaves_no_process_and_no_checkpoint(finished: Sweep) -> None:
+def test_a_sweep_leaves_no_process_and_no_files_but_the_log(finished: Sweep) -> None:
     finished.wait_until_gone()
+    work = finished.folder / "results" / ".work"
+    assert [path.parent.name for path in work.rglob("*") if path.is_file()] == ["logs"]
     assert list((finished.folder / "results" / ".work" / "checkpoints").glob("*")) == []
 
 
