@@ -108,7 +108,7 @@ def draw_rank_agreement(record: RankAgreement) -> Figure:
     axes.set_yticks(range(len(record.tasks)), record.tasks)
     axes.set(ylim=(len(record.tasks) - 0.5, -0.5), ylabel="task")
     axes.set_xlim(min(-0.05, float(np.nanmin(record.rho, initial=0.0)) - 0.05), 1.02)
-    axes.set_xlabel("Spearman's rank correlation of s between two seeds")
+    axes.set_xlabel("Spearman's rank correlation of s between two runs")
     return figure
 
 

@@ -52,8 +52,10 @@ class Comparisons:
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
     """Every configuration against its baselines.
 
-    Each variant is compared with the first variant at the same place on all other axes; in a space without variants
-    every configuration is compared with the first. In addition, all are compared with the first reference.
+    Each variant is compared with the first variant at the same place on all other axes; where there are scales and no
+    variants, every configuration is compared with the first. In a space without scales,
+    every configuration is compared with fine-tuning, or with the first where there is no fine-tuning. In addition, all
+    are compared with the first reference.
     """
     sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
     names = [cell_name(cell) or experiment.name for cell in experiment.cells] + [r.name for r in references]
@@ -92,6 +94,7 @@ def comparison_text(record: Comparisons, name: str, title: str) -> TextTable:
         rows.append(tuple(cells))
     notes = (
         "Mean of paired differences over common seeds [95 % bootstrap interval, given from three pairs on].",
+        "Where there are several patient splits, a split with all its seeds counts as one pair.",
         f"With {record.pairs} pairs no such interval can cover more than {highest_coverage(max(record.pairs, 1)):.1%}.",
         "p: paired t-test, corrected by Holm over all rows of the column with the same kind of baseline.",
     )
@@ -115,6 +118,18 @@ def comparisons_csv(record: Comparisons) -> str:
 
 
 def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:
+    if not experiment.number_axes:
+        finetuned = (i for i, cell in enumerate(experiment.cells) if cell.config.strategy == "finetune")
+        first = next(finetuned, 0)
+        yield from ((index, first, "variant") for index in range(len(experiment.cells)) if index != first)
+    else:
+        yield from _against_first_variant(experiment)
+    if has_reference:
+        for index in range(len(experiment.cells)):
+            yield index, len(experiment.cells), "reference"
+
+
+def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, Kind]]:
     variant_axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
     baselines: dict[str, int] = {}
     for index, cell in enumerate(experiment.cells):
@@ -122,9 +137,6 @@ def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, i
         baseline = baselines.setdefault(place, index)
         if baseline != index:
             yield index, baseline, "variant"
-    if has_reference:
-        for index in range(len(experiment.cells)):
-            yield index, len(experiment.cells), "reference"
 
 
 def _interval(difference: PairedDifference) -> str:

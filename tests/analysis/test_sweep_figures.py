@@ -155,3 +155,17 @@ def test_differences_stand_at_their_place(tmp_path: Path, generated: ModuleType)
     assert sum(text.endswith("*") for text in texts) == 4
     with pytest.raises(BadInput, match="two axes of numbers"):
         difference_heatmap(experiment, comparisons(experiment), "auc", ("order", "mc_samples"))
+
+
+def test_strategies_are_compared_with_fine_tuning(tmp_path: Path, generated: ModuleType) -> None:
+    methods = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}, "Random": {"storage_order": "random"}}
+    space = SearchSpace("methods", RunConfig(), {"method": methods, "split_seed": [0, 1, 2]}, seeds=range(2))
+
+    def auc(c: RunConfig) -> float:
+        return 0.6 + 0.1 * (c.strategy == "clops") * (1 + c.split_seed) + 0.01 * c.seed
+
+    record = comparisons(collected(tmp_path, generated, auc, space))
+    assert [(row.name, row.baseline) for row in record.rows] == [("CLOPS", "Fine-tuning"), ("Random", "Fine-tuning")]
+    # three splits, not six runs, are what the interval rests on
+    assert record.rows[0].differences["auc"].n == 3
+    assert record.rows[0].differences["auc"].mean == pytest.approx(0.2)
