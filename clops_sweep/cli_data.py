@@ -59,6 +59,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
 )
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set's reader.")
 @click.option("--split-seed", type=click.IntRange(min=0), default=0, show_default=True, help="For the tables.")
+@click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 def prepare(
     name: str,
     data_root: Path | None,
@@ -66,6 +67,7 @@ def prepare(
     on_error: str,
     options: tuple[str, ...],
     split_seed: int,
+    markdown: bool,
 ) -> None:
     """Turn a data set as its publisher ships it into frames that every run maps from disk."""
     from clops_sweep.data.prepare import default_prepared_root
@@ -79,7 +81,7 @@ def prepare(
         on_error="skip" if on_error == "skip" else "stop",
         options=_parsed(name, options),
     )
-    _print_counts(prepared, split_seed)
+    _print_counts(prepared, split_seed, markdown)
 
 
 @data.command()
@@ -133,8 +135,9 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
     return values
 
 
-def _print_counts(prepared: PreparedSet, split_seed: int) -> None:
+def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> None:
     """The tables of counts per class, task and patient, and what was dropped, skipped or is worth knowing."""
+    from rich.box import MARKDOWN
     from rich.console import Console
 
     from clops_sweep.data.catalog import DATASETS
@@ -143,12 +146,19 @@ def _print_counts(prepared: PreparedSet, split_seed: int) -> None:
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
 
     console, manifest = Console(), prepared.manifest
+
+    def show(title: str, table: Table) -> None:
+        if markdown:
+            table.box = MARKDOWN
+        console.print(f"\n{title}\n", highlight=False)
+        console.print(table)
+
     info = DATASETS[manifest.name]
     frames = open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed)
     chosen = reference_lead_of(frames)
     one_lead = f", lead {info.reference_lead} of {len(frames.lead_names)}" if info.reference_lead else ""
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
-    console.print(_split_table(f"{manifest.name}: frames (patients) per class{one_lead}", "class", rows))
+    show(f"{manifest.name}: frames (patients) per class{one_lead}", _split_table("class", rows))
     for scenario in info.scenarios:
         from clops_sweep.config import RunConfig
 
@@ -157,9 +167,10 @@ def _print_counts(prepared: PreparedSet, split_seed: int) -> None:
         except BadInput as problem:
             console.print(f"{scenario}: {problem}", style="yellow", highlight=False)
             continue
-        console.print(_split_table(f"{scenario}: frames (patients) per task", "task", task_rows(built, frames)))
+        show(f"{manifest.name}, {scenario}: frames (patients) per task", _split_table("task", task_rows(built, frames)))
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
-        console.print(_patients_table(frames.classes, patient_table(frames, chosen)))
+        show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
+    console.print()
     for reason, count in manifest.dropped.items():
         console.print(f"dropped: {count} frames ({reason})", highlight=False)
     for record, reason in manifest.skipped:
@@ -169,12 +180,12 @@ def _print_counts(prepared: PreparedSet, split_seed: int) -> None:
     console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)
 
 
-def _split_table(title: str, what: str, rows: Sequence[Row]) -> Table:
+def _split_table(what: str, rows: Sequence[Row]) -> Table:
     from rich.table import Table
 
     from clops_sweep.data.frames import SPLIT_NAMES
 
-    table = Table(title=title)
+    table = Table()
     table.add_column(what)
     for part in SPLIT_NAMES:
         table.add_column(part, justify="right")
@@ -187,7 +198,7 @@ def _split_table(title: str, what: str, rows: Sequence[Row]) -> Table:
 def _patients_table(classes: Sequence[str], rows: Sequence[tuple[str, str, tuple[int, ...]]]) -> Table:
     from rich.table import Table
 
-    table = Table(title="frames per patient")
+    table = Table()
     table.add_column("patient")
     table.add_column("split")
     for name in classes:

@@ -228,7 +228,8 @@ def _manifest(folder: Path) -> Manifest | None:
     manifest = read_manifest(folder)
     if manifest is None:
         return None
-    if manifest.reader_version != reader_for(manifest.name).version:
+    reader = reader_for(manifest.name)
+    if (manifest.reader_version, manifest.classes) != (reader.version, reader.classes):
         return None
     check_sizes(folder, manifest)
     return manifest

@@ -1,0 +1,43 @@
+"""The tables in docs/datasets.md are what the command prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clops_sweep.data.counts import class_rows, patient_table
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.picture import draw_tracings, one_tracing_per_class
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+
+
+def _rows(title: str) -> list[list[str]]:
+    """The cells of the table that follows a title."""
+    after = DOCUMENT.split(f"*{title}*", 1)[1].strip()
+    table = after.split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
+def test_counts_of_mitbih_per_class_split_and_patient(mitbih_frames: FrameSet) -> None:
+    expected = [
+        [row.name, *(f"{n} ({p})" for n, p in zip(row.frames, row.patients, strict=True))]
+        for row in class_rows(mitbih_frames)
+    ]
+    assert _rows("mitbih: frames (patients) per class")[:-1] == expected
+    patients = [
+        [name, part, *(str(count) if count else "" for count in counts)]
+        for name, part, counts in patient_table(mitbih_frames)
+    ]
+    assert _rows("mitbih: frames per patient") == patients
+
+
+def test_counts_of_synthetic(synthetic: FrameSet) -> None:
+    assert [row[1] for row in _rows("synthetic: frames (patients) per class, lead II of 12")[:12]] == ["54 (12)"] * 12
+
+
+def test_the_picture_shows_every_class_of_another_patient(synthetic: FrameSet) -> None:
+    tracings = one_tracing_per_class(synthetic, seed=3)
+    assert [tracing.label for tracing in tracings] == list(synthetic.classes)
+    assert len({tracing.patient for tracing in tracings}) == 12
+    figure = draw_tracings(tracings, 5.0, "mV")
+    assert len(figure.axes) == 12
