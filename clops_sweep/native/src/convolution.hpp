@@ -39,12 +39,12 @@ CLOPS_INLINE void convolve_frames(const float* weight, const float* bias, const 
   });
 }
 
-// A convolution from paired weights and inputs; `pairs` of them, in rows that are `row` apart.
-template <class Block, int pairs, class Finish>
-CLOPS_INLINE void convolve(const float* weight, const float* bias, const V* input, int row, Finish finish) {
+// A convolution from paired weights and inputs.
+template <class Block, class Finish>
+CLOPS_INLINE void convolve(const float* weight, const float* bias, const V* input, Finish finish) {
   using P = Paired<Block>;
-  constexpr int rows = Block::outputs;
-  for_tiles<rows, pairs, kTileRows<rows>, kTileColumns<rows>>([&](auto& even, int m, int n) __attribute__((always_inline)) {
+  constexpr int rows = Block::outputs, row = Block::pairs;
+  for_tiles<rows, Block::pairs, kTileRows<rows>, kTileColumns<rows>>([&](auto& even, int m, int n) __attribute__((always_inline)) {
     const auto weights = [&](int part) { return Matrix<const float>{weight + m * P::rows + part, 1, P::rows}; };
     const auto inputs = [&](int part) { return Matrix<const V>{input + part * row + n, row, 1}; };
     auto odd = even, difference = even;

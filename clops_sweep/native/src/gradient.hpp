@@ -145,7 +145,7 @@ class GradientOfBatch {
   template <class Block>
   void forward(int b, const float* paired_weight, const V* input, BlockScratch<Block>& scratch, V* z) {
     pair_inputs<Block>(input, scratch.paired);
-    convolve<Block, Block::pairs>(paired_weight, network_.conv_bias[b], scratch.paired, Block::pairs, StoreByParity<Block>{z});
+    convolve<Block>(paired_weight, network_.conv_bias[b], scratch.paired, StoreByParity<Block>{z});
   }
 
   // The gradient by a block's norm and its convolution's bias, and for each group the gradient by z, in place of it;

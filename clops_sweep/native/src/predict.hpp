@@ -4,10 +4,10 @@
 // Dropout comes after the first block, which is therefore computed once for all samples.
 #pragma once
 
-#include "convolution.hpp"
 #include "linear.hpp"
 #include "losses.hpp"
 #include "normalization.hpp"
+#include "quads.hpp"
 
 namespace clops::CLOPS_VARIANT {
 
@@ -33,13 +33,13 @@ struct PredictScratch {
   Folded<Block1> folded1;
   Folded<Block2> folded2;
   Folded<Block3> folded3;
-  float paired_weight2[Block2::outputs * Paired<Block2>::rows];
-  float paired_weight3[Block3::outputs * Paired<Block3>::rows];
+  float weight2[Block2::outputs * Quad<Block2>::rows];
+  float weight3[Block3::outputs * Quad<Block3>::rows];
   V frames[kFrame];
   V h1[Block1::outputs * Block1::pooled];
-  V paired2[Paired<Block2>::rows * Block2::pooled];
+  V factors2[Quad<Block2>::rows * Quad<Block2>::count];
   V h2[Block2::outputs * Block2::pooled];
-  V paired3[Paired<Block3>::rows * Block3::pooled];
+  V factors3[Quad<Block3>::rows * Quad<Block3>::count];
   V h3[kSets * kFeatures];
   V hidden[kSets * kHidden];
 };
@@ -48,25 +48,23 @@ inline std::size_t predict_workspace(int outputs) {
   return (sizeof(PredictScratch) + 63) / 64 * 64 + static_cast<std::size_t>(outputs) * sizeof(V);
 }
 
-// Pools tiles into rows that are `row` vectors long; pairs are all whole here.
-template <bool dropout>
-struct Pool {
+// The first block's output, from its tiles, times `scale`.
+struct PoolFrames {
+  float scale;
   V* to;
-  int row;
 
   template <class T>
   CLOPS_INLINE void operator()(const T& even, const T& odd, int m, int n) const {
     constexpr int rows = sizeof(even.sum) / sizeof(even.sum[0]), columns = sizeof(even.sum[0]) / sizeof(V);
     CLOPS_UNROLL for (int p = 0; p < rows; ++p) CLOPS_UNROLL for (int q = 0; q < columns; ++q) {
-      const V h = maximum(maximum(even.sum[p][q], odd.sum[p][q]), V{});
-      to[(m + p) * row + n + q] = dropout ? h * kScale : h;
+      to[(m + p) * Block1::pooled + n + q] = maximum(maximum(even.sum[p][q], odd.sum[p][q]), V{}) * scale;
     }
   }
 };
 
-// Paired inputs of the pairs that pooling keeps, with dropout on the way.
+// The factors of a block's inputs, with the dropout of the layer before on the way.
 template <class Block, bool dropout>
-inline void pair_kept_inputs(const V* input, int first_unit, const Masks& masks, V* to) {
+inline void quad_inputs(const V* input, int first_unit, const Masks& masks, V* to) {
   for (int i = 0; i < Block::inputs; ++i) {
     const V* channel = input + i * Block::input_length;
     const int word = (first_unit + i * Block::input_length) / 2;
@@ -74,13 +72,13 @@ inline void pair_kept_inputs(const V* input, int first_unit, const Masks& masks,
       even = channel[t], odd = channel[t + 1];
       if constexpr (dropout) masks.apply(word + t / 2, even, odd);
     };
-    V x[10];
-    next(0, x[6], x[7]);
-    next(2, x[8], x[9]);
-    for (int j = 0; j < Block::pooled; ++j) {
-      CLOPS_UNROLL for (int t = 0; t < 4; ++t) x[t] = x[t + 6];
-      CLOPS_UNROLL for (int t = 4; t < 10; t += 2) next(6 * j + t, x[t], x[t + 1]);
-      pair_input<Block>(x, i, Block::pooled, to + j);
+    V x[16];
+    next(0, x[12], x[13]);
+    next(2, x[14], x[15]);
+    for (int j = 0; j < Quad<Block>::count; ++j) {
+      CLOPS_UNROLL for (int t = 0; t < 4; ++t) x[t] = x[t + 12];
+      CLOPS_UNROLL for (int t = 4; t < 16; t += 2) next(12 * j + t, x[t], x[t + 1]);
+      quad_input<Block>(x, i, Quad<Block>::count, to + j);
     }
   }
 }
@@ -88,10 +86,11 @@ inline void pair_kept_inputs(const V* input, int first_unit, const Masks& masks,
 // One sample of one group up to the linear layers: s.h1 to `features`.
 template <bool dropout>
 inline void extract_features(PredictScratch& s, const Masks& masks, V* features) {
-  pair_kept_inputs<Block2, dropout>(s.h1, Block1::first_unit, masks, s.paired2);
-  convolve<Block2, Block2::pooled>(s.paired_weight2, s.folded2.bias, s.paired2, Block2::pooled, Pool<dropout>{s.h2, Block2::pooled});
-  pair_kept_inputs<Block3, dropout>(s.h2, Block2::first_unit, masks, s.paired3);
-  convolve<Block3, Block3::pooled>(s.paired_weight3, s.folded3.bias, s.paired3, Block3::pooled, Pool<dropout>{features, Block3::pooled});
+  constexpr float scale = dropout ? kScale : 1.0f;
+  quad_inputs<Block2, dropout>(s.h1, Block1::first_unit, masks, s.factors2);
+  convolve_and_pool<Block2>(s.weight2, s.folded2.bias, s.factors2, scale, s.h2);
+  quad_inputs<Block3, dropout>(s.h2, Block2::first_unit, masks, s.factors3);
+  convolve_and_pool<Block3>(s.weight3, s.folded3.bias, s.factors3, scale, features);
   if constexpr (dropout) {
     for (int f = 0; f < kFeatures; f += 2) masks.apply((Block3::first_unit + f) / 2, features[f], features[f + 1]);
   }
@@ -101,7 +100,7 @@ template <bool dropout>
 inline void predict_group(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss,
                           const Instances& instances, Group group, const Prediction& what, Keys keys, V* logits, float* result) {
   load_frames(instances, group, s.frames);
-  convolve_frames(s.folded1.weight, s.folded1.bias, s.frames, Pool<dropout>{s.h1, Block1::pooled});
+  convolve_frames(s.folded1.weight, s.folded1.bias, s.frames, PoolFrames{dropout ? kScale : 1.0f, s.h1});
   for (int first = 0; first < what.samples; first += kSets) {
     const int sets = what.samples - first < kSets ? what.samples - first : kSets;
     for (int set = 0; set < sets; ++set) {
@@ -128,8 +127,8 @@ inline void predict(const Network<const float>& network, int outputs, Loss loss,
   s.folded1.fold(network, running, 0);
   s.folded2.fold(network, running, 1);
   s.folded3.fold(network, running, 2);
-  pair_weights<Block2>(s.folded2.weight, s.paired_weight2);
-  pair_weights<Block3>(s.folded3.weight, s.paired_weight3);
+  quad_weights<Block2>(s.folded2.weight, s.weight2);
+  quad_weights<Block3>(s.folded3.weight, s.weight3);
   const auto function = what.dropout ? predict_group<true> : predict_group<false>;
   for (int g = 0; g < groups_of(instances.count); ++g) {
     function(s, network, outputs, loss, instances, group_of(instances.count, g), what, keys, logits, result);
