@@ -1,6 +1,6 @@
 """Difficulty and similarity of tasks from the area s under their instances' beta, and the curriculum that follows.
 
-Needs numpy and pandas alone. Kiyasseh, Zhu and Clifton (CLOPS), "Validation of Interpretation of Task-Instance
+Loads no matplotlib, torch or Ray. Kiyasseh, Zhu and Clifton (CLOPS), "Validation of Interpretation of Task-Instance
 Parameters"; the formulas are those by which a sweep orders tasks (`clops_sweep.learning.difficulty`).
 """
 
