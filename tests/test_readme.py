@@ -36,7 +36,7 @@ def _run(command: str, folder: Path, environment: dict[str, str], script: str) -
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=280,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout

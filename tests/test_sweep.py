@@ -32,6 +32,7 @@ SPACE = [
 ]
 """
 RUNS = 6
+pytestmark = pytest.mark.timeout(600)  # a busy machine may take a minute to start Ray
 TABLES = ("runs", "r_matrix", "curves", "instances")
 ALL_METRICS = [prefix + metric for prefix in ("", "test_") for metric in METRICS]
 COMPUTED = ["run_id", "status", "seed", "left_out", *ALL_METRICS]
@@ -99,7 +100,7 @@ class Sweep:
 
     def wait(self) -> int:
         """Waits for the end; afterwards nothing that it has started may be left."""
-        output, self.errors = self.process.communicate(timeout=150)
+        output, self.errors = self.process.communicate(timeout=280)
         self.output += output
         self.returncode = self.process.returncode
         return self.returncode

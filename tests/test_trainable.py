@@ -74,7 +74,7 @@ class Actor:
         self.actor = ray.remote(num_cpus=1)(trainable).remote(config={"job": 0})
 
     def call(self, method: str, *arguments: object) -> Any:
-        return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=60)
+        return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=250)
 
     def train(self) -> dict[str, Any]:
         while True:
