@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clops_sweep.learning.projection import MARGIN, REGULARIZATION, project
+from clops_sweep.learning.projection import project
 
+MARGIN, REGULARIZATION = 0.5, 1e-3
 Vector = NDArray[np.float64]
 
 

@@ -54,6 +54,13 @@ def test_top_and_bottom_are_ranks_and_ties_go_to_the_lower_index(values: list[in
     assert storage.select("bottom", s, count, [0], 0).tolist() == [sorted(bottom)]
 
 
+@pytest.mark.parametrize("size", [100, 5000, 40000])
+def test_ties_of_many_instances_go_to_the_lower_index_too(size: int) -> None:
+    s = (torch.arange(size) % 2).double()[None]
+    assert storage.highest(s, size // 4).tolist() == [list(range(1, size // 2 + 1, 2))]
+    assert storage.highest(torch.zeros(1, size), size // 4).tolist() == [list(range(size // 4))]
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.integers(1, 500), st.integers(1, 1000))
 def test_the_count_is_the_floor_and_at_least_one(size: int, thousandths: int) -> None:
