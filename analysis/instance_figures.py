@@ -26,6 +26,7 @@ from analysis.difficulty_figures import (
 from analysis.page import Picture, picture
 from analysis.selection import cell_name, typical_cell, variants
 from analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
+from analysis.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
 from clops_sweep.errors import BadInput
 from clops_sweep.store import RunStore
 
@@ -114,8 +115,17 @@ def _of_one_cell(
         figure = draw_tracings(records)
         return picture(figure, f"{prefix}-tracings", "Hardest and easiest ECG", caption, describe_tracings(records))
 
+    def show_trajectories() -> Picture:
+        record = beta_trajectories(first)
+        caption = (
+            f"beta after each epoch on its task, one run of {name} ({known[0]}): the instances with the lowest, the "
+            "middle and the highest s. s is the area under such a line."
+        )
+        figure = draw_trajectories(record)
+        return picture(figure, f"{prefix}-beta", "Trajectories of beta", caption, describe_trajectories(record))
+
     made: list[Picture | str] = []
-    for make in (show_distributions, show_tracings, show_similarity, show_agreement):
+    for make in (show_distributions, show_trajectories, show_tracings, show_similarity, show_agreement):
         made += shown_or_said(make)
     return made
 

@@ -123,6 +123,18 @@ class Asked:
         for name in dict.fromkeys(request.config.dataset for request in self.requests):
             prepare(name, prepared_root=self.prepared_root, data_root=self.data_root, progress=True)
 
+    def frames_at_hand(self) -> list[FrameSet]:
+        """The data of the runs asked for, as far as they are prepared here."""
+        from clops_sweep.data.prepare import open_frames
+
+        data_hash = self._data_hash()
+        configs = {request.config.data_key: request.config for request in self.requests}
+        return [
+            open_frames(dataset, prepared_root=self.prepared_root, split_seed=split_seed, normalize=normalize)
+            for (dataset, split_seed, normalize), config in configs.items()
+            if data_hash(config) is not None
+        ]
+
     def frames(self, runs: Sequence[PlannedRun]) -> Mapping[DataKey, FrameSet]:
         """The prepared data of some runs.
 

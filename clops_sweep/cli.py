@@ -241,7 +241,8 @@ def _report(asked: Asked, folder: Path, *, keep: bool, axes: tuple[str, str] | N
     if not (keep and index.exists()):
         from analysis.report import write_report
 
-        index = write_report(asked.resolved_spaces(), asked.store, folder, axes=axes).index
+        frames = asked.frames_at_hand()
+        index = write_report(asked.resolved_spaces(), asked.store, folder, axes=axes, frames=frames).index
     click.echo(f"report: {index.resolve()}")
 
 

@@ -89,7 +89,7 @@ def _compare(repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], k
     other = stored.sort_values(keys, ignore_index=True)
     found = []
     for column in (name for name in columns if name in one):
-        ours, theirs = one[column], other[column]
+        ours, theirs = _comparable(one[column]), _comparable(other[column])
         same = (ours == theirs) | (ours.isna() & theirs.isna())
         if not same.all():
             gap = float("nan")
@@ -97,3 +97,10 @@ def _compare(repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], k
                 gap = float(np.nanmax(np.abs(ours.to_numpy(dtype=float) - theirs.to_numpy(dtype=float))))
             found.append(Difference(column, int((~same).sum()), gap))
     return found
+
+
+def _comparable(column: pd.Series) -> pd.Series:
+    """Lists, which a store gives back as arrays, as text."""
+    if column.dtype == object and column.map(lambda value: isinstance(value, list | np.ndarray)).any():
+        return column.map(lambda value: "" if value is None else str(list(map(float, value))))
+    return column

@@ -90,6 +90,7 @@ INSTANCES = pa.schema(
         ("beta", pa.float64()),
         ("stored", pa.bool_()),
         ("times_replayed", pa.int64()),
+        ("beta_trajectory", pa.list_(pa.float32())),
     ]
 )
 SCHEMAS: Mapping[TableName, pa.Schema] = {"runs": RUNS, "r_matrix": R_MATRIX, "curves": CURVES, "instances": INSTANCES}

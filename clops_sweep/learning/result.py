@@ -149,10 +149,28 @@ def _instances(run: int, frames: FrameSet, scenario: Scenario, records: Sequence
                     "beta": record.beta[run].cpu().numpy().astype(np.float64),
                     "stored": record.stored[run].cpu().numpy(),
                     "times_replayed": record.times_replayed[run].cpu().numpy(),
+                    "beta_trajectory": _trajectories(record, run),
                 }
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def _trajectories(record: InstanceRecord, run: int) -> pd.Series:
+    """beta after each epoch for the three instances with the lowest s, the middle one and the three with the highest.
+
+    None for all others: trajectories of everything would be most of a store.
+    """
+    trajectories = record.trajectories[run].cpu().numpy()
+    instances, epochs = trajectories.shape
+    chosen: set[int] = set()
+    if epochs:
+        order = np.argsort(record.s[run].cpu().numpy(), kind="stable")
+        chosen = {
+            int(order[place]) for place in (0, 1, 2, instances // 2, -3, -2, -1) if -instances <= place < instances
+        }
+    values = [trajectories[place].tolist() if place in chosen else None for place in range(instances)]
+    return pd.Series(values, dtype=object)
 
 
 def _label_names(frames: FrameSet, rows: NDArray[np.int64]) -> NDArray[np.str_]:

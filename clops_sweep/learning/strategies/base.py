@@ -39,12 +39,14 @@ class InstanceRecord:
         beta: float32 [S, n], final value.
         stored: bool [S, n].
         times_replayed: int64 [S, n].
+        trajectories: float32 [S, n, tau], beta after each epoch; tau is 0 where there is no beta.
     """
 
     s: torch.Tensor
     beta: torch.Tensor
     stored: torch.Tensor
     times_replayed: torch.Tensor
+    trajectories: torch.Tensor
 
     def split(self, sizes: Sequence[int]) -> list[InstanceRecord]:
         """The record of instances that follow one another, cut into pieces of the given sizes."""
@@ -96,6 +98,7 @@ class Strategy:
             beta=unknown,
             stored=torch.zeros_like(rows, dtype=torch.bool),
             times_replayed=torch.zeros_like(rows),
+            trajectories=unknown[:, :, None][:, :, :0],
         )
 
     def counts(self) -> dict[str, list[int]]:

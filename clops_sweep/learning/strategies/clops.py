@@ -77,8 +77,13 @@ class CLOPS(Strategy):
         config, instances = self.training.config, self.training.tasks[task]
         record = super().record(task)
         if self._beta is not None:
-            s = STORAGE_FUNCTIONS[config.storage_function](self._beta.trajectories())
-            record = replace(record, s=s, beta=self._beta.values.clone())
+            trajectories = self._beta.trajectories()
+            record = replace(
+                record,
+                s=STORAGE_FUNCTIONS[config.storage_function](trajectories),
+                beta=self._beta.values.clone(),
+                trajectories=trajectories.transpose(1, 2).contiguous(),
+            )
         count = count_of(config.storage_fraction, instances.rows.shape[1])
         chosen = storage.select(config.storage_order, record.s, count, self.training.seeds, task)
         factors = record.beta.gather(1, chosen) if config.weight_replay else None

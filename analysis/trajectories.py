@@ -1,0 +1,79 @@
+"""Trajectories of beta: how the task-instance parameters of some instances change while their task is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.style import colour, new_figure, styled
+from clops_sweep.errors import BadInput
+
+
+@dataclass(frozen=True)
+class TaskTrajectories:
+    """Recorded trajectories of one task, in the order of s: `beta` [instances, epochs] and `s` [instances]."""
+
+    task: str
+    instances: tuple[int, ...]
+    s: npt.NDArray[np.float64]
+    beta: npt.NDArray[np.float64]
+
+
+def beta_trajectories(instances: pd.DataFrame) -> tuple[TaskTrajectories, ...]:
+    """The trajectories that a run has recorded, by task in the order of training.
+
+    Args:
+        instances: rows of the table `instances` of one run; `beta_trajectory` is set for a few of them.
+
+    Raises:
+        BadInput: none is, as in runs that learn no beta or that were computed before trajectories were recorded.
+    """
+    known = instances[instances["beta_trajectory"].notna()].sort_values(["s", "instance"], kind="stable")
+    if known.empty:
+        raise BadInput("trajectories: this run has recorded none")
+    records = []
+    for task in dict.fromkeys(instances["task"]):
+        rows = known[known["task"] == task]
+        if len(rows):
+            beta = np.stack([np.asarray(values, dtype=float) for values in rows["beta_trajectory"]])
+            s = rows["s"].to_numpy(dtype=float)
+            records.append(TaskTrajectories(str(task), tuple(int(i) for i in rows["instance"]), s, beta))
+    return tuple(records)
+
+
+@styled
+def draw_trajectories(records: tuple[TaskTrajectories, ...]) -> Figure:
+    """One panel a task: lowest s dashed, highest solid, the middle one dotted, on one scale."""
+    columns = min(3, len(records))
+    rows = -(-len(records) // columns)
+    figure = new_figure(2.5 * columns, 2.0 * rows + 0.3)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for position, (axes, record) in enumerate(zip(panels.flat, records, strict=False)):
+        middle = np.median(record.s)
+        for s, beta in zip(record.s, record.beta, strict=True):
+            style = ":" if s == middle else ("--" if s < middle else "-")
+            axes.plot(np.arange(1, beta.size + 1), beta, style, color=colour(position), lw=1.2)
+        axes.axhline(1, color="0.6", lw=0.6, zorder=0)
+        axes.set_title(f"task {record.task}", loc="left")
+        axes.ticklabel_format(axis="y", useOffset=False)
+    for axes in panels.flat[len(records) :]:
+        axes.set_visible(False)
+    for axes in panels[-1]:
+        axes.set_xlabel("epoch on the task")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("beta")
+    return figure
+
+
+def describe_trajectories(records: tuple[TaskTrajectories, ...]) -> str:
+    """The figure in words."""
+    parts = [
+        f"{record.task}: ends between {record.beta[:, -1].min():.4f} (s = {record.s[0]:.3f}) and "
+        f"{record.beta[:, -1].max():.4f} (s = {record.s[-1]:.3f})"
+        for record in records
+    ]
+    return f"beta over the epochs of its task; dashed: lowest s, dotted: middle, solid: highest. {'; '.join(parts)}."
