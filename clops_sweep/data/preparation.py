@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,9 +31,9 @@ from clops_sweep.data.manifest import (
 from clops_sweep.data.normalization import frame_statistics
 from clops_sweep.data.prepare import OnError, frames_hash
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.record_pool import record_pool
 from clops_sweep.errors import BadInput
 
-_WORTH_PARALLEL = 16
 _Result = TypeVar("_Result")
 
 
@@ -58,10 +51,11 @@ def make_prepared_folder(
     Raises:
         BadInput: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
     """
+    workers = workers if reader.reads_files else 1
     with one_sentence(data_root or folder):
         sources = reader.find(data_root)
     _refuse_duplicates(reader, sources)
-    with appearing_folder(folder) as staging, _record_pool(reader, len(sources), workers) as run:
+    with appearing_folder(folder) as staging, record_pool(reader.name, len(sources), workers) as run:
         problems = _Problems(on_error)
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
@@ -89,65 +83,6 @@ def _refuse_duplicates(reader: Reader, sources: Sequence[Source]) -> None:
     if twice:
         places = " and ".join(shorten(s.files[0]) for s in sources if s.record == twice[0] and s.files)
         raise BadInput(f"{reader.name}: record {shorten(twice[0])!r} is there twice ({places}); keep one of them")
-
-
-@contextmanager
-def _record_pool(
-    reader: Reader, records: int, workers: int | None
-) -> Iterator[Callable[[Callable[..., _Result], Iterable[Any]], Iterator[_Result]]]:
-    """An ordered map over records: in this process, or in several where there is enough to read."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = workers if workers is not None else available
-    if count < 2 or records < _WORTH_PARALLEL or not reader.reads_files:
-        yield map
-        return
-    # Spawned, not forked: the calling process may hold threads (torch, Ray) whose locks a fork would copy.
-    with (
-        _script_left_out(),
-        ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_one_thread) as pool,
-    ):
-        try:
-            yield partial(_in_order, pool, count * 4)
-        except BrokenProcessPool:
-            raise BadInput(
-                f"{reader.name}: a process that read records was killed; start again, or with less at once"
-            ) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _script_left_out() -> Iterator[None]:
-    """Spawned processes do not run the caller's script again, as it need not be guarded against that.
-
-    They need nothing of it: what they call is in this package.
-    """
-    main: dict[str, Any] = vars(sys.modules["__main__"])
-    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
-    main["__spec__"] = None
-    try:
-        yield
-    finally:
-        main.update(hidden)
-
-
-def _in_order(
-    pool: ProcessPoolExecutor, ahead: int, function: Callable[..., _Result], items: Iterable[Any]
-) -> Iterator[_Result]:
-    """Like Executor.map, but with only a few results waiting, so that memory does not grow with the data set."""
-    waiting: list[Any] = []
-    remaining = iter(items)
-    for item in itertools.islice(remaining, ahead):
-        waiting.append(pool.submit(function, item))
-    while waiting:
-        result: _Result = waiting.pop(0).result()
-        for item in itertools.islice(remaining, 1):
-            waiting.append(pool.submit(function, item))
-        yield result
-
-
-def _one_thread() -> None:
-    os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def _windows_or_reason(reader: Reader, source: Source) -> Windows | str:
@@ -185,7 +120,8 @@ def _collect_windows(
     windows: list[Windows] = []
     dropped: Counter[str] = Counter()
     results = run(partial(_windows_or_reason, reader), sources)
-    for source, result in zip(sources, results, strict=True):
+    pairs = zip(sources, results, strict=True)
+    for source, result in _with_progress(pairs, len(sources), f"{reader.name}: labels", progress):
         if isinstance(result, str):
             problems.note(source.record, result)
             continue
@@ -245,7 +181,10 @@ def _write_signals(
     results = run(partial(_signals_or_reason, reader), zip(chosen.sources, chosen.windows, strict=True))
     with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as)) as file:
         for source, windows, result in _with_progress(
-            zip(chosen.sources, chosen.windows, results, strict=True), len(chosen.sources), reader.name, progress
+            zip(chosen.sources, chosen.windows, results, strict=True),
+            len(chosen.sources),
+            f"{reader.name}: signals",
+            progress,
         ):
             if isinstance(result, str):
                 problems.note(source.record, result)
@@ -305,7 +244,7 @@ def _with_progress(items: Iterable[_Result], total: int, name: str, show: bool) 
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield from bar.track(items, total=total, description=f"{name}: records")
+        yield from bar.track(items, total=total, description=name)
 
 
 def _write_rest(
