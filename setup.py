@@ -13,7 +13,16 @@ from setuptools import setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("clops_sweep/native/src")
-FLAGS = ["-std=c++20", "-O3", "-fno-tree-slp-vectorize", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-w"]
+FLAGS = [
+    "-std=c++20",
+    "-O3",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-tree-slp-vectorize",  # takes neighbouring weights for a vector, and then has to tear it apart again
+    "-fvisibility=hidden",
+    "-w",
+]
 """No fast-math: what may be reordered or fused is written out in the kernels, and rounds the same everywhere."""
 
 BASELINE = {"baseline": (4, [])}
@@ -48,7 +57,7 @@ setup(
         Pybind11Extension(
             "clops_sweep.native._kernels",
             [str(SOURCES / "module.cpp")],
-            depends=sorted(str(path) for path in SOURCES.glob("*.hpp")),
+            depends=sorted(str(path) for path in SOURCES.glob("*pp")),
             define_macros=[(f"CLOPS_WITH_{name.upper()}", None) for name in VARIANTS],
             extra_compile_args=FLAGS,
             optional=True,

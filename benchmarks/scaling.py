@@ -48,6 +48,6 @@ def run(*, quick: bool) -> str:
     ]
     return (
         "## Scaling with the size of the tasks\n\n"
-        "An epoch of a CLOPS run with its acquisition and validation, the mean over all tasks and two epochs of each; the "
-        "exponent is that of a power law through the points.\n\n" + table(header, rows)
+        "An epoch of a CLOPS run with its acquisition and validation, the mean over all tasks and two epochs of each; "
+        "the exponent is that of a power law through the points.\n\n" + table(header, rows)
     )
