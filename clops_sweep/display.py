@@ -143,9 +143,10 @@ class SweepDisplay:
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         del number, frame
-        if self.interrupted or not self.stops_in_order:
+        at_once = self.interrupted or not self.stops_in_order
+        self.interrupted = True  # also for a sweep that swallows the exception while it starts
+        if at_once:
             raise KeyboardInterrupt
-        self.interrupted = True
 
     def _name(self, config: RunConfig) -> str:
         return ", ".join(f"{field} {getattr(config, field)}" for field in self._varying) or config.strategy
