@@ -61,7 +61,8 @@ const Kernels& variant(const std::string& name) {
   throw std::invalid_argument("this CPU cannot run the kernels '" + name + "'");
 }
 
-// The networks of S runs: kernels over memory that Python owns. Runs are computed one after another.
+// The networks of S runs: kernels over memory that Python owns. Runs are computed one after another, and so must calls
+// be: the interpreter's lock is let go of, but an object is for one thread at a time.
 class Core {
  public:
   Core(const std::string& name, bool softmax, int runs, int outputs, Floats parameters, Floats gradient,
