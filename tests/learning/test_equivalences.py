@@ -78,7 +78,14 @@ def test_a_single_task_is_the_same_under_every_strategy(kind: str, run: Run) -> 
         same(finetune, run(kind, **settings, **alone), "stored")
     # With beta the loss is weighted from the first task on; without a step of beta the weights are ones.
     for name in ACQUISITION_FUNCTIONS:
-        same(finetune, run(kind, acquisition=name, beta_learning_rate=1e-30, **alone), "stored", "s", "beta")
+        same(
+            finetune,
+            run(kind, acquisition=name, beta_learning_rate=1e-30, **alone),
+            "stored",
+            "s",
+            "beta",
+            "beta_trajectory",
+        )
     first, *others = (run(kind, acquisition=name, **alone) for name in ACQUISITION_FUNCTIONS)
     for other in others:
         same(first, other)

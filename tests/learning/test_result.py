@@ -132,3 +132,16 @@ def test_storage_follows_s(run: Run) -> None:
             assert stored.min() >= left.max() if order == "top" else stored.max() <= left.min()
     area, squared = (run("time_il", storage_function=name).instances["s"] for name in ("area", "squared_area"))
     assert not area.equals(squared)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_few_trajectories_are_kept_and_s_is_the_area_under_them(kind: str, run: Run) -> None:
+    for _, record in run(kind, epochs_per_task=3).instances.groupby("task", sort=False):
+        kept = record[record["beta_trajectory"].notna()]
+        assert len(kept) == 7
+        assert {record["s"].idxmin(), record["s"].idxmax()} <= {*kept.index} | {*record.index[record["s"].duplicated()]}
+        for row in kept.itertuples():
+            first, second, third = row.beta_trajectory
+            assert row.s == pytest.approx((first + second) / 2 + (second + third) / 2, abs=1e-12)
+            assert row.beta == third
+    assert run(kind, strategy="gem").instances["beta_trajectory"].isna().all()
