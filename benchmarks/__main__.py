@@ -35,6 +35,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    load = os.getloadavg()[0]
     parts = [
         "# Benchmarks\n\n"
         f"{cpu_model()}, one core; Python {platform.python_version()}, PyTorch {torch.__version__}; native kernels: "
@@ -43,6 +44,10 @@ def main() -> None:
     for name in arguments.only:
         parts.append(SECTIONS[name](arguments.quick))
         print(parts[-1], flush=True)
+    parts.append(
+        f"Mean number of busy processes on the machine's {os.cpu_count()} cores: {load:.1f} when this began, "
+        f"{os.getloadavg()[0]:.1f} when it ended. Where they compete, times are longer; the ratios carry over."
+    )
     output = arguments.output
     if output is None and not arguments.quick and arguments.only == list(SECTIONS):
         output = Path(__file__).with_name("results.md")
