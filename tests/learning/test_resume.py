@@ -74,3 +74,17 @@ def test_five_runs_in_lockstep_are_those_of_each_alone(strategy: str) -> None:
             for column in set(part.columns) - {"seconds", "stack", "started_at"}:
                 if not column.startswith("seconds_"):
                     assert part[column].equals(getattr(alone, name)[column]), f"{name}.{column}"
+
+
+def test_failures_of_gems_solver_are_counted_and_survive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clops_sweep.learning.projection._solve", lambda *_: None)  # a solver that always fails
+    config, frames = tiny_config("class_il", strategy="gem"), tiny_frames("class_il")
+    run = ContinualRun(config, frames)
+    for _ in range(5):
+        run.advance()
+    resumed = ContinualRun(config, frames)
+    resumed.restore(saved_and_loaded(run.state()))
+    failures = run.run().runs["projection_failures"].item()
+    assert failures > 0
+    assert run.result().runs["projections"].item() == failures
+    assert resumed.run().runs["projection_failures"].item() == failures
