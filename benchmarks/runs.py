@@ -56,6 +56,6 @@ def run(*, quick: bool) -> str:
     return (
         f"## A whole CLOPS run of the paper's Class-IL shape\n\n"
         f"4077 training frames in six tasks, batch 16, {config.epochs_per_task} epochs a task, b = 0.25, a = 0.5, "
-        f"T = 20, validation after each epoch, one core. An eager step took {1e3 * eager_step:.2f} ms in this process.\n\n"
-        + table(header, rows)
+        f"T = 20, validation after each epoch, one core. An eager step took "
+        f"{1e3 * eager_step:.2f} ms in this process.\n\n" + table(header, rows)
     )
