@@ -100,13 +100,17 @@ def _time_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:
     return "multilabel" if frames.multi_label else "softmax", len(frames.classes), tasks
 
 
+_LEAD_ORDER = ("I", "II", "III", "AVL", "AVR", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
+"""The order of the tasks in the released code, which is not that of the recordings."""
+
+
 def _domain_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:
     present = np.flatnonzero(np.bincount(frames.leads, minlength=len(frames.lead_names)))
     if len(present) < 2 or not _info(frames).leads_are_simultaneous:
         raise BadInput(f"domain_il needs recordings of several leads, which {frames.name!r} does not have")
     targets = _class_targets(frames)
     tasks = []
-    for lead in present:
+    for lead in sorted(present, key=lambda lead: _LEAD_ORDER.index(frames.lead_names[lead].upper())):
         name = f"Lead {frames.lead_names[lead]}"
         tasks.append(_task(name, name, frames.leads == lead, targets, frames))
     return "multilabel", len(frames.classes), tasks

@@ -46,7 +46,7 @@ def test_time_il_has_three_terms_that_do_not_overlap(synthetic: FrameSet) -> Non
 def test_domain_il_has_one_task_per_lead_with_the_same_recordings(synthetic: FrameSet) -> None:
     scenario = build_scenario(synthetic, RunConfig(dataset="synthetic", scenario="domain_il"))
     assert (scenario.kind, scenario.outputs) == ("multilabel", 12)
-    leads = ["I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6"]
+    leads = ["I", "II", "III", "aVL", "aVR", "aVF", "V1", "V2", "V3", "V4", "V5", "V6"]
     assert [task.name for task in scenario.tasks] == [f"Lead {lead}" for lead in leads]
     first = scenario.tasks[0].train.targets
     assert all(np.array_equal(task.train.targets, first) for task in scenario.tasks)
