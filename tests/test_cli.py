@@ -99,7 +99,7 @@ def _refused(done: subprocess.CompletedProcess[str], sentence: str, folder: Path
         ),
         (
             HEAD + "SPACE = SearchSpace(name='s', base=RunConfig(dataset='cardiology'))",
-            "dataset 'cardiology' ",
+            "cardiology needs the folder that holds ",
         ),
         (
             HEAD + "SPACE = SearchSpace(name='s', base=RunConfig(task_order=(1, 0)))",

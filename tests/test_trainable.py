@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -103,7 +104,13 @@ def _stored(results: Path, run_id: str) -> Tables:
 
 def _assert_same(found: Tables, expected: Tables) -> None:
     for name, frame in expected.items():
-        pd.testing.assert_frame_equal(found[name], frame, check_exact=True, check_dtype=False)
+        pd.testing.assert_frame_equal(_scalar(found[name]), _scalar(frame), check_exact=True, check_dtype=False)
+
+
+def _scalar(frame: pd.DataFrame) -> pd.DataFrame:
+    """Lists in cells as tuples: pandas does not compare lists."""
+    lists = [name for name in frame if frame[name].map(lambda value: isinstance(value, list | np.ndarray)).any()]
+    return frame.assign(**{name: frame[name].map(lambda v: None if v is None else tuple(v)) for name in lists})
 
 
 @pytest.fixture(scope="module")
