@@ -54,9 +54,9 @@ class NativeLearner(Learner):
             gradient=self._gradient.flat.numpy(),
             means=[mean.numpy() for mean in self.statistics.means],
             variances=[variance.numpy() for variance in self.statistics.variances],
-            frames=bank._stored.numpy(),
-            gain=_optional(bank._gain),
-            offset=_optional(bank._offset),
+            frames=bank.stored.numpy(),
+            gain=_optional(bank.gain),
+            offset=_optional(bank.offset),
         )
 
     def gradient(

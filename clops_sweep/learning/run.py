@@ -132,6 +132,12 @@ class ContinualRun:
             dropout_keys = streams.keys(training.seeds, "training dropout", task, epoch).to(self.device)
             self._strategy.train_epoch(task, epoch, replay, order, dropout_keys)
             self._strategy.end_epoch()
+        # A kernel may turn what is not a number into zero on its way to an output, so the parameters are looked at.
+        if not training.learner.parameters.flat.isfinite().all():
+            raise FloatingPointError(
+                f"the network has diverged in epoch {epoch + 1} of task {task + 1}: a parameter is not finite; "
+                f"learning_rate is {training.config.learning_rate:g}"
+            )
 
     def result(self) -> result.RunResult:
         """The four tables of a finished run."""
