@@ -13,5 +13,5 @@ def test_a_parameter_that_is_not_finite_ends_the_run(backend: str, monkeypatch: 
     monkeypatch.setenv("CLOPS_NATIVE", backend)
     config = tiny_config("class_il").replace(learning_rate=1e30)
     run = ContinualRun(config, tiny_frames("class_il"))
-    with pytest.raises(FloatingPointError, match="diverged in epoch 1 of task 1.*learning_rate is 1e"):
+    with pytest.raises(FloatingPointError, match=r"diverged in epoch 1 of task 1.*learning_rate is 1e"):
         run.run()
