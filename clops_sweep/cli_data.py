@@ -37,13 +37,15 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.prepare import default_prepared_root, state
 
-    table = Table("data set", "what it is", "licence", "size", "scenarios", "state")
-    table.add_column("where to get it", overflow="fold")
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("data set", "state", "size", "scenarios"):
+        table.add_column(heading, no_wrap=True)
     for info in DATASETS.values():
         there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
-        scenarios = ", ".join(info.scenarios)
-        table.add_row(info.name, info.title, info.licence, info.size, scenarios, there, info.source)
+        table.add_row(info.name, there, info.size, " ".join(info.scenarios))
     Console().print(table)
+    for info in DATASETS.values():
+        click.echo(f"\n{info.name}: {info.title}\n  {info.licence}; {info.source}")
 
 
 @data.command()

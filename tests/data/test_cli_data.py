@@ -27,13 +27,15 @@ def test_list_shows_every_data_set_with_its_state(prepared_root: Path, tmp_path:
     shown = _run("list", "--prepared-root", prepared_root, "--data-root", tmp_path).output
     state = {}
     for line in shown.splitlines():
-        cells = [cell.strip() for cell in line.strip("│").split("│")]
-        if cells[0] in DATASETS:
-            state[cells[0]] = cells[5]
+        cells = line.split()
+        if cells and cells[0] in DATASETS:
+            state[cells[0]] = cells[1]
     assert set(state) == set(DATASETS)
     assert state["synthetic"] == "prepared"
     assert state["cardiology"] == "raw"
     assert state["ptbxl"] == "absent"
+    for info in DATASETS.values():
+        assert f"{info.name}: {info.title}\n  {info.licence}; {info.source}" in shown
 
 
 def test_prepare_prints_counts_per_class_task_and_patient(mitbih: PreparedSet) -> None:
