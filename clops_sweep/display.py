@@ -164,14 +164,14 @@ class SweepDisplay:
             lines.append(
                 Text(f"best so far: AUC {self._best[0]:.3f} ({self._best[1]})", overflow="ellipsis", no_wrap=True)
             )
-        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-        table.add_column(no_wrap=True, overflow="ellipsis")
-        table.add_column(no_wrap=True)
+        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, expand=True)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        table.add_column(no_wrap=True, min_width=len("task 10/12, epoch 40/40"))
         for job, result in list(self._running.values())[:_RUNNING_SHOWN]:
             where = "starting"
             if result:
                 where = f"task {result['task']}/{result['tasks']}, epoch {result['epoch']}/{result['epochs']}"
-            table.add_row(f"{self._name(job.configs[0])}, seed {job.configs[0].seed}", where)
+            table.add_row(f"seed {job.configs[0].seed}, {self._name(job.configs[0])}", where)
         if len(self._running) > _RUNNING_SHOWN:
             table.add_row(f"and {len(self._running) - _RUNNING_SHOWN} more", "")
         return Group(*lines, table)
