@@ -36,6 +36,8 @@ class CheckpointFile:
         try:
             temporary.write_bytes(buffer.getbuffer())
             os.replace(temporary, self.path)
+        except OSError as error:  # a full disk does not say which file it had no room for
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
         finally:
             temporary.unlink(missing_ok=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.prepare import PreparedSet
 
 _MOST_PATIENTS_LISTED = 100
+_WIDE = 200
 
 
 @click.group()
@@ -147,7 +149,8 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
     from clops_sweep.data.prepare import open_frames
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
 
-    console, manifest = Console(), prepared.manifest
+    # Off a terminal there is no width to keep to, and a table that is cut is of no use.
+    console, manifest = Console(width=None if sys.stdout.isatty() else _WIDE), prepared.manifest
 
     def show(title: str, table: Table) -> None:
         if markdown:

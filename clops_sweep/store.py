@@ -220,8 +220,10 @@ class RunStore:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except BaseException:
+        except BaseException as error:
             self._delete(temporary)
+            if isinstance(error, OSError):  # a full disk does not say which file it had no room for
+                raise OSError(error.errno, error.strerror, path) from None
             raise
 
     def _parts(self, table: TableName) -> list[str]:
