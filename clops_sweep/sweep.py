@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -262,19 +263,22 @@ def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterato
     object_store = sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20
     if resources.address:
         _check_answers(resources.address)
+    # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
+    # They are to import the one that the driver has imported.
     try:
-        if resources.address:
-            ray.init(address=resources.address, log_to_driver=True, logging_level=logging.ERROR)
-        else:
-            # Ray's helpers look for a head that is gone; when the driver is killed, they too are to go soon.
-            os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
-            ray.init(
-                address="local",
-                include_dashboard=False,
-                log_to_driver=True,
-                logging_level=logging.ERROR,
-                object_store_memory=object_store,
-            )
+        with contextlib.chdir(Path(__file__).parents[1]):
+            if resources.address:
+                ray.init(address=resources.address, log_to_driver=True, logging_level=logging.ERROR)
+            else:
+                # Ray's helpers look for a head that is gone; when the driver is killed, they too are to go soon.
+                os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
+                ray.init(
+                    address="local",
+                    include_dashboard=False,
+                    log_to_driver=True,
+                    logging_level=logging.ERROR,
+                    object_store_memory=object_store,
+                )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise BadInput(f"Ray: {' '.join(str(error).split())}") from None
     try:
