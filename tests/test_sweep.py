@@ -124,7 +124,7 @@ class Sweep:
                     continue
         return found
 
-    def wait_until_gone(self, seconds: float = 30) -> None:
+    def wait_until_gone(self, seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         while left := self.processes():
             assert time.monotonic() < end, f"still there: {left}"
@@ -159,6 +159,8 @@ def finished(console_script: str, environment: dict[str, str], tmp_path_factory:
     """A launch of the whole space that has ended by itself."""
     folder = tmp_path_factory.mktemp("finished")
     (folder / "space.py").write_text(SPACE)
+    (folder / "clops_sweep").mkdir()  # as in a checkout that the installed package was not made from
+    (folder / "clops_sweep" / "__init__.py").write_text("raise RuntimeError('a worker has imported another package')")
     sweep = Sweep(console_script, folder, environment, "space.py")
     sweep.wait()
     return sweep
