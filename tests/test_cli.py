@@ -113,6 +113,10 @@ def test_a_wrong_search_space_is_refused(command: Command, tmp_path: Path, conte
     _refused(command("space.py"), sentence, tmp_path)
 
 
+UNPREPARED = ["--prepared-root", "empty"]
+"""Away from the prepared data that tests share, in which there may be anything by now."""
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -134,9 +138,12 @@ def test_a_wrong_search_space_is_refused(command: Command, tmp_path: Path, conte
         (["--limit", "-1"], "Invalid value for '--limit'"),
         (["--retry", "all"], "Invalid value for '--retry'"),
         (["--colour"], "No such option '--colour'"),
-        (["--set", "dataset=mitbih", "--data-root", "nowhere"], "data root nowhere: there is no such folder"),
-        (["--set", "dataset=mitbih"], "mitbih needs the folder that holds mitdb/"),
-        (["--set", "dataset=mitbih", "--data-root", "."], "data root .: holds neither mitdb/"),
+        (
+            ["--set", "dataset=mitbih", *UNPREPARED, "--data-root", "nowhere"],
+            "data root nowhere: there is no such folder",
+        ),
+        (["--set", "dataset=mitbih", *UNPREPARED], "mitbih needs the folder that holds mitdb/"),
+        (["--set", "dataset=mitbih", *UNPREPARED, "--data-root", "."], "data root .: holds neither mitdb/"),
         (["--results", "space.py"], "results "),
         (["--results", "space.py/results"], "results "),
         (["--results", "gopher://results"], "results 'gopher://results': "),
