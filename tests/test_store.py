@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -202,7 +201,7 @@ def test_a_writer_killed_at_any_moment_leaves_no_torn_part(tmp_path: Path) -> No
 
 def _unfinished(results: Path) -> set[str]:
     """Files that are being written, or were when their writer was killed."""
-    return {name for name in os.listdir(results / "instances") if name.startswith(".")}
+    return {path.name for path in (results / "instances").glob(".*")}
 
 
 def _check_whole(results: Path) -> None:
