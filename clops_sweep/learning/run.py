@@ -42,7 +42,7 @@ class ContinualRun:
 
     Three lines run one::
 
-        frames = open_frames("synthetic")
+        frames = open_frames("synthetic", prepared_root=default_prepared_root())
         result = ContinualRun(RunConfig(dataset="synthetic"), frames).run()
         result.runs["auc"]
 
