@@ -92,7 +92,8 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
     assert "A0001.mat: its SHA-256 is not the publisher's" in str(_run("verify", "physionet2020", *where).exception)
 
 
-def test_what_cannot_be_downloaded_says_where_it_is(tmp_path: Path) -> None:
+def test_what_cannot_be_downloaded_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
     for name, says in (
         ("cardiology", "https://irhythm.github.io/cardiol_test_set/ and put it into cardiology/"),
         ("chapman", "put it into chapman/"),
