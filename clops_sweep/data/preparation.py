@@ -74,7 +74,7 @@ class _Problems:
 
     def note(self, record: str, reason: str) -> None:
         if self.on_error == "stop":
-            raise BadInput(f"{reason}; or leave such records out with --on-error skip")
+            raise BadInput(f"{reason}; or leave such records out with data prepare --on-error skip")
         self.skipped.append((record, reason))
 
 
