@@ -15,6 +15,7 @@ from clops_sweep.learning.strategies.base import Strategy, Training
 from clops_sweep.plugins import STRATEGIES
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.watch import (
+    ContractViolation,
     Looks,
     difference,
     global_randomness,
@@ -73,7 +74,10 @@ def _uninterrupted(config: RunConfig, frames: FrameSet) -> tuple[list[Any], RunR
     with global_randomness(1, f"the strategy in {config.scenario}"):
         while not run.finished:
             states.append(saved_and_loaded(run.state()))
-            run.advance()
+            try:
+                run.advance()
+            except FloatingPointError as error:
+                raise ContractViolation(f"{config.scenario}: {error}") from None
     states.append(saved_and_loaded(run.state()))
     return states, run.result()
 
