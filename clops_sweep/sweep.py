@@ -39,6 +39,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
 from ray import tune
+from ray.tune.search import Searcher
 
 from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace, record_failure
 
@@ -118,20 +119,10 @@ def run_sweep(
         BadInput: no cluster at the address, or it cannot hold a single trial.
     """
     jobs = make_jobs(pending, resources.runs_per_job)
-    log = work_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = new_log(work_folder)
     display.begin(sum(len(job.run_ids) for job in jobs), log)
     with output_to(log), cluster(resources, frames):
-        workplace = Workplace(
-            jobs=jobs,
-            frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
-            store_uri=store.uri,
-            checkpoints=work_folder / "checkpoints",
-            software=provenance.software(),
-            plugins={name: registry.added for name, registry in REGISTRIES.items()},
-            max_retries=resources.max_retries,
-            checkpoint_every=resources.checkpoint_every,
-        )
+        workplace = make_workplace(jobs, frames, store, work_folder, resources)
         for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
             shard = range(first, min(first + _JOBS_PER_TUNE_RUN, len(jobs)))
             _run_jobs(shard, workplace, work_folder, resources, display, store)
@@ -140,6 +131,29 @@ def run_sweep(
     statuses = store.statuses()
     states = [statuses.get(str(run.run_id)) for run in pending]
     return Outcome(states.count("finished"), states.count("failed"), display.interrupted and None in states, log)
+
+
+def new_log(work_folder: Path) -> Path:
+    """A file for what Ray prints during a sweep that starts now."""
+    log = work_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return log
+
+
+def make_workplace(
+    jobs: Sequence[Job], frames: Mapping[DataKey, FrameSet], store: RunStore, work_folder: Path, resources: Resources
+) -> Workplace:
+    """What the workers need to know, with the frames in the object store of the cluster that is running."""
+    return Workplace(
+        jobs=jobs,
+        frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
+        store_uri=store.uri,
+        checkpoints=work_folder / "checkpoints",
+        software=provenance.software(),
+        plugins={name: registry.added for name, registry in REGISTRIES.items()},
+        max_retries=resources.max_retries,
+        checkpoint_every=resources.checkpoint_every,
+    )
 
 
 def _run_jobs(
@@ -156,8 +170,9 @@ def _run_jobs(
     it had asked of it, and so gives a job up too early.
     """
     for attempt in range(resources.max_retries + 1):
-        watcher = _Watcher(workplace, display)
-        _tune(jobs, workplace, work_folder, resources, watcher)
+        watcher = Watcher(workplace, display)
+        param_space = {"job": tune.grid_search(list(jobs))}
+        run_tune(workplace, work_folder, resources, watcher, param_space=param_space)
         finished = {run_id for run_id, status in store.statuses().items() if status == "finished"}
         died = {
             job: error for job, error in watcher.died.items() if not finished.issuperset(workplace.jobs[job].run_ids)
@@ -170,10 +185,15 @@ def _run_jobs(
             display.heard(workplace.jobs[index], {"status": "failed"})
 
 
-def _tune(
-    jobs: Sequence[int], workplace: Workplace, work_folder: Path, resources: Resources, watcher: _Watcher
+def run_tune(
+    workplace: Workplace,
+    work_folder: Path,
+    resources: Resources,
+    watcher: Watcher,
+    param_space: dict[str, Any] | None = None,
+    search_alg: Searcher | None = None,
 ) -> None:
-    """One Tune run over the jobs with the given indices."""
+    """One Tune run over a grid of jobs, or over those that a searcher comes up with until it has no more."""
     trainable = tune.with_resources(
         tune.with_parameters(ContinualRunTrainable, workplace=workplace),
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
@@ -181,8 +201,10 @@ def _tune(
     files = work_folder / "tune" / uuid.uuid4().hex
     tuner = tune.Tuner(
         trainable,
-        param_space={"job": tune.grid_search(list(jobs))},
+        param_space=param_space,
         tune_config=tune.TuneConfig(
+            search_alg=search_alg,
+            num_samples=-1 if search_alg else 1,
             reuse_actors=True,
             trial_name_creator=lambda trial: str(trial.trial_id),
             trial_dirname_creator=lambda trial: str(trial.trial_id),
@@ -202,7 +224,7 @@ def _tune(
         shutil.rmtree(files, ignore_errors=True)  # what Tune keeps is of no use to anybody: the store is the truth
 
 
-class _Watcher(tune.Callback):
+class Watcher(tune.Callback):
     """Passes on to the display what Tune hears from the trials, and to Tune that the user wants it to stop.
 
     Attributes:
@@ -218,7 +240,7 @@ class _Watcher(tune.Callback):
         """Nothing: Tune pickles its callbacks so that it can restore a sweep, which is never asked of it."""
         return {}
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Watcher:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Watcher:
         return self
 
     def setup(self, *arguments: Any, **info: Any) -> None:
@@ -236,24 +258,27 @@ class _Watcher(tune.Callback):
             stop(signal.SIGUSR1, None)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        """From here on nobody looks whether the user wants to stop."""
         self._display.stops_in_order = False
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """A worker has got its job."""
         self._display.started(self._job(trial))
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
+        """A step of a trial has ended."""
         self._display.heard(self._job(trial), result)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """A worker died, or raised what the trainable could not catch."""
         error = Path(trial.error_file).read_text() if trial.error_file else "the worker died"
         self.died[trial.config["job"]] = error
         self._display.heard(self._job(trial), {"status": "died"})
 
     def _job(self, trial: Any) -> Job:
-        job: Job = self._workplace.jobs[trial.config["job"]]
-        return job
+        return self._workplace.job(trial.config)
 
 
 @contextmanager

@@ -31,10 +31,15 @@ _SECONDS_PER_STEP = 1.0
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one trial trains in lockstep, with their ids."""
+    """Runs that one trial trains in lockstep, with their ids.
+
+    With `until` they are trained on so many tasks only: they end there as "paused", with a checkpoint, unless that is
+    all there is.
+    """
 
     configs: tuple[RunConfig, ...]
     run_ids: tuple[str, ...]
+    until: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,8 @@ class Workplace:
     """What every worker of a sweep needs to know.
 
     Attributes:
-        jobs: all jobs of the sweep; a trial's config holds the index of its own.
+        jobs: all jobs of the sweep; a trial's config holds the index of its own, or the job itself where jobs are
+            thought of while the sweep runs.
         frames: the prepared data, in the object store, one copy a node.
         store_uri: where results go.
         checkpoints: folder of the checkpoints, or None where no folder is shared.
@@ -60,6 +66,11 @@ class Workplace:
     plugins: Mapping[str, Mapping[str, Any]]
     max_retries: int
     checkpoint_every: int
+
+    def job(self, config: Mapping[str, Any]) -> Job:
+        """The job of a trial."""
+        job = config["job"]
+        return job if isinstance(job, Job) else self.jobs[job]
 
 
 class ContinualRunTrainable(tune.Trainable):
@@ -85,7 +96,7 @@ class ContinualRunTrainable(tune.Trainable):
         return True
 
     def _assign(self, config: dict[str, Any]) -> None:
-        self._job = self._workplace.jobs[config["job"]]
+        self._job = self._workplace.job(config)
         self._run: ContinualRun | None = None
         self._retries_left = self._workplace.max_retries
         self._checkpoint = CheckpointFile(self._workplace.checkpoints, self._job.run_ids)
@@ -124,11 +135,15 @@ class ContinualRunTrainable(tune.Trainable):
             self._run = self._begin()
         run = self._run
         deadline = time.monotonic() + _SECONDS_PER_STEP
+        until = self._job.until
         while not run.finished:
+            if until is not None and run.tasks_trained >= until:
+                self._run = None
+                return {"status": "paused", "auc_so_far": run.auc_so_far(until), "done": True}
             progress = run.advance()
             if not run.finished and self._is_checkpoint(run, progress):
                 self._checkpoint.save(run.state())
-            if time.monotonic() > deadline and not run.finished:
+            if time.monotonic() > deadline and not run.finished and run.tasks_trained != until:
                 return {"status": "running", **vars(progress), "done": False}
         result = run.result()
         self._record(result)
