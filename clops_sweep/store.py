@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
-from pyarrow import fs as arrow_fs
 
+from clops_sweep.compaction import compact_table
 from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.files import Files, reason
+from clops_sweep.parts import TABLES_AT_A_TIME, PartFolder, Status, in_order, single
 from clops_sweep.tables import SCHEMAS, TableName
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Status = Literal["finished", "failed"]
-
-_COMPACT = "compact-"
-
 _VANISHED = 100
 """How often a table is listed anew because a part has gone: a failure made good just now, or parts put together."""
+
+_MOST_SHOWN = 60
 
 
 class RunStore:
@@ -34,7 +30,8 @@ class RunStore:
     Every run has a part of its own in each table, named after its status and id, until `compact` puts the finished ones
     of many runs into one part. A part appears under its final name whole or not at all, and the part in `runs` appears
     last: a run is finished exactly when it is in there. Writing the same run twice therefore leaves one copy, and
-    nothing a killed process leaves behind is ever read.
+    nothing a killed process leaves behind is ever read. No time of day, no lock and no memory of a process decides
+    anything.
 
     Args:
         root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
@@ -44,133 +41,137 @@ class RunStore:
     """
 
     def __init__(self, root: str | Path) -> None:
-        self.uri = str(root)
-        try:
-            if "://" in self.uri:
-                self._fs, self._root = arrow_fs.FileSystem.from_uri(self.uri)
-            else:
-                self.uri = str(Path(root).expanduser().resolve())
-                self._fs, self._root = arrow_fs.LocalFileSystem(), self.uri
-        except (OSError, ValueError) as error:
-            raise BadInput(f"results {self.uri!r}: {' '.join(str(error).split())}") from None
-        self._local = isinstance(self._fs, arrow_fs.LocalFileSystem)
-        self._compacted: dict[str, frozenset[str]] = {}
+        self._files = Files(root)
+        self.uri = self._files.uri
+        self._parts = {table: PartFolder(self._files, self.folder(table), schema) for table, schema in SCHEMAS.items()}
 
     def folder(self, table: TableName) -> str:
         """Where the parts of a table lie, inside the store's file system."""
-        return f"{self._root}/{table}"
+        return f"{self._files.root}/{table}"
 
     def open_for_writing(self) -> None:
         """Makes the folders, so that a place that cannot be written to is known before any worker starts."""
         try:
             for table in SCHEMAS:
-                self._fs.create_dir(f"{self._root}/{table}", recursive=True)
-            probe = f"{self._root}/runs/.probe-{uuid.uuid4().hex}"
-            self._write(probe, b"")
-            self._fs.delete_file(probe)
+                self._files.make_folder(self.folder(table))
+            probe = f"{self.folder('runs')}/.probe-{uuid.uuid4().hex}"
+            self._files.write(probe, b"")
+            self._files.delete([probe])
         except OSError as error:
-            raise BadInput(f"results {self.uri}: cannot be written to ({_reason(error)})") from None
+            raise BadInput(f"results {self.uri}: cannot be written to ({reason(error)})") from None
 
     def statuses(self) -> dict[str, Status]:
         """Run id to status, from the names of the parts; only those that hold many runs are opened."""
-        found: dict[str, Status] = {}
-        for name in self._parts("runs"):
-            if name.startswith(_COMPACT):
-                found |= dict.fromkeys(self._ids_in("runs", name), "finished")
-                continue
-            status, _, run_id = name.removesuffix(".parquet").partition("-")
-            if status == "finished":
-                found[run_id] = "finished"
-            elif status == "failed":
-                found.setdefault(run_id, "failed")
-        return found
+        runs = self._parts["runs"]
+        attempts = 0
+        while True:
+            listing = runs.listing()
+            try:
+                found: dict[str, Status] = {}
+                for part in listing.singles:  # failures come first
+                    found |= dict.fromkeys(runs.ids(part), part.status)
+                for part in listing.compacts:
+                    found |= dict.fromkeys(runs.ids(part), "finished")
+                return found
+            except FileNotFoundError as error:
+                attempts = self._again(attempts, error)
 
-    def read(self, table: TableName, run_ids: list[str] | None = None) -> pd.DataFrame:
-        """A table as a DataFrame, of all runs or of some. Empty, with its columns, where there is none yet.
-
-        Raises:
-            DamagedStore: a part is not a whole Parquet file.
-        """
-        frame: pd.DataFrame = self._load(table, run_ids).to_pandas()
-        if table == "runs":  # a failure that a later attempt made good
-            finished = frame.loc[frame["status"] == "finished", "run_id"]
-            frame = frame[(frame["status"] == "finished") | ~frame["run_id"].isin(finished)]
-        return frame.reset_index(drop=True)
-
-    def rows(self, table: TableName, columns: list[str] | None) -> list[dict[str, Any]]:
-        """Some columns of a table, or all, as plain rows, without pandas.
-
-        Raises:
-            DamagedStore: a part is not a whole Parquet file.
-        """
-        found: list[dict[str, Any]] = self._load(table, None, columns).to_pylist()
-        return found
-
-    def _load(self, table: TableName, run_ids: list[str] | None, columns: list[str] | None = None) -> pa.Table:
-        schema = SCHEMAS[table]
-        columns = columns or schema.names
+    def finished(self, run_ids: Sequence[str]) -> set[str]:
+        """Which of some runs are finished; asks for their parts by name and does not look at all others."""
         attempts = 0
         while True:
             try:
-                names, compact = self._current(table)
-                if run_ids is not None:
-                    names = [name for name in names if _run_id(name) in run_ids]
-                if not names and not compact:
-                    return schema.empty_table().select(columns)
-                paths = [f"{self.folder(table)}/{name}" for name in (*names, *compact)]
-                dataset = ds.dataset(paths, schema=schema, format="parquet", filesystem=self._fs)
-                wanted = None if run_ids is None else ds.field("run_id").isin(list(run_ids))
-                return dataset.to_table(columns=columns, filter=wanted)
-            except (pa.ArrowInvalid, OSError) as error:
-                attempts += 1
-                if isinstance(error, FileNotFoundError) and attempts < _VANISHED:
-                    continue
-                damaged = self._damaged(table) or self.folder(table)
-                raise DamagedStore(f"{damaged}: not a whole Parquet file ({_reason(error)})") from None
+                return self._parts["runs"].has_finished(run_ids)
+            except FileNotFoundError as error:
+                attempts = self._again(attempts, error)
 
-    def _current(self, table: TableName) -> tuple[list[str], list[str]]:
-        """The parts of single runs, and those of many. A part that is in one of the latter already does not count."""
-        parts = self._parts(table)
-        compact = [name for name in parts if name.startswith(_COMPACT)]
-        inside = frozenset[str]().union(*(self._ids_in(table, name) for name in compact))
-        return [name for name in parts if not name.startswith(_COMPACT) and _run_id(name) not in inside], compact
+    def read(
+        self, table: TableName, run_ids: Sequence[str] | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """A table as a DataFrame, in the order of run ids: of all runs or of some, all columns or some.
 
-    def _ids_in(self, table: TableName, name: str) -> frozenset[str]:
-        """The runs in a compacted part, which never changes."""
-        path = f"{self.folder(table)}/{name}"
-        if path not in self._compacted:
-            column = pq.read_table(path, columns=["run_id"], filesystem=self._fs).column("run_id")
-            self._compacted[path] = frozenset(column.unique().to_pylist())
-        return self._compacted[path]
+        Empty, with its columns, where there is none yet. Of a run that had failed and is finished, the failure is left
+        out.
 
-    def compact(self, runs_per_part: int = 1000) -> int:
-        """Puts the parts of finished runs together, many into one. May be called while a sweep runs.
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
+        """
+        frame: pd.DataFrame = self.table(table, run_ids, columns).to_pandas()
+        return frame
 
-        A compacted part appears before the parts that went into it are deleted, so nothing is ever missing; whoever
-        lists a folder in between without this class sees a run twice for that moment. Killed half way, the next call
-        takes up what is left. Only one process at a time should compact a store.
+    def rows(
+        self, table: TableName, columns: Sequence[str] | None = None, run_ids: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """The same as plain rows, without pandas.
+
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
+        """
+        found: list[dict[str, Any]] = self.table(table, run_ids, columns).to_pylist()
+        return found
+
+    def table(
+        self, table: TableName, run_ids: Sequence[str] | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The same as an Arrow table.
+
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
+        """
+        names = list(columns or SCHEMAS[table].names)
+        parts = self._parts[table]
+        wanted = None if run_ids is None else set(run_ids)
+        needed = [
+            name for name in SCHEMAS[table].names if name == "run_id" or name in names
+        ]  # as they are in the parts
+        attempts = 0
+        while True:
+            try:
+                return in_order(self._load(parts, wanted, needed)).select(names)
+            except FileNotFoundError as error:
+                attempts = self._again(attempts, error)
+
+    def _load(self, parts: PartFolder, wanted: set[str] | None, columns: list[str]) -> pa.Table:
+        singles, compacts = parts.owned(parts.listing())
+        finished = {part.run_id for part in singles if part.status == "finished"}
+        finished = finished.union(*(parts.ids(part) for part, _ in compacts))
+        chosen = [
+            part
+            for part in singles
+            if (wanted is None or part.run_id in wanted) and (part.status == "finished" or part.run_id not in finished)
+        ]
+        tables = [parts.schema.empty_table().select(columns)]
+        for start in range(0, len(chosen), TABLES_AT_A_TIME):
+            few = chosen[start : start + TABLES_AT_A_TIME]
+            read = self._files.for_each(lambda part: parts.read_single(part, columns), few)
+            tables.append(pa.concat_tables(read).combine_chunks())
+        for part, without in compacts:
+            only = None if wanted is None else sorted(parts.ids(part) & wanted)
+            if only != []:
+                tables.append(parts.read_compacted(part, columns, only=only, without=without))
+        return pa.concat_tables(tables)
+
+    def compact(self, *, at_least: int = 2) -> int:
+        """Puts the parts of finished runs together, many into few. May be called at any moment, by anybody.
+
+        A compacted part appears before the parts that went into it are deleted, so a run is never missing from what
+        this class reads, and killed at any moment the next call takes up what is left. Whoever lists a folder without
+        this class and just then may find a run twice, or a part gone that he wanted to read: he reads again.
+
+        Args:
+            at_least: how many finished runs must have parts of their own for anything to be done.
 
         Returns:
             How many parts have been put together.
+
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
         """
-        merged = 0
-        for table in SCHEMAS:
-            compact = [name for name in self._parts(table) if name.startswith(_COMPACT)]
-            inside = frozenset[str]().union(*(self._ids_in(table, name) for name in compact))
-            singles = [name for name in self._parts(table) if name.startswith("finished-")]
-            for name in singles:
-                if _run_id(name) in inside:
-                    self._delete(f"{self.folder(table)}/{name}")
-            left = [name for name in singles if _run_id(name) not in inside]
-            for start in range(0, len(left), runs_per_part):
-                chunk = left[start : start + runs_per_part]
-                if len(chunk) > 1:
-                    content = self._load(table, [_run_id(name) for name in chunk])
-                    self._write_part(table, f"{_COMPACT}{uuid.uuid4().hex}.parquet", content)
-                    for name in chunk:
-                        self._delete(f"{self.folder(table)}/{name}")
-                    merged += len(chunk)
-        return merged
+        runs = self._parts["runs"]
+        if sum(part.status == "finished" for part in runs.listing().singles) < at_least:
+            return 0
+        finished = {run_id for run_id, status in self.statuses().items() if status == "finished"}
+        return sum(compact_table(parts, finished) for parts in self._parts.values())
 
     def find(self, prefix: str) -> str:
         """The id of the one run, finished or failed, whose id begins with `prefix`.
@@ -181,82 +182,24 @@ class RunStore:
         matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
         if len(matches) != 1:
             what = "no run" if not matches else f"{len(matches)} runs"
-            raise BadInput(f"run {prefix!r}: {what} of {self.uri} begins like that; expected the beginning of one id")
+            shown = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
+            raise BadInput(f"run {shown!r}: {what} of {self.uri} begins like that; expected the beginning of one id")
         return matches[0]
 
     def write_finished(self, run_id: str, tables: Mapping[TableName, pa.Table]) -> None:
         """Records a finished run, unless it is finished already. The part in `runs` comes last and makes it count."""
-        if self.statuses().get(run_id) == "finished":
+        if self.finished([run_id]):
             return
         for table in ("r_matrix", "curves", "instances", "runs"):
-            self._write_part(table, f"finished-{run_id}.parquet", tables[table])
-        self._delete(f"{self.folder('runs')}/failed-{run_id}.parquet")
+            self._parts[table].write_single(single("finished", run_id), tables[table])
+        self._parts["runs"].delete([single("failed", run_id)])
 
     def write_failed(self, run_id: str, row: pa.Table) -> None:
         """Records a failed run, unless it has been finished meanwhile."""
-        if self.statuses().get(run_id) == "finished":
-            return
-        self._write_part("runs", f"failed-{run_id}.parquet", row)
+        if not self.finished([run_id]):
+            self._parts["runs"].write_single(single("failed", run_id), row)
 
-    def _write_part(self, table: TableName, name: str, content: pa.Table) -> None:
-        path = f"{self.folder(table)}/{name}"
-        sink = pa.BufferOutputStream()
-        pq.write_table(content.cast(SCHEMAS[table]), sink, compression="zstd")
-        self._fs.create_dir(self.folder(table), recursive=True)
-        self._write(path, sink.getvalue())
-
-    def _write(self, path: str, content: bytes | pa.Buffer) -> None:
-        """Writes a whole file or none. Object stores show an object when it is complete; a folder needs a rename."""
-        if not self._local:
-            with self._fs.open_output_stream(path) as stream:
-                stream.write(content)
-            return
-        folder, name = os.path.split(path)
-        # Names that start with a dot are passed over by every reader of Parquet folders.
-        temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
-        try:
-            with open(temporary, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException as error:
-            self._delete(temporary)
-            if isinstance(error, OSError):  # a full disk does not say which file it had no room for
-                raise OSError(error.errno, error.strerror, path) from None
-            raise
-
-    def _parts(self, table: TableName) -> list[str]:
-        selector = arrow_fs.FileSelector(self.folder(table), allow_not_found=True)
-        try:
-            infos = self._fs.get_file_info(selector)
-        except OSError as error:
-            raise BadInput(f"results {self.uri}: cannot be read ({_reason(error)})") from None
-        return sorted(
-            info.base_name
-            for info in infos
-            if info.is_file and info.base_name.endswith(".parquet") and not info.base_name.startswith((".", "_"))
-        )
-
-    def _damaged(self, table: TableName) -> str | None:
-        for name in self._parts(table):
-            path = f"{self.folder(table)}/{name}"
-            try:
-                pq.ParquetFile(path, filesystem=self._fs).read()
-            except FileNotFoundError:
-                continue
-            except (pa.ArrowInvalid, OSError):
-                return path
-        return None
-
-    def _delete(self, path: str) -> None:
-        with contextlib.suppress(FileNotFoundError):  # another process may have been faster
-            self._fs.delete_file(path)
-
-
-def _run_id(part: str) -> str:
-    return part.removesuffix(".parquet").rpartition("-")[2]
-
-
-def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    def _again(self, attempts: int, error: FileNotFoundError) -> int:
+        if attempts >= _VANISHED:
+            raise DamagedStore(f"results {self.uri}: {reason(error)}") from None
+        return attempts + 1
