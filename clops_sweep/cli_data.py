@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.prepare import PreparedSet
 
 _MOST_PATIENTS_LISTED = 100
+_MOST_PROBLEMS_LISTED = 20
 _WIDE = 200
 
 
@@ -76,21 +77,30 @@ def prepare(
     """Turn a data set as its publisher ships it into frames that every run maps from disk."""
     from clops_sweep.data.prepare import default_prepared_root
     from clops_sweep.data.prepare import prepare as make
+    from clops_sweep.data.verify import is_to_be_made_again
 
+    root = prepared_root or default_prepared_root()
     prepared = make(
         name,
-        prepared_root=prepared_root or default_prepared_root(),
+        prepared_root=root,
         data_root=data_root,
         progress=True,
         on_error="skip" if on_error == "skip" else "stop",
         options=_parsed(name, options),
+        anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root),
     )
     _print_counts(prepared, split_seed, markdown)
 
 
 @data.command()
 @click.argument("name")
-@data_root_option
+@click.option(
+    "--data-root",
+    envvar="CLOPS_DATA_ROOT",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder to put the publisher's folder into (or CLOPS_DATA_ROOT).",
+)
 def download(name: str, data_root: Path | None) -> None:
     """Fetch an openly available data set from PhysioNet into the data root; go on where it stopped."""
     from clops_sweep.data.download import download as fetch
@@ -111,8 +121,10 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
     from clops_sweep.data.verify import verify as check
 
     found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
-    for problem in found.problems[1:]:
+    for problem in found.problems[1:_MOST_PROBLEMS_LISTED]:
         click.echo(problem, err=True)
+    if more := len(found.problems[_MOST_PROBLEMS_LISTED:]):
+        click.echo(f"and {more:,} more", err=True)
     if found.problems:
         raise BadInput(found.problems[0])
     click.echo(f"{name}: {found.records} records are whole")

@@ -45,7 +45,7 @@ class Cardiology(Reader):
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All `*.ecg`, each with its `*_grp*.episodes.json`; also in folders below."""
-        folder = find_folder(data_root, DATASETS[self.name].folders, ("*.ecg", "**/*.ecg"), self.name)
+        folder = find_folder(data_root, DATASETS[self.name].folders, self.name, ("**/*.ecg",), ("*.ecg",))
         return [
             Source(path.stem, (path, *sorted(path.parent.glob(f"{_escaped(path.stem)}_grp*.episodes.json"))))
             for path in sorted(folder.rglob("*.ecg"))

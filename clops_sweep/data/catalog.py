@@ -121,7 +121,7 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         batch_size=256,
         reader="clops_sweep.data.physionet2020:PhysioNet2020",
         normalize="minmax",
-        folders=("cpsc2018", "cpsc_2018", "training/cpsc_2018", "Training_WFDB"),
+        folders=("challenge-2020/training/cpsc_2018", "cpsc2018", "cpsc_2018", "training/cpsc_2018", "Training_WFDB"),
         reference_lead="II",
         leads_are_simultaneous=True,
     ),

@@ -55,6 +55,8 @@ SNOMED: Final = {
 }
 """Codes of the same rhythms in the WFDB edition's headers; its other codes are conditions, not rhythms."""
 
+DIAGNOSTICS: Final = "Diagnostics.xlsx"
+_CSV_PLACES: Final = ("ECGDataDenoised/MUSE_", "ECGData/MUSE_", "MUSE_")
 _DATED: Final = re.compile(r"_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)_")
 
 
@@ -69,13 +71,16 @@ class Chapman(Reader):
 
     def find(self, data_root: Path | None) -> list[Source]:
         """The CSV files with their labels, or the WFDB records."""
-        patterns = ("*.csv", "ECGDataDenoised/*.csv", "ECGData/*.csv", "**/*.hea")
-        folder = find_folder(data_root, DATASETS[self.name].folders, patterns, self.name)
-        for place in (folder / "ECGDataDenoised", folder / "ECGData", folder):
-            if paths := sorted(place.glob("*.csv")):
-                rhythms = read_diagnostics(folder)
-                return [Source(path.stem, (path,), rhythms.get(path.stem, "")) for path in paths]
-        return wfdb_sources(folder, ".mat")
+        folder, paths = _folder_and_tables(data_root)
+        if not paths:
+            return wfdb_sources(folder, ".mat")
+        rhythms = read_diagnostics(folder / DIAGNOSTICS)
+        return [Source(path.stem, (path,), rhythms.get(path.stem, "")) for path in paths]
+
+    def tables(self, data_root: Path | None) -> tuple[Path, ...]:
+        """Diagnostics.xlsx beside the CSV files; WFDB records carry their labels themselves."""
+        folder, paths = _folder_and_tables(data_root)
+        return (folder / DIAGNOSTICS,) if paths else ()
 
     def windows(self, source: Source) -> Windows:
         """One frame per lead, labelled by the group of the recording's rhythm."""
@@ -118,6 +123,15 @@ class Chapman(Reader):
         return split_by_term(times, seed)
 
 
+def _folder_and_tables(data_root: Path | None) -> tuple[Path, list[Path]]:
+    """The publisher's folder, and its CSV files in their order; none in the WFDB edition."""
+    holds = tuple(f"{place}*.csv" for place in _CSV_PLACES)
+    folder = find_folder(
+        data_root, DATASETS["chapman"].folders, "chapman", (*holds, "**/*.hea"), (*holds, "WFDBRecords/**/*.hea")
+    )
+    return folder, next((paths for pattern in holds if (paths := sorted(folder.glob(pattern)))), [])
+
+
 def split_by_term(times: NDArray[np.datetime64], seed: int) -> NDArray[np.int8]:
     """The split of patients [n] from their dates of acquisition [n]: 60/20/20 in floors, within each term."""
     everybody = np.ones(len(times), bool)
@@ -137,7 +151,7 @@ def acquired(record: str, path: Path) -> np.datetime64:
         ) from None
 
 
-def read_diagnostics(folder: Path) -> Mapping[str, str]:
+def read_diagnostics(path: Path) -> Mapping[str, str]:
     """Record and rhythm of every row of Diagnostics.xlsx.
 
     Raises:
@@ -147,7 +161,6 @@ def read_diagnostics(folder: Path) -> Mapping[str, str]:
 
     import openpyxl
 
-    path = folder / "Diagnostics.xlsx"
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the table of labels is missing; download it into the same folder")
     try:

@@ -1,86 +1,68 @@
-"""Fetching what PhysioNet gives out openly, through wfdb's downloader, which goes on where it stopped."""
+"""Fetching what PhysioNet gives out openly, file by file through wfdb's downloader.
+
+The publisher's SHA256SUMS.txt says which files there are and what is in them: a file that is whole is passed over
+without asking for it, one that was cut short is completed, one with another content is fetched anew.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
+import multiprocessing
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import one_sentence
+from clops_sweep.data.checksums import SUMS, is_whole, published_sums
+from clops_sweep.data.folder import is_of_the_file_system, one_sentence
+from clops_sweep.data.progress import with_progress
 from clops_sweep.data.wfdb_records import load_wfdb
 from clops_sweep.errors import BadInput
 
-_AT_ONCE: Final = 40
-_CHALLENGE_FOLDER: Final = "training/cpsc_2018"
+_CONNECTIONS: Final = 2
+"""As wfdb has it, so as not to overload the server."""
+_PAUSES: Final = (1.0, 4.0)
+"""Seconds before a file is asked for again; a server that is asked for ten thousands of files fails now and then."""
+_SILENCE: Final = 300.0
+"""Seconds without a single file after which the server is taken to be gone."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Files of one PhysioNet project that go to one folder; `list_files` may look at what is already there."""
+    """Those files of a version of a PhysioNet project whose names match `wanted`; they keep their names in `folder`."""
 
     project: str
     folder: str
-    list_files: Callable[[Path], Sequence[str]]
-    keep_folders: bool = False
+    wanted: str
 
 
-def _records_of(project: str, *suffixes: str) -> Callable[[Path], Sequence[str]]:
-    def list_files(folder: Path) -> Sequence[str]:
-        records = load_wfdb().get_record_list(project)
-        return ["RECORDS", "SHA256SUMS.txt", *(f"{record}{suffix}" for record in records for suffix in suffixes)]
-
-    return list_files
-
-
-def _ptbxl_records(folder: Path) -> Sequence[str]:
-    """The 500 Hz files, by the table that has been fetched before."""
-    with open(folder / "ptbxl_database.csv", newline="", encoding="utf-8") as file:
-        stems = [row["filename_hr"] for row in csv.DictReader(file)]
-    return [f"{stem}{suffix}" for stem in stems for suffix in (".hea", ".dat")]
-
-
-def _challenge_records(folder: Path) -> Sequence[str]:
-    """The CPSC part of the training set, which is listed folder by folder."""
-    wfdb = load_wfdb()
-    base = posixpath.join("challenge-2020", wfdb.io.download.get_version("challenge-2020"))
-
-    def below(place: str) -> Iterator[str]:
-        for name in wfdb.get_record_list(posixpath.join(base, place)):
-            if name.endswith("/"):
-                yield from below(posixpath.join(place, name))
-            else:
-                yield posixpath.join(place, name)
-
-    return [f"{record}{suffix}" for record in below(_CHALLENGE_FOLDER) for suffix in (".hea", ".mat")]
-
-
-_MITDB: Final = Part("mitdb", "mitdb", _records_of("mitdb", ".hea", ".dat", ".atr"))
-_VFDB: Final = Part("vfdb", "vfdb", _records_of("vfdb", ".hea", ".dat", ".atr"))
+_RECORDS: Final = r"RECORDS|LICENSE\.txt|\d+\.(hea|dat|atr)"
+_MITDB: Final = Part("mitdb/1.0.0", "mitdb", _RECORDS)
+_VFDB: Final = Part("vfdb/1.0.0", "vfdb", _RECORDS)
 
 DOWNLOADS: Final[Mapping[str, Sequence[Part]]] = {
     "mitbih": (_MITDB,),
     "mitbih_vfdb": (_MITDB, _VFDB),
-    "ptbxl": (
-        Part("ptb-xl", "ptbxl", lambda _: ["ptbxl_database.csv", "scp_statements.csv", "SHA256SUMS.txt"], True),
-        Part("ptb-xl", "ptbxl", _ptbxl_records, True),
+    "ptbxl": (Part("ptb-xl/1.0.3", "ptbxl", r"LICENSE\.txt|\w+\.csv|records500/\d+/\w+\.(hea|dat)"),),
+    "physionet2020": (
+        Part("challenge-2020/1.0.2", "challenge-2020", r"LICENSE\.txt|training/cpsc_2018/\w+/\w+\.(hea|mat)"),
     ),
-    "physionet2020": (Part("challenge-2020", "cpsc2018", _challenge_records),),
 }
 
 
 def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
     """Fetches a data set into its folders under `data_root`; returns those folders.
 
-    Files that are there with their full size are passed over, shorter ones are completed.
-
     Raises:
-        BadInput: the data set is not to be downloaded openly (where to get it is said), or PhysioNet is out of reach.
+        BadInput: the data set is not to be downloaded openly (where to get it is said), PhysioNet is out of reach,
+            or a folder cannot be written.
     """
     if name not in DATASETS:
         raise BadInput(f"dataset {name!r} is not known; known: {', '.join(DATASETS)}")
@@ -92,43 +74,76 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
             f"{name} cannot be downloaded openly ({info.licence}); get it from {info.source} and put it into "
             f"{info.folders[0]}/ under the data root"
         )
-    folders = []
     for part in DOWNLOADS[name]:
-        folder = data_root / part.folder
-        with one_sentence(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        _fetch(part, folder, progress)
-        folders.append(folder)
-    return list(dict.fromkeys(folders))
+        # wfdb prints a line per file; its messages are not for the user of this command.
+        with contextlib.redirect_stdout(io.StringIO()), ThreadPool(_CONNECTIONS) as pool:
+            _fetch(part, data_root / part.folder, pool, progress)
+    return [data_root / part.folder for part in DOWNLOADS[name]]
 
 
-def _fetch(part: Part, folder: Path, progress: bool) -> None:
-    wfdb = load_wfdb()
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            files = list(part.list_files(folder))
-            batches = [files[first : first + _AT_ONCE] for first in range(0, len(files), _AT_ONCE)]
-        for batch in _shown(batches, part.folder, progress):
-            with contextlib.redirect_stdout(io.StringIO()):
-                wfdb.dl_files(part.project, str(folder), batch, keep_subdirs=part.keep_folders)
-    except BadInput:
-        raise
-    except Exception as error:  # from DNS to HTTP, and whatever wfdb makes of it
-        reason = type(error).__name__
-        if isinstance(error, OSError) and error.errno and error.filename:
-            with one_sentence(folder):
-                raise
-        raise BadInput(
-            f"physionet.org cannot be reached or does not have {part.project} ({reason}); check the network and "
-            "run the same command again, it goes on where it stopped"
-        ) from None
+def _fetch(part: Part, folder: Path, pool: ThreadPool, progress: bool) -> None:
+    with one_sentence(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    get = partial(_get, load_wfdb().io.download.dl_pn_file, part.project, folder)
+    list(_as_they_come(pool, lambda name: get(name, True, ()), [SUMS]))
+    sums = published_sums(folder)
+    wanted = [name for name in sums if re.fullmatch(part.wanted, name)]
+    if not wanted:
+        raise BadInput(f"{folder / SUMS}: lists no file of {part.project}; check the network and download it again")
+    done = _as_they_come(pool, lambda name: _complete(get, folder / name, name, sums[name]), wanted)
+    for _ in with_progress(done, len(wanted), f"downloading {part.folder}", progress):
+        pass
 
 
-def _shown(batches: list[list[str]], name: str, progress: bool) -> Iterator[list[str]]:
-    if not progress:
-        yield from batches
-        return
-    from rich.console import Console
-    from rich.progress import track
+def _as_they_come(pool: ThreadPool, task: Callable[[str], None], names: Iterable[str]) -> Iterator[None]:
+    """Runs a task for every name, two at a time; the first that fails ends the rest."""
+    results = pool.imap_unordered(task, names)
+    while True:
+        try:
+            yield results.next(timeout=_SILENCE)
+        except StopIteration:
+            return
+        except multiprocessing.TimeoutError:
+            raise BadInput(
+                f"physionet.org has sent no file for {_SILENCE:g} seconds; check the network and run the same command "
+                "again, it goes on where it stopped"
+            ) from None
 
-    yield from track(batches, description=f"downloading {name}", console=Console(stderr=True), transient=True)
+
+def _complete(get: Callable[..., None], path: Path, name: str, sha256: str) -> None:
+    """Fetches what is missing of a file; all of it where what is there is no beginning of it."""
+    with one_sentence(path):
+        if is_whole(path, sha256):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for anew in (False, True):
+            get(name, anew, _PAUSES)
+            if is_whole(path, sha256):
+                return
+    raise BadInput(f"{path}: what was sent does not have the SHA-256 that is published for it; download it again later")
+
+
+def _get(
+    fetch: Callable[[Sequence[Any]], None],
+    project: str,
+    folder: Path,
+    name: str,
+    anew: bool,
+    pauses: Sequence[float],
+) -> None:
+    """One file through wfdb, which completes a file that is shorter than it should be unless it is to come anew."""
+    where, file = posixpath.split(name)
+    for pause in (*pauses, None):
+        try:
+            fetch((file, where, project, str(folder), True, anew))
+            return
+        except Exception as error:  # from DNS to HTTP, and whatever wfdb makes of it
+            if is_of_the_file_system(error):
+                with one_sentence(folder / name):
+                    raise
+            if pause is None:
+                raise BadInput(
+                    f"physionet.org cannot be reached or does not have {project}/{name} ({type(error).__name__}); "
+                    "check the network and run the same command again, it goes on where it stopped"
+                ) from None
+        time.sleep(pause)

@@ -14,9 +14,9 @@ from pathlib import Path
 from clops_sweep.errors import BadInput
 
 _REMEDIES = {
-    errno.ENOSPC: "the disk is full; free some space or choose another --prepared-root",
-    errno.EDQUOT: "the disk quota is used up; free some space or choose another --prepared-root",
-    errno.EROFS: "the file system is read-only; choose another --prepared-root",
+    errno.ENOSPC: "the disk is full; free some space or choose another folder",
+    errno.EDQUOT: "the disk quota is used up; free some space or choose another folder",
+    errno.EROFS: "the file system is read-only; choose another folder",
     errno.EACCES: "permission is denied; make it accessible or choose another folder",
     errno.EPERM: "permission is denied; make it accessible or choose another folder",
     errno.ENAMETOOLONG: "the name is too long for this file system; use a shorter one",
@@ -37,6 +37,11 @@ def one_sentence(path: Path | str) -> Iterator[None]:
         at_fault = error.filename if isinstance(error.filename, str) else str(path)
         reason = _REMEDIES.get(error.errno or 0, error.strerror or type(error).__name__)
         raise BadInput(f"{shorten(at_fault)}: {reason}") from None
+
+
+def is_of_the_file_system(error: BaseException) -> bool:
+    """Whether an error comes from the disk or from a path, and not from a network or a program."""
+    return isinstance(error, OSError) and error.errno in _REMEDIES
 
 
 def shorten(path: Path | str, limit: int = 200) -> str:
@@ -65,9 +70,8 @@ def appearing_folder(final: Path) -> Iterator[Path]:
             flush(staging)
             _replace_folder(staging, final)
             flush(final.parent)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)  # not there any more unless something went wrong
 
 
 def remove_leftovers(final: Path) -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from clops_sweep.data.checksums import listed_below
 from clops_sweep.data.folder import one_sentence, shorten
 from clops_sweep.data.reader import Source
 from clops_sweep.errors import BadInput
 
 
-def find_folder(data_root: Path | None, names: Sequence[str], patterns: Sequence[str], dataset: str) -> Path:
-    """The first of `data_root / name` that exists, or `data_root` itself if it holds files of the patterns.
+def find_folder(
+    data_root: Path | None, names: Sequence[str], dataset: str, holds: Sequence[str], itself: Sequence[str]
+) -> Path:
+    """The first of `data_root / name` with a file that one of the patterns `holds` matches.
+
+    `data_root` itself is taken for the publisher's folder where `itself` matches: patterns that fit no other data set
+    and nothing in the folders of other data sets.
 
     Raises:
         BadInput: no data root given, no such folder, or nothing in it that the patterns match.
@@ -24,27 +30,25 @@ def find_folder(data_root: Path | None, names: Sequence[str], patterns: Sequence
             raise BadInput(
                 f"data root {shorten(data_root)}: there is no such folder; give the one that holds {looked_for}"
             )
-        for name in names:
-            folder = data_root / name
-            if folder.is_dir():
-                if any(next(folder.glob(pattern), None) for pattern in patterns):
-                    return folder
-                raise BadInput(
-                    f"{shorten(folder)}: the folder holds no {' or '.join(patterns)}; download {dataset} into it"
-                )
-        if any(next(data_root.glob(pattern), None) for pattern in patterns):
-            return data_root
+        present = [folder for name in names if (folder := data_root / name).is_dir()]
+        for folder, patterns in (*((folder, holds) for folder in present), (data_root, itself)):
+            if any(next(folder.glob(pattern), None) for pattern in patterns):
+                return folder
+    if present:
+        raise BadInput(f"{shorten(present[0])}: the folder holds no {' or '.join(holds)}; download {dataset} into it")
     raise BadInput(
-        f"data root {shorten(data_root)}: holds neither {looked_for} nor {patterns[0]}; download {dataset} there"
+        f"data root {shorten(data_root)}: holds neither {looked_for} nor {holds[0]}; download {dataset} there"
     )
 
 
-def recording_names(folder: Path, suffixes: Sequence[str]) -> list[str]:
-    """Names of all recordings of a WFDB folder, sorted: by its files, and by its RECORDS list if it has one.
+def recording_names(folder: Path) -> list[str]:
+    """Names of all recordings of a WFDB folder, sorted: by its files, its RECORDS list and its list of checksums.
 
-    A recording of which only one file has arrived is therefore noticed and not silently left out.
+    A recording of which only one file has arrived, or none, is therefore noticed and not silently left out.
+    Annotations do not make a recording: the MIT-BIH Arrhythmia Database has some (102-0.atr) that belong to another.
     """
-    found = {path.stem for suffix in suffixes for path in folder.glob(f"*{suffix}")}
+    found = {path.stem for suffix in (".hea", ".dat") for path in folder.glob(f"*{suffix}")}
+    found |= {path.stem for path in listed_below(folder) if path.parent == folder and path.suffix == ".hea"}
     listed = folder / "RECORDS"
     if listed.is_file():
         found |= {Path(line).name for line in listed.read_text(errors="replace").split()}
@@ -54,9 +58,12 @@ def recording_names(folder: Path, suffixes: Sequence[str]) -> list[str]:
 def wfdb_sources(folder: Path, signal_suffix: str) -> list[Source]:
     """The records of a folder and of those below it, each with its header and its signal file, sorted by name.
 
-    A signal file without a header is a source too, so that it is noticed.
+    A signal file without a header is a source too, and so is a record that the publisher lists, so that what is
+    missing is noticed.
     """
-    stems = {path.with_suffix("") for suffix in (".hea", signal_suffix) for path in folder.rglob(f"*{suffix}")}
+    suffixes = (".hea", signal_suffix)
+    stems = {path.with_suffix("") for suffix in suffixes for path in folder.rglob(f"*{suffix}")}
+    stems |= {path.with_suffix("") for path in listed_below(folder) if path.suffix in suffixes}
     return [
         Source(stem.name, (stem.with_name(f"{stem.name}.hea"), stem.with_name(f"{stem.name}{signal_suffix}")))
         for stem in sorted(stems, key=lambda stem: (stem.name, str(stem)))

@@ -32,6 +32,7 @@ GRID: Final = 2.0**-16
 
 RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED", "(N": "", "(SBR": ""}
 """The class of each rhythm note; empty where the beats decide."""
+RECORD_FILES: Final = ("*.hea", "*.dat")
 _BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
 _SAME_PERSON: Final = {"202": "201"}
 
@@ -57,10 +58,10 @@ class MitBih(Reader):
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All records of the folder; what is missing of one is reported when it is read."""
-        folder = find_folder(data_root, DATASETS["mitbih"].folders, ("*.hea", "*.dat"), self.name)
+        folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
         return [
             Source(name, tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")))
-            for name in recording_names(folder, (".hea", ".dat", ".atr"))
+            for name in recording_names(folder)
         ]
 
     def windows(self, source: Source) -> Windows:

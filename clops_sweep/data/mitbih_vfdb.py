@@ -13,7 +13,7 @@ from typing import Final
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.locate import find_folder, recording_names
-from clops_sweep.data.mitbih import RATE, RHYTHM_CLASSES, MitBih
+from clops_sweep.data.mitbih import RATE, RECORD_FILES, RHYTHM_CLASSES, MitBih
 from clops_sweep.data.reader import Source
 
 VFDB_RATE: Final = 250.0
@@ -40,12 +40,12 @@ class MitBihVfdb(MitBih):
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All records of both folders."""
-        folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, ("*.hea", "*.dat"), self.name)
+        folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, self.name, RECORD_FILES, itself=())
         return [
             *super().find(data_root),
             *(
                 Source(f"vfdb-{name}", tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")), "vfdb")
-                for name in recording_names(folder, (".hea", ".dat", ".atr"))
+                for name in recording_names(folder)
             ),
         ]
 

@@ -51,7 +51,8 @@ class PhysioNet2020(Reader):
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All records, also in folders below such as the publisher's g1, g2, ..."""
-        folder = find_folder(data_root, DATASETS[self.name].folders, ("*.hea", "*.mat", "*/*.hea"), self.name)
+        folders = DATASETS[self.name].folders
+        folder = find_folder(data_root, folders, self.name, ("*.mat", "*/*.mat"), ("A*.mat", "g[0-9]/A*.mat"))
         return wfdb_sources(folder, ".mat")
 
     def windows(self, source: Source) -> Windows:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,10 @@ from clops_sweep.data.manifest import (
 )
 from clops_sweep.data.normalization import frame_statistics
 from clops_sweep.data.prepare import OnError, frames_hash
+from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
 from clops_sweep.data.record_pool import record_pool
 from clops_sweep.errors import BadInput
-
-_Result = TypeVar("_Result")
 
 
 def make_prepared_folder(
@@ -60,6 +59,9 @@ def make_prepared_folder(
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
         arrays, index, files = _write_signals(reader, chosen, staging, run, problems, dropped, progress)
+        # Also records without a frame: once they are others, the set is to be made again.
+        rest = {file for source in sources for file in source.files if file.is_file()} | {*reader.tables(data_root)}
+        files = {file.name: file_sha256(file) for file in rest if file.name not in files} | files
         if not len(index):
             raise BadInput(f"{reader.name}: no usable frame in {len(sources)} records; {_listed(dropped)}")
         _write_rest(reader, staging, index, arrays, files, dropped, problems, on_error)
@@ -93,12 +95,12 @@ def _windows_or_reason(reader: Reader, source: Source) -> Windows | str:
         return str(problem)
 
 
-def _signals_or_reason(reader: Reader, item: tuple[Source, Windows]) -> tuple[Signals, list[tuple[str, str]]] | str:
+def _signals_or_reason(reader: Reader, item: tuple[Source, Windows]) -> tuple[Signals, dict[str, str]] | str:
     source, windows = item
     try:
         with one_sentence(source.files[0] if source.files else source.record):
             signals = reader.signals(source, windows)
-            return signals, [(file.name, file_sha256(file)) for file in source.files]
+            return signals, {file.name: file_sha256(file) for file in source.files}
     except BadInput as problem:
         return str(problem)
 
@@ -121,7 +123,7 @@ def _collect_windows(
     dropped: Counter[str] = Counter()
     results = run(partial(_windows_or_reason, reader), sources)
     pairs = zip(sources, results, strict=True)
-    for source, result in _with_progress(pairs, len(sources), f"{reader.name}: labels", progress):
+    for source, result in with_progress(pairs, len(sources), f"{reader.name}: labels", progress):
         if isinstance(result, str):
             problems.note(source.record, result)
             continue
@@ -174,13 +176,13 @@ def _write_signals(
     problems: _Problems,
     dropped: Counter[str],
     progress: bool,
-) -> tuple[dict[str, NDArray[Any]], Index, list[tuple[str, str]]]:
+) -> tuple[dict[str, NDArray[Any]], Index, dict[str, str]]:
     """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
     gains, offsets, statistics, kept_sources, kept_windows = [], [], [], [], []
-    hashes: list[tuple[str, str]] = []
+    hashes: dict[str, str] = {}
     results = run(partial(_signals_or_reason, reader), zip(chosen.sources, chosen.windows, strict=True))
     with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as)) as file:
-        for source, windows, result in _with_progress(
+        for source, windows, result in with_progress(
             zip(chosen.sources, chosen.windows, results, strict=True),
             len(chosen.sources),
             f"{reader.name}: signals",
@@ -190,7 +192,7 @@ def _write_signals(
                 problems.note(source.record, result)
                 continue
             signals, source_hashes = result
-            hashes += source_hashes
+            hashes |= source_hashes
             good = _without_bad_frames(reader, source, windows, signals, problems, dropped)
             if not len(good):
                 continue
@@ -235,24 +237,12 @@ def _without_bad_frames(
     return np.flatnonzero(~missing & ~flat)
 
 
-def _with_progress(items: Iterable[_Result], total: int, name: str, show: bool) -> Iterator[_Result]:
-    if not show:
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield from bar.track(items, total=total, description=name)
-
-
 def _write_rest(
     reader: Reader,
     staging: Path,
     index: Index,
     arrays: dict[str, NDArray[Any]],
-    sources: list[tuple[str, str]],
+    sources: Mapping[str, str],
     dropped: Counter[str],
     problems: _Problems,
     on_error: OnError,
@@ -265,7 +255,7 @@ def _write_rest(
     for name, array in arrays.items():
         np.save(staging / f"{name}.npy", array, allow_pickle=False)
     write_index(staging / INDEX, index, split, reader.classes, reader.lead_names)
-    (staging / SOURCES).write_text(json.dumps(dict(sorted(sources)), indent=0) + "\n", encoding="utf-8")
+    (staging / SOURCES).write_text(json.dumps(dict(sorted(sources.items())), indent=0) + "\n", encoding="utf-8")
     hashes = {
         name: array_sha256(np.load(staging / f"{name}.npy", mmap_mode="r"))
         for name in ("frames", *arrays)

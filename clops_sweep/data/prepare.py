@@ -77,6 +77,7 @@ def prepare(
     on_error: OnError = "stop",
     options: Mapping[str, OptionValue] | None = None,
     workers: int | None = None,
+    anew: bool = False,
 ) -> PreparedSet:
     """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
 
@@ -92,6 +93,7 @@ def prepare(
             and listed in the manifest.
         options: options of the data set's reader that differ from their defaults.
         workers: processes to read records with; by default one per core that this process may use.
+        anew: whether to make it again even though it is there.
 
     Raises:
         BadInput: the data root or a file in it is missing or not as published; one sentence with the remedy.
@@ -102,7 +104,7 @@ def prepare(
         manifest = _manifest(folder)
     except DamagedStore:
         manifest = None
-    if manifest is not None and (options is None or manifest.options == reader.chosen):
+    if manifest is not None and not anew and (options is None or manifest.options == reader.chosen):
         return PreparedSet(folder, manifest)
     from clops_sweep.data.preparation import make_prepared_folder
 

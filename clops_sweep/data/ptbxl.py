@@ -43,14 +43,19 @@ class PtbXl(Reader):
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All rows of ptbxl_database.csv, by their 500 Hz file."""
-        folder = find_folder(data_root, DATASETS[self.name].folders, (DATABASE,), self.name)
-        superclass = _superclasses(folder / STATEMENTS)
+        database, statements = self.tables(data_root)
+        superclass = _superclasses(statements)
         sources = []
-        for row in _table(folder / DATABASE, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr")):
-            stem = folder / row["filename_hr"]
+        for row in _table(database, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr")):
+            stem = database.parent / row["filename_hr"]
             files = (stem.with_name(stem.name + ".hea"), stem.with_name(stem.name + ".dat"))
             sources.append(Source(row["ecg_id"], files, (row, superclass)))
         return sources
+
+    def tables(self, data_root: Path | None) -> tuple[Path, ...]:
+        """The table of recordings and that of SCP statements."""
+        folder = find_folder(data_root, DATASETS[self.name].folders, self.name, (DATABASE,), (DATABASE,))
+        return folder / DATABASE, folder / STATEMENTS
 
     def windows(self, source: Source) -> Windows:
         """Every whole frame of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""

@@ -147,6 +147,10 @@ class Reader(ABC):
     def find(self, data_root: Path | None) -> list[Source]:
         """The records under `data_root` in a fixed order; BadInput where there is none."""
 
+    def tables(self, data_root: Path | None) -> tuple[Path, ...]:
+        """Files that frames are made from beside those of the records, such as a table of labels."""
+        return ()
+
     @abstractmethod
     def windows(self, source: Source) -> Windows:
         """The frames a record offers, with labels."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
+from clops_sweep.data.checksums import is_whole, published_sums
 from clops_sweep.data.folder import one_sentence
-from clops_sweep.data.manifest import SOURCES, check_content, file_sha256
+from clops_sweep.data.manifest import SOURCES, check_content, remedy
 from clops_sweep.data.prepare import open_frames, prepared_set, reader_for
 from clops_sweep.data.reader import Reader, Source
 from clops_sweep.errors import BadInput
-
-_SUMS: Final = "SHA256SUMS.txt"
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,28 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
         BadInput: neither the publisher's files nor a prepared set are there.
     """
     reader = reader_for(name)
-    problems: list[str] = []
-    try:
+    sources: list[Source] = []
+    if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root) is None:
         sources = reader.find(data_root)
-    except BadInput:
-        if data_root is not None or prepared_set(name, prepared_root) is None:
-            raise
-        sources = []
-    published = 0
-    if reader.reads_files:
-        for source in sources:
-            problems += _record_problems(reader, source)
-        published, wrong = _against_published_sums(sources)
-        problems += wrong
-    prepared, wrong = _prepared_problems(name, prepared_root, sources if reader.reads_files else [])
-    return Verification(len(sources), published, prepared, tuple(problems + wrong))
+    files = _files(reader, sources, data_root)
+    problems = [problem for source in sources if reader.reads_files for problem in _record_problems(reader, source)]
+    published, unlike_published = _against_published_sums(files)
+    prepared, unlike_prepared = _prepared_problems(name, prepared_root, files)
+    return Verification(len(sources), published, prepared, (*problems, *unlike_published, *unlike_prepared))
+
+
+def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None) -> bool:
+    """Whether a prepared folder is damaged, or the files under the data root are others than it was made from."""
+    reader = reader_for(name)
+    files: list[Path] = []
+    with contextlib.suppress(BadInput):  # a prepared set needs its sources no more
+        files = _files(reader, reader.find(data_root), data_root)
+    return bool(_prepared_problems(name, prepared_root, files)[1])
+
+
+def _files(reader: Reader, sources: Sequence[Source], data_root: Path | None) -> list[Path]:
+    """The publisher's files that the frames are made from."""
+    return [*(file for source in sources for file in source.files), *(reader.tables(data_root) if sources else ())]
 
 
 def _record_problems(reader: Reader, source: Source) -> list[str]:
@@ -65,24 +72,24 @@ def _record_problems(reader: Reader, source: Source) -> list[str]:
     return []
 
 
-def _against_published_sums(sources: list[Source]) -> tuple[int, list[str]]:
-    """Files compared with a SHA256SUMS.txt in their folder or above it, and those that differ."""
-    expected: dict[Path, str] = {}
-    for folder in {parent for source in sources for file in source.files for parent in file.parents[:3]}:
-        if (folder / _SUMS).is_file():
-            for line in (folder / _SUMS).read_text(errors="replace").splitlines():
-                digest, _, file_name = line.partition(" ")
-                expected[folder / file_name.strip().lstrip("*")] = digest
-    compared = [file for source in sources for file in source.files if file in expected and file.is_file()]
+def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
+    """How many files a SHA256SUMS.txt in their folder or above it lists, and those that differ from it."""
+    expected = {
+        folder / name: sha256
+        for folder in {parent for file in files for parent in file.parents[:4]}
+        for name, sha256 in published_sums(folder).items()
+    }
+    compared = [file for file in files if file in expected and file.is_file()]
     wrong = [
         f"{file}: its SHA-256 is not the publisher's; download it again"
         for file in compared
-        if file_sha256(file) != expected[file]
+        if not is_whole(file, expected[file])
     ]
     return len(compared), wrong
 
 
-def _prepared_problems(name: str, prepared_root: Path, sources: list[Source]) -> tuple[bool, list[str]]:
+def _prepared_problems(name: str, prepared_root: Path, files: Sequence[Path]) -> tuple[bool, list[str]]:
+    """Whether a data set is prepared, and what is wrong: with its own files, or that its sources are others now."""
     try:
         prepared = prepared_set(name, prepared_root)
         if prepared is None:
@@ -94,8 +101,7 @@ def _prepared_problems(name: str, prepared_root: Path, sources: list[Source]) ->
         return True, [str(damage)]
     known = json.loads((prepared.folder / SOURCES).read_bytes())
     return True, [
-        f"{file}: has changed since {name} was prepared; run 'clops-sweep data prepare {name}' again"
-        for source in sources
-        for file in source.files
-        if file.is_file() and known.get(file.name, file_sha256(file)) != file_sha256(file)
+        f"{file}: has changed since {name} was prepared; {remedy(prepared.folder)}"
+        for file in files
+        if file.is_file() and not is_whole(file, known.get(file.name, ""))
     ]

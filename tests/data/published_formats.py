@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,49 @@ def write_challenge_record(
         lines.append(f"{name}.mat 16+24 1000/mV 16 0 {first} {checksum} 0 {lead}")
     lines += ["#Age: 74", "#Sex: Male", f"#Dx: {dx}"]
     (folder / f"{name}.hea").write_text("\n".join(lines) + "\n")
+
+
+def write_mitbih_record(
+    folder: Path,
+    name: str,
+    rhythms: Sequence[tuple[str, float, str]],
+    rate: float = 360,
+    leads: Sequence[str] = ("MLII", "V1"),
+    signal: NDArray[np.float64] | None = None,
+) -> None:
+    """A record of the MIT-BIH databases: two leads, 212, rhythm notes that end in NUL.
+
+    `rhythms`: note, seconds and the beat symbol that occurs once a second; no symbol where only rhythms are noted.
+    """
+    wfdb = load_wfdb()
+    folder.mkdir(parents=True, exist_ok=True)
+    samples, symbols, notes, begin = [], [], [], 0
+    for note, seconds, beat in rhythms:
+        samples.append(begin + 1)
+        symbols.append("+")
+        notes.append(note + "\0")
+        for second in range(int(seconds) if beat else 0):
+            samples.append(begin + int((second + 0.5) * rate))
+            symbols.append(beat)
+            notes.append("")
+        begin += int(seconds * rate)
+    if signal is None:
+        stream = np.random.default_rng(sum(map(ord, name)))
+        signal = stream.normal(0, 0.3, (begin, len(leads)))
+    with warnings.catch_warnings():  # wfdb uses what newer releases of pandas deprecate
+        warnings.simplefilter("ignore")
+        wfdb.wrsamp(
+            name,
+            fs=rate,
+            units=["mV"] * len(leads),
+            sig_name=list(leads),
+            p_signal=signal,
+            fmt=["212"] * len(leads),
+            adc_gain=[200.0] * len(leads),
+            baseline=[1024] * len(leads),
+            write_dir=str(folder),
+        )
+        wfdb.wrann(name, "atr", np.array(samples), symbols, aux_note=notes, write_dir=str(folder), fs=rate)
 
 
 def physionet2020(root: Path) -> None:

@@ -1,100 +1,213 @@
-"""Downloading against a server on this machine that answers as PhysioNet does."""
+"""`clops-sweep data download`, run whole against a server on this machine that answers as PhysioNet does."""
 
 from __future__ import annotations
 
-import os
 import re
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from clops_sweep.data.download import download
+from clops_sweep.cli import main
+from clops_sweep.data import download as downloads
 from clops_sweep.data.wfdb_records import load_wfdb
+from tests.data.physionet_server import PhysioNet, publish_everything, serving
 
-RECORDS = ("100", "101")
-FILES = {
-    "RECORDS": "\n".join(RECORDS).encode() + b"\n",
-    "SHA256SUMS.txt": b"",
-    **{f"{record}{suffix}": os.urandom(3000) for record in RECORDS for suffix in (".hea", ".dat", ".atr")},
+EVERYTHING = {
+    "mitbih": {"mitdb": r"RECORDS|SHA256SUMS\.txt|10\d\.(hea|dat|atr)"},
+    "mitbih_vfdb": {
+        "mitdb": r"RECORDS|SHA256SUMS\.txt|10\d\.(hea|dat|atr)",
+        "vfdb": r"RECORDS|SHA256SUMS\.txt|4\d\d\.(hea|dat|atr)",
+    },
+    "ptbxl": {
+        "ptbxl": r"LICENSE\.txt|SHA256SUMS\.txt|(ptbxl_database|scp_statements)\.csv|records500/00000/0.*_hr\.(hea|dat)"
+    },
+    "physionet2020": {"challenge-2020": r"SHA256SUMS\.txt|training/cpsc_2018/g[12]/A\d{4}\.(hea|mat)"},
 }
+"""What is to arrive, by the folder under the data root."""
+
+PROJECTS = {
+    "mitdb": "mitdb/1.0.0",
+    "vfdb": "vfdb/1.0.0",
+    "ptbxl": "ptb-xl/1.0.3",
+    "challenge-2020": "challenge-2020/1.0.2",
+}
+RECORDS = {"mitbih": 6, "mitbih_vfdb": 10, "ptbxl": 30, "physionet2020": 18}
 
 
-class PhysioNet(BaseHTTPRequestHandler):
-    """One project, mitdb 1.0.0, whose files can be fetched from any place on; remembers what was asked for."""
+@dataclass(frozen=True)
+class Said:
+    """How the command ended and what it said."""
 
-    asked: list[tuple[str, str | None]] = []  # noqa: RUF012
+    status: int
+    out: str
+    err: str
 
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
 
-    def do_GET(self) -> None:
-        self._answer(with_body=True)
+Run = Callable[..., Said]
 
-    def _answer(self, with_body: bool) -> None:
-        name = self.path.rpartition("/")[2]
-        if self.path in ("/content/mitdb/", "/content/mitdb/1.0.0/"):
-            content: bytes | None = b"<p>Version: 1.0.0</p>\n"
-        else:
-            content = FILES.get(name) if self.path.startswith("/files/mitdb/") else None
-        if content is None:
-            self.send_error(404)
-            return
-        wanted = self.headers.get("Range")
-        if with_body:
-            self.asked.append((name, wanted))
-        match = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted or "")
-        first, last = 0, len(content) - 1
-        if match:
-            first, last = int(match[1]), min(last, int(match[2] or last))
-        self.send_response(206 if match else 200)
-        self.send_header("Accept-Ranges", "bytes")
-        self.send_header("Content-Length", str(last + 1 - first))
-        if match:
-            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
-        self.end_headers()
-        if with_body:
-            self.wfile.write(content[first : last + 1])
 
-    def log_message(self, *arguments: object) -> None:
-        """Says nothing."""
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("published")
+    publish_everything(root)
+    return root
 
 
 @pytest.fixture
-def physionet(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[PhysioNet]]:
+def physionet(published: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PhysioNet]:
     for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(variable, raising=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), PhysioNet)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    monkeypatch.setattr(load_wfdb().io.download, "PN_CONTENT_URL", f"{address}/content/")
-    monkeypatch.setattr(load_wfdb().io.download.config, "db_index_url", f"{address}/files/")
-    PhysioNet.asked.clear()
-    yield PhysioNet
-    server.shutdown()
-    server.server_close()
+    with serving(published) as server:
+        load_wfdb().io.download.set_db_index_url(server.address)
+        yield server
+    load_wfdb().io.download.set_db_index_url()
 
 
-def test_everything_is_fetched_and_a_second_time_nothing(physionet: type[PhysioNet], tmp_path: Path) -> None:
-    root = tmp_path
-    assert download("mitbih", root) == [root / "mitdb"]
-    assert {path.name: path.read_bytes() for path in (root / "mitdb").iterdir()} == FILES
-    physionet.asked.clear()
-    download("mitbih", root)
-    assert not [name for name, _ in physionet.asked if name.endswith((".dat", ".atr", ".hea"))]
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`clops-sweep data COMMAND NAME` on a data root of this test."""
+    monkeypatch.setenv("CLOPS_DATA_ROOT", str(tmp_path / "data"))
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
+    monkeypatch.setattr(downloads, "_PAUSES", (0.01,))
+
+    def run(*arguments: str) -> Said:
+        status = 0
+        try:
+            main(["data", *arguments])
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Said(status, *capsys.readouterr())
+
+    return run
 
 
-def test_an_interrupted_file_is_completed_from_where_it_stopped(physionet: type[PhysioNet], tmp_path: Path) -> None:
-    root = tmp_path
-    download("mitbih", root)
-    (root / "mitdb" / "100.dat").write_bytes(FILES["100.dat"][:1000])
-    (root / "mitdb" / "101.atr").unlink()
-    physionet.asked.clear()
-    download("mitbih", root)
-    assert {path.name: path.read_bytes() for path in (root / "mitdb").iterdir()} == FILES
-    fetched = dict(entry for entry in physionet.asked if entry[0].endswith((".dat", ".atr", ".hea")))
-    assert fetched.keys() == {"100.dat", "101.atr"}
-    assert fetched["100.dat"] is not None
-    assert fetched["100.dat"].startswith("bytes=1000-")
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _expected(published: Path, name: str) -> dict[str, bytes]:
+    return {
+        f"{folder}/{file}": content
+        for folder, pattern in EVERYTHING[name].items()
+        for file, content in _files(published / PROJECTS[folder]).items()
+        if re.fullmatch(pattern, file)
+    }
+
+
+def _state(name: str, shown: str) -> str:
+    return next(line.split()[1] for line in shown.splitlines() if line.split()[:1] == [name])
+
+
+@pytest.mark.parametrize("name", downloads.DOWNLOADS)
+def test_from_nothing_to_prepared_frames(
+    name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
+) -> None:
+    root, expected = tmp_path / "data", _expected(published, name)
+    assert _state(name, run("list").out) == "absent"
+    done = run("download", name)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == "".join(f"{name}: in {root / folder}\n" for folder in EVERYTHING[name])
+    assert _files(root) == expected
+    physionet.fetched()
+
+    assert run("download", name).status == 0
+    assert physionet.fetched() == {}
+
+    cut, gone, other, longer = sorted(path for path in root.rglob("*") if path.suffix in (".dat", ".mat"))[-4:]
+    begin = cut.stat().st_size // 3
+    cut.write_bytes(cut.read_bytes()[:begin])
+    gone.unlink()
+    other.write_bytes(other.read_bytes()[:-1] + bytes([other.read_bytes()[-1] ^ 1]))
+    longer.write_bytes(longer.read_bytes() + b"\0")
+    said = run("verify", name)
+    assert said.status == 2
+    assert gone.name in said.err
+    assert f"{other}: its SHA-256 is not the publisher's; download it again" in said.err
+    assert run("download", name).status == 0
+    assert _files(root) == expected
+    fetched = {Path(file).name: span for file, span in physionet.fetched().items()}
+    assert fetched.keys() == {cut.name, gone.name, other.name, longer.name}
+    assert fetched[cut.name] == f"bytes={begin}-"
+
+    assert _state(name, run("list").out) == "raw"
+    prepared = run("prepare", name)
+    assert prepared.status == 0, prepared.err
+    assert _state(name, run("list").out) == "prepared"
+    verified = run("verify", name)
+    assert verified.status == 0, verified.err
+    assert f"{name}: {RECORDS[name]} records are whole\n" in verified.out
+    of_frames = [file for file in expected if file.endswith((".hea", ".dat", ".atr", ".mat", ".csv"))]
+    assert f"{name}: {len(of_frames)} files have the publisher's SHA-256\n" in verified.out
+    assert f"{name}: the prepared frames are whole and of these files\n" in verified.out
+
+
+@pytest.mark.parametrize("name", downloads.DOWNLOADS)
+def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
+    name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
+) -> None:
+    physionet.dies_after = 12
+    died = run("download", name)
+    assert died.status == 2
+    assert re.fullmatch(
+        r"clops-sweep: physionet\.org cannot be reached or does not have \S+ \(\w+\); check the network and run the "
+        r"same command again, it goes on where it stopped\n",
+        died.err,
+    )
+    expected, there = _expected(published, name), _files(tmp_path / "data")
+    assert 0 < len(there) < len(expected)
+    assert there.items() <= expected.items()
+    prepared = run("prepare", name)
+    assert prepared.status == 2
+    assert "download" in prepared.err
+    assert not [*(tmp_path / "prepared").glob("*")]
+
+    physionet.dies_after = None
+    physionet.fetched()
+    assert run("download", name).status == 0
+    assert _files(tmp_path / "data") == expected
+    again = physionet.fetched().keys() & {f"{PROJECTS[file.split('/')[0]]}/{file.split('/', 1)[1]}" for file in there}
+    assert not again
+
+
+@pytest.mark.parametrize("name", downloads.DOWNLOADS)
+def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    said = run("download", name)
+    assert said.status == 2
+    assert re.fullmatch(r"clops-sweep: physionet\.org cannot be reached .* goes on where it stopped\n", said.err)
+    assert _files(tmp_path) == {}
+
+
+def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path, run: Run) -> None:
+    """As the login page of a hotel's network, and a file that is not the one that was published."""
+    physionet.root = tmp_path / "elsewhere"
+    version = physionet.root / PROJECTS["mitdb"]
+    version.mkdir(parents=True)
+    (version / "SHA256SUMS.txt").write_text("<html>Welcome</html>")
+    said = run("download", "mitbih")
+    assert said.status == 2
+    assert said.err.endswith("SHA256SUMS.txt: lists no file of mitdb/1.0.0; check the network and download it again\n")
+    (version / "SHA256SUMS.txt").write_text(f"{'0' * 64} 100.dat\n")
+    (version / "100.dat").write_bytes(b"other")
+    said = run("download", "mitbih")
+    assert said.status == 2
+    assert re.fullmatch(r"clops-sweep: \S+100\.dat: what was sent does not have the SHA-256 .*\n", said.err)
+
+
+def test_a_server_that_falls_silent(physionet: PhysioNet, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "_SILENCE", 0.2)
+    with physionet.lock:  # nobody gets an answer for as long as it is held
+        said = run("download", "mitbih")
+    assert said.status == 2
+    assert "physionet.org has sent no file for 0.2 seconds" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_file_in_the_way_is_one_sentence(physionet: PhysioNet, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    said = run("download", "mitbih")
+    assert said.status == 2
+    assert re.fullmatch(r"clops-sweep: \S+mitdb: part of the path is a file, not a folder; check the path\n", said.err)

@@ -18,7 +18,7 @@ from clops_sweep.data.synthetic import PAPER_COUNTS, paper_population, small_pop
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_chapman_terms_and_splits(data_root: Path, seed: int) -> None:
-    rhythms = read_diagnostics(data_root / "chapman")
+    rhythms = read_diagnostics(data_root / "chapman" / "Diagnostics.xlsx")
     assert len(rhythms) == 10_646
     assert set(rhythms.values()) == set(GROUPS)
     times = np.array([acquired(record, Path(record)) for record in rhythms])

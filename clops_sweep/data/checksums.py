@@ -1,0 +1,35 @@
+"""The list of files and their SHA-256 that PhysioNet publishes with every version of a data set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from clops_sweep.data.folder import one_sentence
+from clops_sweep.data.manifest import file_sha256
+
+SUMS: Final = "SHA256SUMS.txt"
+
+_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *]?(.+)")
+
+
+def published_sums(folder: Path) -> dict[str, str]:
+    """Hex SHA-256 by name, relative to `folder`, of every file that its SHA256SUMS.txt lists; empty without one."""
+    path = folder / SUMS
+    if not path.is_file():
+        return {}
+    with one_sentence(path):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return {match[2]: match[1] for line in lines if (match := _LINE.fullmatch(line.strip()))}
+
+
+def listed_below(folder: Path) -> set[Path]:
+    """Files below `folder` that a SHA256SUMS.txt lists: its own, or that of one of the two folders above it."""
+    listed = {place / name for place in (folder, *folder.parents[:2]) for name in published_sums(place)}
+    return {path for path in listed if folder in path.parents}
+
+
+def is_whole(path: Path, sha256: str) -> bool:
+    """Whether a file is there with the content that the publisher gave it."""
+    return path.is_file() and file_sha256(path) == sha256

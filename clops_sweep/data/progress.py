@@ -1,0 +1,23 @@
+"""A bar with the time left, on standard error, where that is a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+
+
+def with_progress(items: Iterable[_Item], total: int, description: str, show: bool) -> Iterator[_Item]:
+    """The items one by one, and a bar of how many of `total` have gone by; none off a terminal."""
+    if show:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True)
+        if console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            with Progress(*columns, console=console, transient=True) as bar:
+                yield from bar.track(items, total=total, description=description)
+            return
+    yield from items

@@ -1,0 +1,159 @@
+"""A server on this machine that answers as physionet.org does, and projects as they are published there."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from clops_sweep.data.manifest import file_sha256
+from tests.data import published_formats
+from tests.data.published_formats import write_mitbih_record
+
+
+class PhysioNet(ThreadingHTTPServer):
+    """Serves the files below `root` as /files/PROJECT/VERSION/..., from any byte on.
+
+    `asked` holds the file and the Range of every GET. With `dies_after`, that many files go out whole, the next one
+    breaks off in its middle, and after that nobody gets an answer.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.root = root
+        self.asked: list[tuple[str, str | None]] = []
+        self.dies_after: int | None = None
+        self.lock = threading.Lock()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/files/"
+
+    def fetched(self) -> dict[str, str | None]:
+        """What was asked for since the last call, without the lists of checksums."""
+        asked, self.asked = self.asked, []
+        return {name: span for name, span in asked if not name.endswith("SHA256SUMS.txt")}
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: PhysioNet
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def _answer(self, with_body: bool) -> None:
+        name = self.path.removeprefix("/files/")
+        span = self.headers.get("Range")
+        with self.server.lock:
+            if with_body:
+                self.server.asked.append((name, span))
+            left = self.server.dies_after
+            if left is not None and with_body:
+                self.server.dies_after = left - 1
+        if left is not None and left < 0:
+            return
+        path = self.server.root / name
+        if not path.is_file():
+            self.send_error(404)
+            return
+        content = path.read_bytes()
+        match = re.fullmatch(r"bytes=(\d+)-(\d*)", span or "")
+        first, last = (int(match[1]), min(len(content) - 1, int(match[2] or len(content)))) if match else (0, None)
+        body = content[first : None if last is None else last + 1]
+        self.send_response(206 if match else 200)
+        self.send_header("Accept-Ranges", "bytes")
+        if match:
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+        elif with_body and path.suffix in (".txt", ".csv") and "gzip" in self.headers.get("Accept-Encoding", ""):
+            body = gzip.compress(body)
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body[: len(body) // 2] if left == 0 else body)
+
+    def log_message(self, *arguments: object) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def serving(root: Path) -> Iterator[PhysioNet]:
+    with PhysioNet(root) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def publish_everything(root: Path) -> None:
+    """The four projects that can be downloaded, small, with what else lies beside their records."""
+    _publish_mitdb(root / "mitdb" / "1.0.0")
+    _publish_vfdb(root / "vfdb" / "1.0.0")
+    _publish_ptbxl(root / "ptb-xl" / "1.0.3")
+    _publish_challenge(root / "challenge-2020" / "1.0.2")
+    for version in root.glob("*/*"):
+        listed = sorted(path for path in version.rglob("*") if path.is_file())
+        lines = [f"{file_sha256(path)} {path.relative_to(version).as_posix()}\n" for path in listed]
+        (version / "SHA256SUMS.txt").write_text("".join(lines))
+
+
+def _publish_mitdb(version: Path) -> None:
+    rhythms = [("(N", 12, "N"), ("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
+    beats = [("(N", 12, "L"), ("(SBR", 12, "R"), ("(N", 12, "V"), ("(N", 12, "A")]
+    names = [str(100 + number) for number in range(6)]
+    for number, name in enumerate(names):
+        write_mitbih_record(version, name, rhythms if number % 2 else beats)
+    (version / "RECORDS").write_text("".join(f"{name}\n" for name in names))
+    (version / "ANNOTATORS").write_text("atr\treference beat, rhythm, and signal quality annotations\n")
+    # Annotations of a record under another name, and records that are no part of the database proper.
+    shutil.copy(version / "102.atr", version / "102-0.atr")
+    (version / "100.xws").write_text("")
+    write_mitbih_record(version / "x_mitdb", "x_108", beats)
+
+
+def _publish_vfdb(version: Path) -> None:
+    names = [str(418 + number) for number in range(4)]
+    for name in names:
+        rhythms = [("(N", 12, ""), ("(VT", 12, ""), ("(VFL", 12, "")]
+        write_mitbih_record(version, name, rhythms, rate=250, leads=("ECG", "second"))
+        header = version / f"{name}.hea"
+        header.write_text(header.read_text().replace("second", "ECG"))
+    (version / "RECORDS").write_text("".join(f"{name}\n" for name in names) + "\n")
+
+
+def _publish_ptbxl(version: Path) -> None:
+    published_formats.ptbxl(version.parent)
+    shutil.move(version.parent / "ptbxl", version)
+    for path in [*version.glob("records500/*/*")]:
+        low = version / "records100" / path.parent.name / path.name.replace("_hr", "_lr")
+        low.parent.mkdir(parents=True, exist_ok=True)
+        low.write_bytes(b"a fifth of the samples")
+    (version / "LICENSE.txt").write_text("Creative Commons Attribution 4.0 International Public License\n")
+
+
+def _publish_challenge(version: Path) -> None:
+    """Two groups of the CPSC part, whose RECORDS lists go one record too far, and one record of another part."""
+    published_formats.physionet2020(version)
+    flat = sorted((version / "cpsc2018").glob("*.hea"))
+    for number, header in enumerate(flat):
+        group = version / "training" / "cpsc_2018" / f"g{1 + number // 10}"
+        group.mkdir(parents=True, exist_ok=True)
+        text = header.read_text().replace("16+24 1000/mV", "16x1+24 1000.0(0)/mV").replace("#Dx: ", "# Dx: ")
+        (group / header.name).write_text(text)
+        shutil.move(header.with_suffix(".mat"), group)
+    shutil.rmtree(version / "cpsc2018")
+    names = [header.stem for header in flat]
+    (version / "RECORDS").write_text("training/cpsc_2018/g1/\ntraining/cpsc_2018/g2/\ntraining/cpsc_2018_extra/g1/\n")
+    for group, listed in (("g1", names[:11]), ("g2", names[10:])):
+        (version / "training" / "cpsc_2018" / group / "RECORDS").write_text("".join(f"{name}\n" for name in listed))
+    extra = version / "training" / "cpsc_2018_extra" / "g1"
+    published_formats.write_challenge_record(extra, "Q0001", "AF", published_formats.noise(1, shape=(12, 5000)))
