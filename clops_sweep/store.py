@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 _VANISHED = 100
 """How often a table is listed anew because a part has gone: a failure made good just now, or parts put together."""
+
+MANY = 500
+"""From so many runs with parts of their own on, a sweep compacts its store."""
 
 _MOST_SHOWN = 60
 
@@ -172,6 +176,14 @@ class RunStore:
             return 0
         finished = {run_id for run_id, status in self.statuses().items() if status == "finished"}
         return sum(compact_table(parts, finished) for parts in self._parts.values())
+
+    def compact_if_many(self) -> None:
+        """What a sweep does now and then: compacts once hundreds of runs have parts of their own.
+
+        What goes wrong then (a full disk, a damaged part) is no reason to end a sweep: nothing is lost by it.
+        """
+        with contextlib.suppress(BadInput, DamagedStore, OSError):
+            self.compact(at_least=MANY)
 
     def find(self, prefix: str) -> str:
         """The id of the one run, finished or failed, whose id begins with `prefix`.

@@ -129,8 +129,7 @@ class ContinualRunTrainable(tune.Trainable):
     def _advance(self) -> dict[str, Any]:
         """Some epochs, or the end of the job."""
         if self._run is None:
-            finished = self._store.statuses()
-            if all(finished.get(run_id) == "finished" for run_id in self._job.run_ids):
+            if self._store.finished(self._job.run_ids).issuperset(self._job.run_ids):
                 return {"status": "elsewhere", "done": True}  # another sweep on the same store was faster
             self._run = self._begin()
         run = self._run
