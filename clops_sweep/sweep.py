@@ -128,6 +128,7 @@ def run_sweep(
             _run_jobs(shard, workplace, work_folder, resources, display, store)
             if display.interrupted:
                 break
+            store.compact_if_many()
     statuses = store.statuses()
     states = [statuses.get(str(run.run_id)) for run in pending]
     return Outcome(states.count("finished"), states.count("failed"), display.interrupted and None in states, log)
