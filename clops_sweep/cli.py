@@ -115,6 +115,10 @@ def launch(
         _print_plan(asked.plan(), asked)
         return
     _ = asked.requests  # whatever is wrong with them is said before anything is written
+    if address:
+        from clops_sweep.cluster import running_cluster
+
+        address = running_cluster(address)
     asked.store.open_for_writing()
     asked.prepare()
     plan = asked.plan()

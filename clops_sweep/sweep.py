@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
 import shutil
 import signal
-import socket
-import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +16,6 @@ from clops_sweep import provenance
 from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.display import Display
-from clops_sweep.errors import BadInput
 from clops_sweep.plan import PlannedRun
 from clops_sweep.plugins import REGISTRIES
 from clops_sweep.quiet import output_to
@@ -34,42 +28,16 @@ os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # an interrupt is the
 os.environ.setdefault("TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", "0")
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 os.environ.setdefault("RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS", "0")
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
 from ray import tune
 from ray.tune.search import Searcher
 
+from clops_sweep.cluster import Resources as Resources
+from clops_sweep.cluster import cluster as cluster
 from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace, record_failure
 
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a trial takes, and where it runs.
-
-    Attributes:
-        address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
-        cpus_per_trial: CPUs reserved for a trial, which computes on one.
-        gpus_per_trial: share of a GPU reserved for a trial.
-        stack: seeds trained in lockstep in a trial; None for one on a CPU and all of a cell on a GPU.
-        max_retries: how often a run that raised, or whose worker died, is taken up again.
-        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
-    """
-
-    address: str | None = None
-    cpus_per_trial: float = 1
-    gpus_per_trial: float = 0
-    stack: int | None = None
-    max_retries: int = 2
-    checkpoint_every: int = 0
-
-    @property
-    def runs_per_job(self) -> int:
-        """How many seeds a job may hold."""
-        return self.stack or (sys.maxsize if self.gpus_per_trial else 1)
 
 
 def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
@@ -280,56 +248,3 @@ class Watcher(tune.Callback):
 
     def _job(self, trial: Any) -> Job:
         return self._workplace.job(trial.config)
-
-
-@contextmanager
-def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterator[None]:
-    """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach."""
-    # What the frames take, and room for what passes between the processes.
-    object_store = sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20
-    if resources.address:
-        _check_answers(resources.address)
-    # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
-    # They are to import the one that the driver has imported.
-    try:
-        with contextlib.chdir(Path(__file__).parents[1]):
-            if resources.address:
-                ray.init(address=resources.address, log_to_driver=True, logging_level=logging.ERROR)
-            else:
-                # Ray's helpers look for a head that is gone; when the driver is killed, they too are to go soon.
-                os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
-                ray.init(
-                    address="local",
-                    include_dashboard=False,
-                    log_to_driver=True,
-                    logging_level=logging.ERROR,
-                    object_store_memory=object_store,
-                )
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise BadInput(f"Ray: {' '.join(str(error).split())}") from None
-    try:
-        _check_fits(resources)
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _check_answers(address: str) -> None:
-    """Ray itself tries for minutes to reach a cluster that is not there."""
-    host, separator, port = address.rpartition("://")[2].rpartition(":")
-    if not separator or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except (OSError, OverflowError) as error:
-        raise BadInput(f"--address {address}: no Ray cluster answers there ({error})") from None
-
-
-def _check_fits(resources: Resources) -> None:
-    """A trial that no node can hold would wait forever."""
-    for name, needed in (("CPU", resources.cpus_per_trial), ("GPU", resources.gpus_per_trial)):
-        most = max((node["Resources"].get(name, 0) for node in ray.nodes() if node["Alive"]), default=0)
-        if needed > most and not resources.address:
-            raise BadInput(
-                f"--{name.lower()}s-per-trial {needed:g}: no machine of this cluster has more than {most:g} {name}s"
-            )

@@ -1,0 +1,182 @@
+"""The Ray cluster that a sweep runs on: one of its own that only this machine can reach, or one that is running."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pwd
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+# Ray reads these when it starts: nothing is reported to its makers, and no GPU is hidden from those who ask for none.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+import ray
+from ray._private import ray_constants
+from ray.exceptions import RayError
+
+from clops_sweep.config import DataKey
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import BadInput
+
+_SECONDS_TO_ANSWER = 10
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a trial takes, and where it runs.
+
+    Attributes:
+        address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
+        cpus_per_trial: CPUs reserved for a trial, which computes on one.
+        gpus_per_trial: share of a GPU reserved for a trial.
+        stack: seeds trained in lockstep in a trial; None for one on a CPU and all of a cell on a GPU.
+        max_retries: how often a run that raised, or whose worker died, is taken up again.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+    """
+
+    address: str | None = None
+    cpus_per_trial: float = 1
+    gpus_per_trial: float = 0
+    stack: int | None = None
+    max_retries: int = 2
+    checkpoint_every: int = 0
+
+    @property
+    def runs_per_job(self) -> int:
+        """How many seeds a job may hold."""
+        return self.stack or (sys.maxsize if self.gpus_per_trial else 1)
+
+
+@contextmanager
+def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterator[None]:
+    """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach.
+
+    Raises:
+        BadInput: no cluster at the address, or it cannot hold a single trial.
+    """
+    address = running_cluster(resources.address) if resources.address else None
+    # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
+    # They are to import the one that the driver has imported.
+    with contextlib.chdir(Path(__file__).parents[1]):
+        try:
+            if address:
+                ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
+            else:
+                _start_here(frames)
+        except (OSError, RuntimeError, ValueError, RayError) as error:
+            raise BadInput(f"Ray: {' '.join(str(error).split())}") from None
+    try:
+        _check_fits(resources)
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
+    """Starts a cluster on this machine whose every port is on the loopback interface."""
+    # Ray's helpers look for a head that is gone; when the driver is killed, they too are to go soon.
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
+    with _on_loopback():
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            log_to_driver=True,
+            logging_level=logging.ERROR,
+            # What the frames take, and room for what passes between the processes.
+            object_store_memory=sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20,
+        )
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Makes Ray take 127.0.0.1 for this machine's address, as it does by itself on macOS and Windows.
+
+    Asked for that address in any other way, Ray replaces it with one that other machines can reach, and then listens
+    on all interfaces.
+    """
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+
+
+def running_cluster(asked: str) -> str:
+    """The HOST:PORT of the cluster that `--address` means, where one answers.
+
+    Left to itself, Ray tries for minutes to reach what is not there, and takes `auto` for any Ray that runs on this
+    machine, be it the private one of somebody else's sweep.
+
+    Raises:
+        BadInput: there is none.
+    """
+    address = _automatic() if asked == "auto" else asked
+    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(\d{1,5})", address)
+    if match is None or int(match[2]) > 65535:
+        raise BadInput(f"--address {asked}: {address!r} is no address; expected auto or HOST:PORT")
+    if match[1] in _LOOPBACK:  # Ray goes by the address that other machines know
+        address = f"{ray.util.get_node_ip_address()}:{match[2]}"
+    if os.environ.get("RAY_USE_TLS", "0") != "1":
+        _check_answers(asked, address)
+    return address
+
+
+def _automatic() -> str:
+    """The cluster that a job of it or `ray start` on this machine makes known."""
+    if address := os.environ.get("RAY_ADDRESS", "").strip():
+        if address == "auto":
+            raise BadInput("--address auto: RAY_ADDRESS is auto as well; expected HOST:PORT in one of them")
+        return address
+    file = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    try:
+        address, owner = file.read_text().strip(), file.stat().st_uid
+    except OSError:
+        address = ""
+    if not address:
+        raise BadInput(
+            "--address auto: no cluster was started on this machine with 'ray start', and RAY_ADDRESS is not set"
+        )
+    if owner not in (os.getuid(), 0):
+        raise BadInput(
+            f"--address auto: the cluster of this machine, at {address}, belongs to user {_user(owner)}; "
+            f"if you mean it, say --address {address}"
+        )
+    return address
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def _check_answers(asked: str, address: str) -> None:
+    """Whoever answers must speak gRPC, as Ray does."""
+    with grpc.insecure_channel(address) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)
+        except grpc.FutureTimeoutError:
+            where = asked if asked == address else f"{asked}, which is {address}"
+            raise BadInput(f"--address {where}: no Ray cluster answers there (waited {_SECONDS_TO_ANSWER} s)") from None
+
+
+def _check_fits(resources: Resources) -> None:
+    """A trial that no machine can hold would wait forever."""
+    for name, needed in (("CPU", resources.cpus_per_trial), ("GPU", resources.gpus_per_trial)):
+        most = max((node["Resources"].get(name, 0) for node in ray.nodes() if node["Alive"]), default=0)
+        if needed > most and not resources.address:
+            raise BadInput(
+                f"--{name.lower()}s-per-trial {needed:g}: no machine of this cluster has more than {most:g} {name}s"
+            )
