@@ -63,7 +63,7 @@ def appearing_folder(final: Path) -> Iterator[Path]:
         staging = _beside(final, "partial")
         staging.mkdir()
     try:
-        with one_sentence(staging):
+        with one_sentence(final):
             yield staging
             for file in sorted(staging.rglob("*")):
                 flush(file)

@@ -1,4 +1,4 @@
-"""A .npy file of frames that is written piece by piece, its length known only at the end."""
+"""Arrays as .npy files: whole, and frames that are written piece by piece, their number known only at the end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FRAME_LENGTH
+
+
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """The content of the .npy file of an array.
+
+    numpy itself does not say why it could not write a file; what writes these bytes says that the disk is full.
+    """
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
 
 
 class FrameFile:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.counts import count_table
 from clops_sweep.data.folder import appearing_folder, one_sentence, shorten, write_file
-from clops_sweep.data.frame_file import FrameFile
+from clops_sweep.data.frame_file import FrameFile, npy_bytes
 from clops_sweep.data.index_table import write_index
 from clops_sweep.data.manifest import (
     FORMAT_VERSION,
@@ -253,7 +253,7 @@ def _write_rest(
     if index.times is not None:
         arrays["times"] = index.times
     for name, array in arrays.items():
-        np.save(staging / f"{name}.npy", array, allow_pickle=False)
+        (staging / f"{name}.npy").write_bytes(npy_bytes(array))
     write_index(staging / INDEX, index, split, reader.classes, reader.lead_names)
     (staging / SOURCES).write_text(json.dumps(dict(sorted(sources.items())), indent=0) + "\n", encoding="utf-8")
     hashes = {

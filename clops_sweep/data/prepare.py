@@ -7,6 +7,7 @@ added under `splits/` when they are first asked for.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import one_sentence, write_file
+from clops_sweep.data.frame_file import npy_bytes
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.manifest import (
     Manifest,
@@ -197,15 +199,9 @@ def _parts_patients(split: NDArray[np.int8], patients: NDArray[np.int32]) -> boo
 
 def _keep_split(path: Path, split: NDArray[np.int8]) -> None:
     """Saves a split where it can be saved; a read-only folder only means that it is computed again next time."""
-    import io
-
-    buffer = io.BytesIO()
-    np.save(buffer, split, allow_pickle=False)
-    try:
+    with contextlib.suppress(OSError):
         path.parent.mkdir(exist_ok=True)
-        write_file(path, buffer.getvalue())
-    except OSError:
-        return
+        write_file(path, npy_bytes(split))
 
 
 def _index(prepared: PreparedSet) -> Index:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.folder import shorten
+from clops_sweep.data.folder import is_of_the_file_system, shorten
 from clops_sweep.errors import BadInput
 
 _MISSING = {"8": -128, "80": -128, "212": -2048, "310": -512, "311": -512, "24": -(2**23), "32": -(2**31)}
@@ -205,5 +205,7 @@ def _quietly(path: Path, what: str, read: Callable[[Any], Any]) -> Any:
             warnings.simplefilter("ignore")
             return read(wfdb)
     except Exception as error:  # wfdb raises whatever its parsing runs into, from IndexError to struct.error
+        if is_of_the_file_system(error):
+            raise  # the file may be as it should be: whoever reads records says why it cannot be opened
         reason = str(error).split("\n")[0][:120] or type(error).__name__
         raise BadInput(f"{shorten(path)}: not a readable {what} ({reason}); download the record again") from None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
+from clops_sweep.data.wfdb_records import load_wfdb
 from tests.data import published_formats
+from tests.data.physionet_server import PhysioNet, publish_everything, serving
 
+PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 WriteRecord = Callable[..., None]
 
 
@@ -36,3 +39,22 @@ def mitbih_frames(mitbih: PreparedSet) -> FrameSet:
 @pytest.fixture
 def write_mitbih_record() -> WriteRecord:
     return published_formats.write_mitbih_record
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the server on this machine has: small projects as PhysioNet publishes them."""
+    root = tmp_path_factory.mktemp("published")
+    publish_everything(root)
+    return root
+
+
+@pytest.fixture
+def physionet(published: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PhysioNet]:
+    """The server, in the place of physionet.org for wfdb in this process."""
+    for variable in PROXIES:
+        monkeypatch.delenv(variable, raising=False)
+    with serving(published) as server:
+        load_wfdb().io.download.set_db_index_url(server.address)
+        yield server
+    load_wfdb().io.download.set_db_index_url()

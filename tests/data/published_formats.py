@@ -109,7 +109,9 @@ def physionet2020(root: Path) -> None:
 def chapman_wfdb(root: Path) -> None:
     for number, code in enumerate([*CHAPMAN_SNOMED] * 2):
         signal = noise(number, shape=(12, 5000))
-        write_challenge_record(root / "chapman" / "WFDB", f"JS{number + 1:05d}", f"{code},164934002", signal)
+        folder = root / "chapman" / "WFDBRecords" / "01" / f"0{10 + number // 10}"
+        write_challenge_record(folder, f"JS{number + 1:05d}", f"{code},164934002", signal)
+    (root / "chapman" / "ConditionNames_SNOMED-CT.csv").write_text("Acronym Name,Full Name,Snomed_CT\n")
 
 
 def write_diagnostics(folder: Path, rows: list[tuple[str, str]]) -> None:

@@ -10,12 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep.cli_data import data
-from clops_sweep.data import download as downloads
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.download import download
 from clops_sweep.data.prepare import PreparedSet
 from clops_sweep.errors import BadInput
-from tests.data.published_formats import cardiology, physionet2020
+from tests.data.published_formats import cardiology, physionet2020, ptbxl
 
 
 def _run(*arguments: object) -> Result:
@@ -85,11 +84,36 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
     content = bytearray(frames.read_bytes())
     content[-1] ^= 1
     frames.write_bytes(content)
-    assert "frames.npy: its content has changed" in str(_run("verify", "physionet2020", *where).exception)
+    damage = str(_run("verify", "physionet2020", *where).exception)
+    assert "frames.npy: its content has changed" in damage
+    assert "run 'clops-sweep data prepare physionet2020' again" in damage
+    assert _run("prepare", "physionet2020", *where).exit_code == 0
+    assert _run("verify", "physionet2020", *where).exit_code == 0
     shutil.rmtree(tmp_path / "prepared")
 
     (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(f"{'0' * 64} A0001.mat\n")
     assert "A0001.mat: its SHA-256 is not the publisher's" in str(_run("verify", "physionet2020", *where).exception)
+
+
+def test_prepare_makes_again_what_was_made_of_other_files(tmp_path: Path) -> None:
+    ptbxl(tmp_path / "data")
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    signal = tmp_path / "data" / "ptbxl" / "records500" / "00000" / "00003_hr.dat"
+    whole = signal.read_bytes()
+    signal.write_bytes(whole[:-2])
+    assert "skipped: 3: " in _run("prepare", "ptbxl", *where, "--on-error", "skip").output
+    made = (tmp_path / "prepared" / "ptbxl" / "manifest.json").stat().st_mtime_ns
+    assert "skipped: 3: " in _run("prepare", "ptbxl", *where).output
+    assert (tmp_path / "prepared" / "ptbxl" / "manifest.json").stat().st_mtime_ns == made
+
+    signal.write_bytes(whole)
+    assert "00003_hr.dat: has changed since ptbxl was prepared" in str(_run("verify", "ptbxl", *where).exception)
+    assert "skipped" not in _run("prepare", "ptbxl", *where).output
+    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
+    table.write_text(table.read_text().replace("'NORM'", "'AMI'", 1))
+    assert "ptbxl_database.csv: has changed since" in str(_run("verify", "ptbxl", *where).exception)
+    assert _run("prepare", "ptbxl", *where).exit_code == 0
+    assert _run("verify", "ptbxl", *where).exit_code == 0
 
 
 def test_what_cannot_be_downloaded_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,15 +128,6 @@ def test_what_cannot_be_downloaded_says_where_it_is(tmp_path: Path, monkeypatch:
             download(name, tmp_path)
     assert "--data-root" in str(_run("download", "mitbih").exception)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", downloads.DOWNLOADS)
-def test_without_a_network_one_sentence(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(variable, "http://127.0.0.1:9")
-    with pytest.raises(BadInput, match=r"physionet\.org cannot be reached .* goes on where it stopped"):
-        download(name, tmp_path)
-    assert not any(path.is_file() for path in tmp_path.rglob("*"))
 
 
 def test_patient_names_are_strings_everywhere(mitbih: PreparedSet) -> None:

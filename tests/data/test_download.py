@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import pytest
 
 from clops_sweep.cli import main
 from clops_sweep.data import download as downloads
-from clops_sweep.data.wfdb_records import load_wfdb
-from tests.data.physionet_server import PhysioNet, publish_everything, serving
+from tests.data.conftest import PROXIES
+from tests.data.physionet_server import PhysioNet
 
 EVERYTHING = {
     "mitbih": {"mitdb": r"RECORDS|SHA256SUMS\.txt|10\d\.(hea|dat|atr)"},
@@ -46,23 +46,6 @@ class Said:
 
 
 Run = Callable[..., Said]
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("published")
-    publish_everything(root)
-    return root
-
-
-@pytest.fixture
-def physionet(published: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PhysioNet]:
-    for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(variable, raising=False)
-    with serving(published) as server:
-        load_wfdb().io.download.set_db_index_url(server.address)
-        yield server
-    load_wfdb().io.download.set_db_index_url()
 
 
 @pytest.fixture
@@ -173,7 +156,7 @@ def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
 
 @pytest.mark.parametrize("name", downloads.DOWNLOADS)
 def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    for variable in PROXIES:
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     said = run("download", name)
     assert said.status == 2

@@ -12,7 +12,7 @@ import pytest
 from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.mitbih import GRID, Segment, place_windows, window_class
-from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
+from clops_sweep.data.prepare import PreparedSet, open_frames, prepare, reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from tests.data.conftest import WriteRecord
@@ -78,6 +78,34 @@ def test_the_first_lead_stands_in_where_mlii_was_not_recorded(
     index = pd.read_parquet(_prepare(small_root).folder / "index.parquet").astype({"record": str, "lead": str})
     assert set(index.loc[index["record"] == "120", "lead"]) == {"V5"}
     assert set(index.loc[index["record"] == "121", "lead"]) == {"MLII"}
+
+
+def test_annotations_under_another_name_are_no_record(small_root: Path) -> None:
+    (small_root / "mitdb" / "102-0.atr").write_bytes((small_root / "mitdb" / "102.atr").read_bytes())
+    assert _prepare(small_root).manifest.frames == 64
+
+
+@pytest.mark.parametrize("listed_in", ["RECORDS", "SHA256SUMS.txt"])
+def test_a_listed_record_of_which_nothing_is_there_is_noticed(small_root: Path, listed_in: str) -> None:
+    lines = {"RECORDS": "100\n108\n", "SHA256SUMS.txt": f"{'0' * 64} 100.hea\n{'0' * 64} 108.hea\n"}
+    (small_root / "mitdb" / listed_in).write_text(lines[listed_in])
+    with pytest.raises(BadInput, match=r"108\.hea: the header is missing; download the record again"):
+        _prepare(small_root)
+
+
+def test_other_data_sets_are_not_taken_for_one_that_is_not_there(small_root: Path) -> None:
+    (small_root / "notes.csv").write_text("")
+    for name in ("chapman", "physionet2020", "cardiology", "ptbxl", "mitbih_vfdb"):
+        for root in (small_root, small_root / "mitdb"):
+            with pytest.raises(BadInput, match=r"data root .*: holds neither .*; download \w+ there"):
+                reader_for(name).find(root)
+    assert len(reader_for("mitbih").find(small_root / "mitdb")) == 8
+
+
+def test_an_empty_folder_does_not_hide_a_full_one_of_another_name(small_root: Path) -> None:
+    (small_root / "mitdb").rename(small_root / "mit-bih-arrhythmia-database-1.0.0")
+    (small_root / "mitdb").mkdir()
+    assert _prepare(small_root).manifest.frames == 64
 
 
 def _truncate(path: Path) -> None:

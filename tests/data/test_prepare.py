@@ -192,13 +192,6 @@ def test_another_split_is_kept_beside_and_checked(synthetic: FrameSet, copied_ro
     assert first.data_hash == again.data_hash != synthetic.data_hash
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_root_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0o500)
-    with pytest.raises(BadInput, match="permission is denied"):
-        prepare("synthetic", prepared_root=tmp_path / "closed" / "root", data_root=None)
-
-
 def test_a_file_in_place_of_the_root_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("")
     with pytest.raises(BadInput, match=r"root: .*file where a folder is needed"):
