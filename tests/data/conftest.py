@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clops_sweep.data import record_pool
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
 from clops_sweep.data.wfdb_records import load_wfdb
@@ -39,6 +40,12 @@ def mitbih_frames(mitbih: PreparedSet) -> FrameSet:
 @pytest.fixture
 def write_mitbih_record() -> WriteRecord:
     return published_formats.write_mitbih_record
+
+
+@pytest.fixture
+def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small data sets are read without starting processes, which takes longer than all the rest."""
+    monkeypatch.setattr(record_pool, "_WORTH_PARALLEL", 1000)
 
 
 @pytest.fixture(scope="session")

@@ -67,6 +67,7 @@ def test_verify_real_records(mitbih: PreparedSet, data_root: Path) -> None:
     assert "the prepared frames are whole and of these files" in shown.output
 
 
+@pytest.mark.usefixtures("in_one_process")
 def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
     physionet2020(tmp_path / "data")
     where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
@@ -95,6 +96,7 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
     assert "A0001.mat: its SHA-256 is not the publisher's" in str(_run("verify", "physionet2020", *where).exception)
 
 
+@pytest.mark.usefixtures("in_one_process")
 def test_prepare_makes_again_what_was_made_of_other_files(tmp_path: Path) -> None:
     ptbxl(tmp_path / "data")
     where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")

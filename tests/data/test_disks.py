@@ -15,10 +15,11 @@ from tests.data.physionet_server import PhysioNet
 from tests.data.published_formats import physionet2020
 
 COMMAND = """
-import sys
+import os, sys
 from clops_sweep.cli import main
 from clops_sweep.data.wfdb_records import load_wfdb
 
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core: no process more is started
 server, *arguments = sys.argv[1:]
 if server:
     load_wfdb().io.download.set_db_index_url(server)
@@ -29,6 +30,9 @@ main(["data", *arguments])
 def _command(*arguments: object, server: str = "") -> list[str]:
     """The command, with another server in the place of physionet.org."""
     return [sys.executable, "-c", COMMAND, server, *map(str, arguments)]
+
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="disks are mounted as on Linux")
 
 
 @pytest.fixture

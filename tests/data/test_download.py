@@ -49,7 +49,9 @@ Run = Callable[..., Said]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], in_one_process: None
+) -> Run:
     """`clops-sweep data COMMAND NAME` on a data root of this test."""
     monkeypatch.setenv("CLOPS_DATA_ROOT", str(tmp_path / "data"))
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
