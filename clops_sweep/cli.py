@@ -16,7 +16,7 @@ from clops_sweep.cli_data import data
 from clops_sweep.cli_doctor import doctor
 from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
 from clops_sweep.cli_runs import compact, rerun, show
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.plan import Plan, PlannedRun
 
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -122,6 +122,7 @@ def launch(
     asked.store.open_for_writing()
     asked.prepare()
     plan = asked.plan()
+    resume = shlex.join(["clops-sweep", *sys.argv[1:]])
     tried: set[str] = set()
     ran = False
     while pending := [run for run in _to_do(plan, retry) if run.run_id not in tried]:
@@ -140,8 +141,11 @@ def launch(
                 outcome = run_sweep(pending, frames, asked.store, asked.work_folder, resources, display)
             except KeyboardInterrupt:
                 outcome = None
+            except (StoreError, OSError) as error:
+                click.echo(f"clops-sweep: stopped: {error}; once that is mended, resume with: {resume}", err=True)
+                sys.exit(EXIT_FAILED)
         if outcome is None or outcome.interrupted:
-            click.echo(f"interrupted; resume with: {shlex.join(['clops-sweep', *sys.argv[1:]])}")
+            click.echo(f"interrupted; resume with: {resume}")
             sys.exit(EXIT_INTERRUPTED)
         tried |= {str(run.run_id) for run in pending}
         plan, ran = asked.plan(), True

@@ -7,7 +7,9 @@ import logging
 import os
 import pwd
 import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,7 +69,7 @@ def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterato
     address = running_cluster(resources.address) if resources.address else None
     # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
     # They are to import the one that the driver has imported.
-    with contextlib.chdir(Path(__file__).parents[1]):
+    with contextlib.chdir(Path(__file__).parents[1]), _own_sigterm():
         try:
             if address:
                 ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
@@ -95,6 +97,17 @@ def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
             # What the frames take, and room for what passes between the processes.
             object_store_memory=sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20,
         )
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keeps the handler of SIGTERM, which Ray replaces by one that exits, if there is any but the default one."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clops_sweep.trainable import Job
 
 _RUNNING_SHOWN = 12
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C; a batch system whose time is up, a stopped job or container
 
 
 class Display(Protocol):
@@ -52,8 +53,8 @@ class SweepDisplay:
     """Counts what happens and shows it; a context manager around the sweep.
 
     Writes to a duplicate of the real standard output, which stays the terminal while the sweep redirects its own. An
-    interrupt (Ctrl-C) is only noted here: it may come at any moment, also in the middle of a line that is being
-    written, and it is the sweep that stops its trials when it next looks. A second one stops everything at once.
+    interrupt (Ctrl-C, or SIGTERM) is only noted here: it may come at any moment, also in the middle of a line that is
+    being written, and it is the sweep that stops its trials when it next looks. A second one stops everything at once.
 
     Args:
         varying: config fields that tell the runs apart; a run is called by its values of these.
@@ -83,13 +84,14 @@ class SweepDisplay:
     def __enter__(self) -> Self:
         if self.console.is_terminal:
             self._live.start()
-        self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        self._previous = {number: signal.signal(number, self._on_interrupt) for number in _INTERRUPTS}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGINT, self._previous)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
         if self.console.is_terminal:
             self._live.stop()
         self._stream.close()

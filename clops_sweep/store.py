@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -52,6 +53,24 @@ class RunStore:
     def folder(self, table: TableName) -> str:
         """Where the parts of a table lie, inside the store's file system."""
         return f"{self._files.root}/{table}"
+
+    @property
+    def files(self) -> Files:
+        """Where it lies, and how files get there whole."""
+        return self._files
+
+    @property
+    def work_folder(self) -> str:
+        """Where checkpoints lie, inside the store's file system."""
+        return f"{self._files.root}/.work"
+
+    def is_there(self) -> bool:
+        """Whether the folders that `open_for_writing` made are still there.
+
+        A folder of results that was unmounted or removed while a sweep runs is not to be made anew, on whatever disk
+        its path now leads to.
+        """
+        return not self._files.local or os.path.isdir(self.folder("runs"))
 
     def open_for_writing(self) -> None:
         """Makes the folders, so that a place that cannot be written to is known before any worker starts."""
@@ -155,7 +174,7 @@ class RunStore:
                 tables.append(parts.read_compacted(part, columns, only=only, without=without))
         return pa.concat_tables(tables)
 
-    def compact(self, *, at_least: int = 2) -> int:
+    def compact(self, *, at_least: int = 0) -> int:
         """Puts the parts of finished runs together, many into few. May be called at any moment, by anybody.
 
         A compacted part appears before the parts that went into it are deleted, so a run is never missing from what

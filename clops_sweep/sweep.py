@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import random
 import shutil
 import signal
+import tempfile
 import time
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from clops_sweep import provenance
 from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.display import Display
+from clops_sweep.errors import StoreError
 from clops_sweep.plan import PlannedRun
 from clops_sweep.plugins import REGISTRIES
 from clops_sweep.quiet import output_to
@@ -35,9 +39,10 @@ from ray.tune.search import Searcher
 
 from clops_sweep.cluster import Resources as Resources
 from clops_sweep.cluster import cluster as cluster
-from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace, record_failure
+from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace, record_failure, storing
 
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
+_UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
 
 
 def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
@@ -53,6 +58,32 @@ def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
     place = {run.config: index for index, run in enumerate(pending)}
     chunks.sort(key=lambda runs: place[runs[0].config])
     return [Job(tuple(run.config for run in runs), tuple(str(run.run_id) for run in runs)) for runs in chunks]
+
+
+@contextmanager
+def only_sweep(store: RunStore) -> Iterator[bool]:
+    """Whether no other sweep is known to work on the store. Nothing but the order of runs depends on it.
+
+    Two sweeps that went through the same runs in the same order would do each of them at the same time.
+    """
+    with ExitStack() as held:  # let go when the process ends, however it ends
+        alone = store.files.local  # elsewhere nobody can tell
+        try:
+            if alone:
+                folder = Path(store.work_folder)
+                folder.mkdir(parents=True, exist_ok=True)
+                fcntl.flock(held.enter_context((folder / "lock").open("w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            alone = False
+        yield alone
+
+
+def shuffled(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs in a random order, but for their seeds: as before, a seed comes after the one before it."""
+    by_seed: dict[int, list[Job]] = {}
+    for job in jobs:
+        by_seed.setdefault(job.configs[0].seed, []).append(job)
+    return [job for group in by_seed.values() for job in random.sample(group, len(group))]
 
 
 @dataclass(frozen=True)
@@ -85,19 +116,22 @@ def run_sweep(
 
     Raises:
         BadInput: no cluster at the address, or it cannot hold a single trial.
+        StoreError: results can no longer be written; what is not finished is still pending.
     """
     jobs = make_jobs(pending, resources.runs_per_job)
     log = new_log(work_folder)
     display.begin(sum(len(job.run_ids) for job in jobs), log)
-    with output_to(log), cluster(resources, frames):
-        workplace = make_workplace(jobs, frames, store, work_folder, resources)
+    with only_sweep(store) as alone, output_to(log), cluster(resources, frames):
+        workplace = make_workplace(jobs if alone else shuffled(jobs), frames, store, work_folder, resources)
         for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
             shard = range(first, min(first + _JOBS_PER_TUNE_RUN, len(jobs)))
             _run_jobs(shard, workplace, work_folder, resources, display, store)
             if display.interrupted:
                 break
-            store.compact_if_many()
-    statuses = store.statuses()
+            with storing(store):
+                store.compact_if_many()
+    with storing(store):
+        statuses = store.statuses()
     states = [statuses.get(str(run.run_id)) for run in pending]
     return Outcome(states.count("finished"), states.count("failed"), display.interrupted and None in states, log)
 
@@ -117,7 +151,7 @@ def make_workplace(
         jobs=jobs,
         frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
         store_uri=store.uri,
-        checkpoints=work_folder / "checkpoints",
+        checkpoints=f"{store.work_folder}/checkpoints",
         software=provenance.software(),
         plugins={name: registry.added for name, registry in REGISTRIES.items()},
         max_retries=resources.max_retries,
@@ -142,7 +176,8 @@ def _run_jobs(
         watcher = Watcher(workplace, display)
         param_space = {"job": tune.grid_search(list(jobs))}
         run_tune(workplace, work_folder, resources, watcher, param_space=param_space)
-        finished = {run_id for run_id, status in store.statuses().items() if status == "finished"}
+        with storing(store):
+            finished = {run_id for run_id, status in store.statuses().items() if status == "finished"}
         died = {
             job: error for job, error in watcher.died.items() if not finished.issuperset(workplace.jobs[job].run_ids)
         }
@@ -150,7 +185,8 @@ def _run_jobs(
             return
         jobs = sorted(died)
         for index in jobs if attempt == resources.max_retries else ():
-            record_failure(store, workplace.jobs[index], died[index], workplace.software)
+            with storing(store):
+                record_failure(store, workplace.jobs[index], died[index], workplace.software)
             display.heard(workplace.jobs[index], {"status": "failed"})
 
 
@@ -162,12 +198,17 @@ def run_tune(
     param_space: dict[str, Any] | None = None,
     search_alg: Searcher | None = None,
 ) -> None:
-    """One Tune run over a grid of jobs, or over those that a searcher comes up with until it has no more."""
+    """One Tune run over a grid of jobs, or over those that a searcher comes up with until it has no more.
+
+    Raises:
+        StoreError: one run after the other could not be recorded.
+    """
     trainable = tune.with_resources(
         tune.with_parameters(ContinualRunTrainable, workplace=workplace),
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
-    files = work_folder / "tune" / uuid.uuid4().hex
+    # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
+    files = Path(tempfile.mkdtemp(prefix="clops-sweep-"))
     tuner = tune.Tuner(
         trainable,
         param_space=param_space,
@@ -190,7 +231,9 @@ def run_tune(
     try:
         tuner.fit()
     finally:
-        shutil.rmtree(files, ignore_errors=True)  # what Tune keeps is of no use to anybody: the store is the truth
+        shutil.rmtree(files, ignore_errors=True)
+    if watcher.store_error:
+        raise StoreError(watcher.store_error)
 
 
 class Watcher(tune.Callback):
@@ -198,12 +241,15 @@ class Watcher(tune.Callback):
 
     Attributes:
         died: the jobs whose worker died, by their index, and what Tune knows about it.
+        store_error: what kept the last runs out of the store, once it is clear that it keeps out all others as well.
     """
 
     def __init__(self, workplace: Workplace, display: Display) -> None:
         self._workplace = workplace
         self._display = display
         self.died: dict[int, str] = {}
+        self.store_error: str | None = None
+        self._unrecorded = 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing: Tune pickles its callbacks so that it can restore a sweep, which is never asked of it."""
@@ -218,9 +264,10 @@ class Watcher(tune.Callback):
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Several times a second: the moment to see whether the user wants to stop."""
-        if self._display.interrupted and self._display.stops_in_order:
+        if (self._display.interrupted or self.store_error) and self._display.stops_in_order:
             self._display.stops_in_order = False
-            self._display.stopping()
+            if self._display.interrupted:
+                self._display.stopping()
             stop = signal.getsignal(signal.SIGUSR1)  # Tune's own way to be told: it ends the trials in good order
             if not callable(stop):
                 raise KeyboardInterrupt
@@ -238,11 +285,20 @@ class Watcher(tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """A step of a trial has ended."""
+        if result["status"] == "unrecorded":
+            self._unrecorded += 1
+            if self._unrecorded == _UNRECORDED_IN_A_ROW:
+                self.store_error = result["error"]
+        elif result["done"]:
+            self._unrecorded = 0
         self._display.heard(self._job(trial), result)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A worker died, or raised what the trainable could not catch."""
-        error = Path(trial.error_file).read_text() if trial.error_file else "the worker died"
+        try:
+            error = Path(trial.error_file).read_text()
+        except (OSError, TypeError):  # there is no such file, or none that could be written
+            error = "the worker died"
         self.died[trial.config["job"]] = error
         self._display.heard(self._job(trial), {"status": "died"})
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -19,14 +20,19 @@ from clops_sweep import provenance
 from clops_sweep.checkpoint import CheckpointFile
 from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.plugins import REGISTRIES
 from clops_sweep.store import RunStore
 from clops_sweep.tables import SCHEMAS, TableName, config_row
 
+_log = logging.getLogger(__name__)
+
 _SECONDS_PER_STEP = 1.0
+_SECONDS_WITHOUT_CHECKPOINT = 60.0
+_PAUSES = (1.0, 4.0)
+"""Seconds before a finished run is offered to the store once more: a file server may be away for a moment."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Workplace:
             thought of while the sweep runs.
         frames: the prepared data, in the object store, one copy a node.
         store_uri: where results go.
-        checkpoints: folder of the checkpoints, or None where no folder is shared.
+        checkpoints: folder of the checkpoints, in the file system of the store.
         software: versions, found out once by the driver.
         plugins: what the search-space file has registered, by registry and name.
         max_retries: how often a run that raises is taken up again from its last checkpoint.
@@ -61,7 +67,7 @@ class Workplace:
     jobs: Sequence[Job]
     frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
     store_uri: str
-    checkpoints: Path
+    checkpoints: str
     software: Mapping[str, Any]
     plugins: Mapping[str, Mapping[str, Any]]
     max_retries: int
@@ -99,7 +105,7 @@ class ContinualRunTrainable(tune.Trainable):
         self._job = self._workplace.job(config)
         self._run: ContinualRun | None = None
         self._retries_left = self._workplace.max_retries
-        self._checkpoint = CheckpointFile(self._workplace.checkpoints, self._job.run_ids)
+        self._checkpoint = CheckpointFile(self._store.files, self._workplace.checkpoints, self._job.run_ids)
 
     def step(self) -> dict[str, Any]:
         """Advances the job by some epochs.
@@ -108,12 +114,15 @@ class ContinualRunTrainable(tune.Trainable):
         disk) is not a failed one, it stays pending.
         """
         try:
-            return self._advance()
-        except OSError as error:
+            try:
+                return self._advance()
+            except StoreError:
+                raise
+            except Exception as error:
+                return self._failed(error)
+        except StoreError as error:
             self._run = None
             return {"status": "unrecorded", "error": str(error), "done": True}
-        except Exception as error:
-            return self._failed(error)
 
     def _failed(self, error: Exception) -> dict[str, Any]:
         """Another try from the last checkpoint, or the end of the job as a failed one."""
@@ -123,13 +132,16 @@ class ContinualRunTrainable(tune.Trainable):
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()  # the error may have been that memory had run out
             return {"status": "retrying", "done": False}
-        record_failure(self._store, self._job, traceback.format_exc(), self._workplace.software)
+        with storing(self._store):
+            record_failure(self._store, self._job, traceback.format_exc(), self._workplace.software)
         return {"status": "failed", "done": True}
 
     def _advance(self) -> dict[str, Any]:
         """Some epochs, or the end of the job."""
         if self._run is None:
-            if self._store.finished(self._job.run_ids).issuperset(self._job.run_ids):
+            with storing(self._store):
+                finished = self._store.finished(self._job.run_ids)
+            if finished.issuperset(self._job.run_ids):
                 return {"status": "elsewhere", "done": True}  # another sweep on the same store was faster
             self._run = self._begin()
         run = self._run
@@ -141,48 +153,83 @@ class ContinualRunTrainable(tune.Trainable):
                 return {"status": "paused", "auc_so_far": run.auc_so_far(until), "done": True}
             progress = run.advance()
             if not run.finished and self._is_checkpoint(run, progress):
-                self._checkpoint.save(run.state())
+                self._save()
             if time.monotonic() > deadline and not run.finished and run.tasks_trained != until:
                 return {"status": "running", **vars(progress), "done": False}
         result = run.result()
         self._record(result)
-        self._checkpoint.delete()
+        with storing(self._store):
+            self._checkpoint.delete()
         self._run = None
         headline = {"auc": float(result.runs["auc"].mean()), "bwt": float(result.runs["bwt"].mean())}
         return {"status": "finished", "done": True, **headline}
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
+        """At the end of a task, as often as the user wants, and so that a killed worker loses about a minute."""
         every = self._workplace.checkpoint_every
-        return run.at_task_end or (every > 0 and progress.epoch % every == 0)
+        late = time.monotonic() - self._saved_at > _SECONDS_WITHOUT_CHECKPOINT
+        return run.at_task_end or late or (every > 0 and progress.epoch % every == 0)
+
+    def _save(self) -> None:
+        assert self._run is not None
+        with storing(self._store):
+            self._checkpoint.save(self._run.state())
+        self._saved_at = time.monotonic()
 
     def _begin(self) -> ContinualRun:
+        """The run from its last checkpoint; from its start where there is none, or none that fits this version."""
         key = self._job.configs[0].data_key
         if key not in self._frames:
             self._frames[key] = ray.get(self._workplace.frames[key])
-        run = ContinualRun(self._job.configs, self._frames[key], _device())
+        self._saved_at = time.monotonic()
         state = self._checkpoint.load()
         if state is not None:
-            run.restore(state)
-        return run
+            run = ContinualRun(self._job.configs, self._frames[key], _device())
+            try:
+                run.restore(state)
+                return run
+            except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
+                _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
+        return ContinualRun(self._job.configs, self._frames[key], _device())
 
     def _record(self, result: RunResult) -> None:
+        for pause in _PAUSES:
+            try:
+                self._write(result)
+                return
+            except StoreError:
+                _log.exception("another try follows in %g s", pause)
+                time.sleep(pause)
+        self._write(result)
+
+    def _write(self, result: RunResult) -> None:
         facts = {**self._workplace.software, **provenance.machine(str(_device()))}
         for config, run_id in zip(self._job.configs, self._job.run_ids, strict=True):
             row: dict[Any, Any] = _rows_of(run_id, result.runs).to_dict("records")[0]
-            self._store.write_finished(
-                run_id,
-                {
-                    "runs": _runs_table([{**row, **config_row(config), **facts}]),
-                    "r_matrix": _table("r_matrix", _rows_of(run_id, result.r_matrix)),
-                    "curves": _table("curves", _rows_of(run_id, result.curves)),
-                    "instances": _table("instances", _rows_of(run_id, result.instances)),
-                },
-            )
+            tables: dict[TableName, pa.Table] = {
+                "runs": _runs_table([{**row, **config_row(config), **facts}]),
+                "r_matrix": _table("r_matrix", _rows_of(run_id, result.r_matrix)),
+                "curves": _table("curves", _rows_of(run_id, result.curves)),
+                "instances": _table("instances", _rows_of(run_id, result.instances)),
+            }
+            with storing(self._store):
+                self._store.write_finished(run_id, tables)
 
     def cleanup(self) -> None:
         """Called when the sweep is interrupted: what has been trained so far is kept."""
         if self._run is not None and not self._run.finished:
-            self._checkpoint.save(self._run.state())
+            self._save()
+
+
+@contextmanager
+def storing(store: RunStore) -> Iterator[None]:
+    """Around all that is done with the store: tells what goes wrong with it from what goes wrong with a run."""
+    if not store.is_there():
+        raise StoreError(f"results {store.uri}: the folder has gone")
+    try:
+        yield
+    except (OSError, BadInput) as error:
+        raise StoreError(" ".join(str(error).split())) from error
 
 
 def record_failure(store: RunStore, job: Job, error: str, software: Mapping[str, Any]) -> None:

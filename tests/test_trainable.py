@@ -57,11 +57,12 @@ class Actor:
         self.ray = ray
         self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]
         self.results, self.checkpoints = results, results / "checkpoints"
+        RunStore(results).open_for_writing()
         workplace = Workplace(
             jobs=[Job(tuple(job), ids) for job, ids in zip(jobs, self.ids, strict=True)],
             frames={BASE.data_key: ray.put(frames)},
             store_uri=str(results),
-            checkpoints=self.checkpoints,
+            checkpoints=str(self.checkpoints),
             software={},
             plugins={},
             max_retries=0,
