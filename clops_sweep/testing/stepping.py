@@ -1,0 +1,118 @@
+"""Several processes at work on one store, one file operation at a time, in any order that a test asks for."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from clops_sweep.files import Files
+from clops_sweep.parts import PartFolder
+from clops_sweep.store import RunStore
+
+
+class _Killed(BaseException):
+    """What ends a worker in the middle of its work."""
+
+
+class Worker:
+    """A thread that does something to a store of its own and stops before every file operation.
+
+    Args:
+        root: the store's folder.
+        work: what it does.
+    """
+
+    def __init__(self, root: str, work: Callable[[RunStore], object]) -> None:
+        self.done = False
+        self.error: BaseException | None = None
+        self._arrived, self._may_go = threading.Semaphore(0), threading.Semaphore(0)
+        self._dies = False
+        self._thread = threading.Thread(target=self._run, args=(_stepped(root, self._wait), work), daemon=True)
+        self._thread.start()
+        self._arrived.acquire()
+
+    def step(self, operations: int = 1) -> None:
+        """Lets some file operations through."""
+        for _ in range(operations):
+            if not self.done:
+                self._may_go.release()
+                self._arrived.acquire()
+        if self.error is not None:
+            raise self.error
+
+    def finish(self) -> None:
+        """Lets all of them through."""
+        while not self.done:
+            self.step()
+
+    def kill(self) -> None:
+        """Ends it before its next file operation."""
+        self._dies = True
+        while not self.done:
+            self._may_go.release()
+            self._arrived.acquire()
+        self._thread.join()
+
+    def _run(self, store: RunStore, work: Callable[[RunStore], object]) -> None:
+        try:
+            work(store)
+        except _Killed:
+            pass
+        except BaseException as error:  # told by `step`
+            self.error = error
+        self.done = True
+        self._arrived.release()
+
+    def _wait(self) -> None:
+        self._arrived.release()
+        self._may_go.acquire()
+        if self._dies:
+            raise _Killed
+
+
+def _stepped(root: str, before: Callable[[], None]) -> RunStore:
+    """A store that calls `before` ahead of every file operation; what it then does is what any store does."""
+    store = RunStore(root)
+    files = _SteppedFiles(root, before)
+    store._files = files
+    store._parts = {name: PartFolder(files, parts.folder, parts.schema) for name, parts in store._parts.items()}
+    return store
+
+
+class _SteppedFiles(Files):
+    def __init__(self, root: str, before: Callable[[], None]) -> None:
+        super().__init__(root)
+        self._before = before
+
+    def names(self, folder: str) -> list[str]:
+        """What is certain to be found: a folder is not listed at one moment.
+
+        Of what appears or goes meanwhile, an operating system may show either, and an object store lists in pages.
+        """
+        self._before()
+        at_first = super().names(folder)
+        self._before()
+        in_the_end = set(super().names(folder))
+        return [name for name in at_first if name in in_the_end]
+
+    def exists(self, path: str) -> bool:
+        self._before()
+        return super().exists(path)
+
+    def read(self, path: str) -> Any:
+        self._before()
+        return super().read(path)
+
+    @contextlib.contextmanager
+    def being_written(self, path: str) -> Iterator[IO[bytes]]:
+        self._before()
+        with super().being_written(path) as file:
+            yield file
+            self._before()  # written, and not yet there under its name
+
+    def _delete(self, path: str) -> None:
+        if not path.rpartition("/")[2].startswith("."):  # a file that is given up belongs to the operation before
+            self._before()
+        super()._delete(path)
