@@ -62,11 +62,16 @@ def _measure(learner: Learner) -> tuple[float, float, float, float]:
     keys = torch.zeros(1, 2, dtype=torch.int32)
     batch = Batch(rows[:, :BATCH], targets[:, :BATCH], torch.full((1, BATCH), 1 / BATCH), torch.arange(BATCH))
     order = torch.randperm(BATCH * STEPS, generator=generator)[None]
-    beta = TaskInstanceParameters(1, BATCH * STEPS, 10.0, 1e-4, learner.bank.device)
+    beta = TaskInstanceParameters(BATCH * STEPS, [10.0], [1e-4], learner.bank.device)
     task = Instances(rows, targets)
     chosen = rows[:, :FRAMES]
+
+    def step() -> None:
+        learner.announce(1)
+        learner.train_step(batch, keys)
+
     return (
-        seconds(lambda: learner.train_step(batch, keys)),
+        seconds(step),
         seconds(lambda: learner.train_epoch(task, None, order, BATCH, keys, beta)) / STEPS,
         seconds(lambda: learner.dropout_probabilities(chosen, SAMPLES, keys)) / (FRAMES * SAMPLES),
         seconds(lambda: learner.logits(chosen)) / FRAMES,

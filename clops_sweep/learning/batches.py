@@ -1,8 +1,8 @@
-"""One epoch's instances, shuffled together and cut into batches."""
+"""One epoch's instances, shuffled together and cut into batches, where a step finds them without the host."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -66,12 +66,13 @@ class EpochBatch:
     Attributes:
         rows: int64 [S, B].
         targets: float32 [S, B, C].
-        positions: int64 [S, B], positions in the task's training set where `current`.
+        positions: int64 [S, B], positions in the task's training set where `current`, elsewhere 0.
         current: bool [S, B].
-        current_count: float32 [S, 1], |I|.
+        current_count: float32 [S, B], |I|, the same all along the batch.
         weights: float32 [S, B], 1 / |I| for current and factor / |J| for replayed instances, so that the sum of
             weights times losses is mean_I(l) + mean_J(factor l), a term whose set is empty being absent.
         draws: int64 [B], places in the epoch, counters of the dropout masks.
+        number: int64 [1], the batch's number in the epoch, from 0.
     """
 
     rows: torch.Tensor
@@ -81,44 +82,95 @@ class EpochBatch:
     current_count: torch.Tensor
     weights: torch.Tensor
     draws: torch.Tensor
+    number: torch.Tensor
 
     def plain(self) -> Batch:
         """The batch as a learner takes it."""
         return Batch(self.rows, self.targets, self.weights, self.draws)
 
 
-def epoch_batches(task: Instances, replay: Replay | None, order: torch.Tensor, batch_size: int) -> Iterator[EpochBatch]:
-    """The union of a task's instances and the replayed ones in the given order, the last batch possibly smaller.
+class Epoch:
+    """The union of a task's n instances and m replayed ones in the order of an epoch, cut into batches of B.
+
+    It is loaded anew for each epoch of the task, into the same memory, and which batch comes next is known to the
+    device alone. So a training step is the same sequence of kernels every time, and can be captured and replayed.
 
     Args:
-        task: the current task's n training instances.
-        replay: m instances to go with them, if any.
-        order: int64 [S, n + m], permutations of the union, the task's instances coming first in it.
-        batch_size: B.
+        task: the current task's training instances.
+        replayed: m.
+        batch_size: B; the last batch may be smaller.
     """
-    size = task.rows.shape[1]
-    rows, targets = task.rows, task.targets
-    factors = torch.ones(rows.shape, device=rows.device)
-    if replay is not None:
-        rows = torch.cat([rows, replay.instances.rows], dim=1)
-        targets = torch.cat([targets, replay.instances.targets], dim=1)
-        factors = torch.cat([factors, replay.factors], dim=1)
-    rows = rows.gather(1, order)
-    targets = gather_targets(targets, order)
-    factors = factors.gather(1, order)
-    is_current = order < size
-    for start in range(0, order.shape[1], batch_size):
-        part = slice(start, start + batch_size)
-        current = is_current[:, part]
-        current_count = current.sum(1, keepdim=True).to(torch.float32)
-        replayed_count = current.shape[1] - current_count
-        shares = torch.where(current, 1 / current_count, 1 / replayed_count)
-        yield EpochBatch(
-            rows=rows[:, part],
-            targets=targets[:, part],
-            positions=order[:, part],
-            current=current,
+
+    def __init__(self, task: Instances, replayed: int, batch_size: int) -> None:
+        self.task, self.replayed, self.batch_size = task, replayed, batch_size
+        runs, size = task.rows.shape
+        total = size + replayed
+        self.sizes = [min(batch_size, total - start) for start in range(0, total, batch_size)]
+        device = task.rows.device
+        # What steps read is little and in few pieces: each is a launch in every step.
+        self._integers = torch.zeros(2, runs, total, dtype=torch.int64, device=device)
+        self._floats = torch.zeros(3, runs, total, device=device)
+        self._targets = torch.zeros(runs, total, task.targets.shape[2], device=device)
+        self._batch = torch.arange(total, device=device).div(batch_size, rounding_mode="floor").expand(runs, -1)
+        self._places = torch.arange(batch_size, device=device)
+        self._start = torch.zeros(1, dtype=torch.int64, device=device)
+        self._kept: dict[str, torch.Tensor] = {}
+
+    def load(self, replay: Replay | None, order: torch.Tensor) -> None:
+        """Begins an epoch.
+
+        Args:
+            replay: m instances to go with the task's, if any.
+            order: int64 [S, n + m], permutations of the union, the task's instances coming first in it.
+        """
+        rows, targets, size = self.task.rows, self.task.targets, self.task.rows.shape[1]
+        factors = torch.ones(order.shape, device=rows.device)
+        if replay is not None:
+            rows = torch.cat([rows, replay.instances.rows], dim=1)
+            targets = torch.cat([targets, replay.instances.targets], dim=1)
+            factors[:, size:] = replay.factors
+        current = order < size
+        counts = [
+            torch.zeros(len(order), len(self.sizes), device=rows.device)
+            .scatter_add_(1, self._batch, kind.to(torch.float32))
+            .gather(1, self._batch)
+            for kind in (current, ~current)
+        ]
+        torch.stack([rows.gather(1, order), torch.where(current, order, 0)], out=self._integers)
+        shares = torch.where(current, 1 / counts[0], 1 / counts[1])
+        torch.stack([factors.gather(1, order) * shares, counts[0], current.to(torch.float32)], out=self._floats)
+        self._targets.copy_(gather_targets(targets, order))
+        self._start.zero_()
+
+    def next(self, size: int) -> EpochBatch:
+        """The next batch, whose size is the next of `sizes`."""
+        places = self._start + self._places[:size]
+        number = self._start // self.batch_size
+        self._start += size
+        rows, positions = self._integers.index_select(2, places)
+        weights, current_count, current = self._floats.index_select(2, places)
+        return EpochBatch(
+            rows=rows,
+            targets=self._targets.index_select(1, places),
+            positions=positions,
+            current=current > 0,
             current_count=current_count,
-            weights=factors[:, part] * shares,
-            draws=torch.arange(start, start + current.shape[1], device=rows.device),
+            weights=weights,
+            draws=places,
+            number=number,
         )
+
+    def keep(self, name: str, values: torch.Tensor) -> None:
+        """Puts something that steps need where they find it in every epoch; its shape may not change."""
+        if name in self._kept:
+            self._kept[name].copy_(values)
+        else:
+            self._kept[name] = values.to(self._start.device, copy=True)
+
+    def kept(self, name: str) -> torch.Tensor:
+        """What was kept under that name."""
+        return self._kept[name]
+
+    def kept_for(self, name: str, batch: EpochBatch) -> torch.Tensor:
+        """What was kept under that name for the batch: [number of batches, ...] to [...]."""
+        return self._kept[name].index_select(0, batch.number)[0]

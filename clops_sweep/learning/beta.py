@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,34 +21,35 @@ class TaskInstanceParameters:
     Adam runs over the task's whole vector: an instance outside the batch still moves by its momentum.
 
     Args:
-        runs: S.
         instances: n, the task's training instances.
-        penalty: lambda.
-        learning_rate: eta.
+        penalties: lambda of each run.
+        learning_rates: eta of each run. With 0 beta stays at 1, and the run is as one without beta.
         device: where the vectors live.
     """
 
-    def __init__(self, runs: int, instances: int, penalty: float, learning_rate: float, device: torch.device) -> None:
-        self.values = torch.ones(runs, instances, device=device)
-        self.penalty = penalty
-        self.optimizer = Adam(self.values, learning_rate)
+    def __init__(
+        self, instances: int, penalties: Sequence[float], learning_rates: Sequence[float], device: torch.device
+    ) -> None:
+        self.values = torch.ones(len(penalties), instances, device=device)
+        self.learning_rates = learning_rates
+        self.penalties = penalties
+        self._twice_penalties = 2 * torch.tensor(penalties, dtype=torch.float32, device=device)[:, None]
+        self.optimizer = Adam(self.values, learning_rates)
         self.history: list[torch.Tensor] = []
 
     def weighted(self, batch: EpochBatch) -> torch.Tensor:
         """The batch's weights with those of current instances multiplied by beta: float32 [S, B]."""
-        inside = torch.where(batch.current, batch.positions, 0)
-        return torch.where(batch.current, batch.weights * self.values.gather(1, inside), batch.weights)
+        return torch.where(batch.current, batch.weights * self.values.gather(1, batch.positions), batch.weights)
 
     def step(self, batch: EpochBatch, losses: torch.Tensor) -> None:
-        """One Adam step from one batch and its losses l_i, float32 [S, B]."""
+        """One announced Adam step from one batch and its losses l_i, float32 [S, B]."""
         self.optimizer.step(self.gradient(batch, losses))
 
     def gradient(self, batch: EpochBatch, losses: torch.Tensor) -> torch.Tensor:
         """The gradient d L / d beta, float32 [S, n]; arguments as in `step`."""
-        inside = torch.where(batch.current, batch.positions, 0)
-        pull = 2 * self.penalty * (self.values.gather(1, inside) - 1)
-        terms = torch.where(batch.current, (losses + pull) / batch.current_count.clamp_min(1), 0.0)
-        return torch.zeros_like(self.values).scatter_add_(1, inside, terms)
+        pull = (self.values.gather(1, batch.positions) - 1) * self._twice_penalties
+        terms = torch.where(batch.current, (losses + pull) / batch.current_count, 0)
+        return torch.zeros_like(self.values).scatter_add_(1, batch.positions, terms)
 
     def record(self) -> None:
         """Takes down the vector at the end of an epoch."""

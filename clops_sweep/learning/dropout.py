@@ -56,8 +56,10 @@ def masks(keys: torch.Tensor, draws: torch.Tensor) -> tuple[torch.Tensor, torch.
     Returns:
         float32 tensors of shapes [B, S * 4, 416], [B, S * 16, 68] and [B, S * 32, 10], of zeros and 1 / 0.9.
     """
-    kept = (random_words(keys, draws) >= _THRESHOLD).to(torch.float32).mul_(_SCALE)
-    batch, runs = kept.shape[:2]
+    words = random_words(keys, draws)
+    batch, runs = words.shape[:2]
+    # A comparison that writes floats is an eighth of one that makes truth values to be converted.
+    kept = torch.ge(words, _THRESHOLD, out=torch.empty(words.shape, device=words.device)).mul_(_SCALE)
     first, second, third = kept.split(UNITS, dim=2)
     return (
         first.reshape(batch, runs * 4, 416),

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import dropout, losses
 from clops_sweep.learning.adam import Adam
-from clops_sweep.learning.batches import Batch, Instances, Replay, epoch_batches
+from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.network import Folded, Parameters, RunningStatistics, training_logits
+from clops_sweep.learning.gradient import Trace
+from clops_sweep.learning.network import Folded, Parameters, RunningStatistics
 
-_EVALUATION_CHUNK = 64
-_PASSES_CHUNK = 160  # frames times samples whose activations stay in a core's cache
+_EVALUATION_CHUNK = 128
+_PASSES_CHUNK = 240  # frames times samples whose activations stay in a core's cache
 
 
 class Learner:
@@ -42,10 +44,15 @@ class Learner:
     ) -> None:
         self.kind = kind
         self.bank = bank
+        self._outputs = outputs
+        self._learning_rate = learning_rate
+        self._excerpts: dict[tuple[int, ...], Learner] = {}
         self.parameters = Parameters.initial(seeds, outputs, bank.device)
         self.statistics = RunningStatistics.initial(len(seeds), bank.device)
         self.optimizer = Adam(self.parameters.flat, learning_rate)
         self._gradient = Parameters.over(torch.zeros_like(self.parameters.flat), len(seeds), outputs)
+        self._epoch: Epoch | None = None
+        self._captured = CapturedSteps(bank.device)
         together = len(seeds) if bank.device.type == "cuda" else 1
         self._groups = [
             _Group(self.parameters, self.statistics, self._gradient, first, first + together)
@@ -66,38 +73,83 @@ class Learner:
             Unweighted losses l_i, float32 [S, B], and the gradient of sum_i weights_i l_i, laid out like
             `parameters.flat`; the next gradient overwrites it.
         """
-        instance_losses = []
-        for group in self._groups:
-            frames = self.bank.gather(batch.rows[group.runs].T)
-            masks = dropout.masks(dropout_keys[group.runs], batch.draws)
-            logits = training_logits(group.leaves, group.statistics if track_statistics else None, frames, masks)
-            instance_losses.append(self._differentiate(group, logits, batch))
-        return torch.cat(instance_losses), self._gradient.flat
+        statistics = [group.statistics if track_statistics else None for group in self._groups]
+        parts = [
+            self._differentiate(group, batch, dropout_keys, of_group, batch_statistics=True)
+            for group, of_group in zip(self._groups, statistics, strict=True)
+        ]
+        return torch.cat(parts), self._gradient.flat
 
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
         for group in self._groups:
-            frames = self.bank.gather(batch.rows[group.runs].T)
-            masks = dropout.masks(dropout_keys[group.runs], batch.draws)
-            folded = Folded.of(group.leaves, group.statistics)
-            self._differentiate(group, folded.logits_with_dropout(frames, masks), batch)
+            self._differentiate(group, batch, dropout_keys, group.statistics, batch_statistics=False)
         return self._gradient.flat
 
-    def _differentiate(self, group: _Group, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def _differentiate(
+        self,
+        group: _Group,
+        batch: Batch,
+        dropout_keys: torch.Tensor,
+        statistics: RunningStatistics | None,
+        *,
+        batch_statistics: bool,
+    ) -> torch.Tensor:
         """Leaves the gradient in the group's share of `_gradient`; returns the losses, float32 [S of group, B]."""
-        instance_losses = losses.instance_losses(self.kind, logits, batch.targets[group.runs])
-        group.differentiate((batch.weights[group.runs] * instance_losses).sum())
-        return instance_losses.detach()
+        frames = self.bank.gather(batch.rows[group.runs].T)
+        masks = dropout.masks(dropout_keys[group.runs], batch.draws)
+        targets, weights = batch.targets[group.runs], batch.weights[group.runs, :, None]
+        trace = Trace.of(group.views, statistics, frames, masks, batch_statistics=batch_statistics)
+        trace.gradient(weights * losses.loss_gradient(self.kind, trace.logits, targets), into=group.gradients)
+        return losses.instance_losses(self.kind, trace.logits, targets)
+
+    def announce(self, steps: int) -> None:
+        """Says how many steps come next, before the first of them is taken."""
+        self.optimizer.prepare(steps)
 
     def apply(self, gradient: torch.Tensor) -> None:
-        """One Adam step along a gradient that is laid out like `parameters.flat`."""
+        """One announced Adam step along a gradient that is laid out like `parameters.flat`."""
         self.optimizer.step(gradient)
 
     def train_step(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
-        """One Adam step on a batch; returns the losses l_i, float32 [S, B]."""
+        """One announced Adam step on a batch; returns the losses l_i, float32 [S, B]."""
         instance_losses, gradient = self.gradient(batch, dropout_keys)
         self.apply(gradient)
         return instance_losses
+
+    def begin_epoch(
+        self, task: Instances, replay: Replay | None, order: torch.Tensor, batch_size: int, dropout_keys: torch.Tensor
+    ) -> Epoch:
+        """An epoch on a task, with its dropout keys kept as "dropout keys"; arguments as in `train_epoch`."""
+        replayed = 0 if replay is None else replay.instances.rows.shape[1]
+        epoch = self._epoch
+        if epoch is None or epoch.task is not task or (epoch.replayed, epoch.batch_size) != (replayed, batch_size):
+            epoch = self._epoch = Epoch(task, replayed, batch_size)
+            self._captured = CapturedSteps(self.bank.device)
+        epoch.load(replay, order)
+        epoch.keep("dropout keys", dropout_keys)
+        return epoch
+
+    def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
+        """Takes a step on each batch of an epoch.
+
+        On a GPU a step is captured and replayed (see `CapturedSteps`), so it may look at no tensor's values from the
+        host and keep nothing but what it writes into memory that was there before.
+
+        Args:
+            epoch: as `begin_epoch` returned it.
+            step: called with a batch and its number modulo `phases`; the latter, and the size of the batch, are all
+                that may decide what it does.
+            phases: after how many batches steps are alike again.
+        """
+        self.announce(len(epoch.sizes))
+        for number, size in enumerate(epoch.sizes):
+            phase = number % phases
+
+            def at_hand(size: int = size, phase: int = phase) -> None:
+                step(epoch.next(size), phase)
+
+            self._captured((size, phase), at_hand)
 
     def train_epoch(
         self,
@@ -113,18 +165,26 @@ class Learner:
         Args:
             task: the current task's instances.
             replay: instances to go with them, if any.
-            order: int64 [S, n + m], the order of the union (see `epoch_batches`).
+            order: int64 [S, n + m], the order of the union (see `Epoch.load`).
             batch_size: B.
             dropout_keys: int32 [S, 2].
-            beta: weighs the losses of the current instances, and is itself trained on them, if given.
+            beta: weighs the losses of the current instances, and is itself trained on them, if given; the same object
+                in all epochs of a task.
         """
-        for batch in epoch_batches(task, replay, order, batch_size):
+        epoch = self.begin_epoch(task, replay, order, batch_size, dropout_keys)
+        if beta is not None:
+            beta.optimizer.prepare(len(epoch.sizes))
+
+        def step(batch: EpochBatch, phase: int) -> None:
+            del phase
             plain = batch.plain()
             if beta is not None:
                 plain = replace(plain, weights=beta.weighted(batch))
-            instance_losses = self.train_step(plain, dropout_keys)
+            instance_losses = self.train_step(plain, epoch.kept("dropout keys"))
             if beta is not None:
                 beta.step(batch, instance_losses)
+
+        self.run_epoch(epoch, step)
 
     @torch.no_grad()
     def logits(
@@ -188,14 +248,13 @@ class Learner:
         dropout_keys: torch.Tensor,
         noise: torch.Tensor | None,
     ) -> Iterator[torch.Tensor]:
-        folded = group.folded()
+        folded = Folded.of(group.views, group.statistics)
         first_draw = 0
         for frames in self._chunks(group, rows, noise, max(1, _PASSES_CHUNK // samples)):
             count = len(frames)
-            first = folded.block(1, frames).repeat_interleave(samples, dim=0)
             draws = torch.arange(first_draw, first_draw + count * samples, device=rows.device)
             first_draw += count * samples
-            logits = folded.logits_after_first_block(first, dropout.masks(dropout_keys, draws))
+            logits = folded.sampled_logits(frames, dropout.masks(dropout_keys, draws))
             yield losses.probabilities(self.kind, logits).unflatten(1, (count, samples))
 
     def _chunks(
@@ -205,6 +264,24 @@ class Learner:
         for start in range(0, rows.shape[1], size):
             frames = self.bank.gather(rows[group.runs, start : start + size].T)
             yield frames if noise is None else frames + noise[group.runs, start : start + size].transpose(0, 1)
+
+    def excerpt(self, runs: Sequence[int]) -> Learner:
+        """The networks of some of the runs as they are now, to be asked and not to be trained."""
+        places = tuple(runs)
+        if places == tuple(range(self.parameters.runs)):
+            return self
+        if places not in self._excerpts:
+            self._excerpts[places] = self._of_size(len(places))
+        part = self._excerpts[places]
+        for name, view in self.parameters.views.items():
+            part.parameters.views[name].copy_(view[runs])
+        for mine, whole in zip(part.statistics.tensors(), self.statistics.tensors(), strict=True):
+            mine.copy_(whole.view(self.parameters.runs, -1)[runs].flatten())
+        return part
+
+    def _of_size(self, runs: int) -> Self:
+        """A learner of the same kind for another number of runs."""
+        return type(self)([0] * runs, self.kind, self._outputs, self._learning_rate, self.bank)
 
     def state(self) -> dict[str, Any]:
         """Everything that training changes, as tensors and numbers."""
@@ -230,16 +307,5 @@ class _Group:
     ) -> None:
         self.runs = slice(first, last)
         self.statistics = statistics.of_runs(first, last)
-        self._views = parameters.of_runs(first, last)
-        self._gradients = gradient.of_runs(first, last)
-        # Views that share the parameters' memory and collect gradients of their own.
-        self.leaves = {name: view.detach().requires_grad_() for name, view in self._views.items()}
-
-    def folded(self) -> Folded:
-        return Folded.of(self._views, self.statistics)
-
-    def differentiate(self, loss: torch.Tensor) -> None:
-        """Writes the gradient of a loss; runs share no parameter, so a sum over runs keeps them apart."""
-        gradients = torch.autograd.grad(loss, list(self.leaves.values()), allow_unused=True, materialize_grads=True)
-        for target, gradient in zip(self._gradients.values(), gradients, strict=True):
-            target.copy_(gradient)
+        self.views = parameters.of_runs(first, last)
+        self.gradients = gradient.of_runs(first, last)

@@ -27,6 +27,13 @@ def instance_losses(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor)
     return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(-1)
 
 
+def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """d l_i / d z: (sigmoid(z) - y) / C, or softmax(z) sum_c y_c - y; shapes as in `instance_losses`, [..., C]."""
+    if kind == "softmax":
+        return torch.softmax(logits, dim=-1) * targets.sum(-1, keepdim=True) - targets
+    return (torch.sigmoid(logits) - targets) / logits.shape[-1]
+
+
 def probabilities(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
     """Class probabilities (`softmax`) or the probability of each label (`binary`, `multilabel`): [..., C]."""
     return torch.softmax(logits, dim=-1) if kind == "softmax" else torch.sigmoid(logits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -44,11 +44,10 @@ class NativeLearner(Learner):
         super().__init__(seeds, kind, outputs, learning_rate, bank)
         self.variant = variant
         self.backend = f"native-{variant}"
-        self._runs, self._outputs = len(seeds), outputs
         self._core = native.core(
             variant=variant,
             softmax=kind == "softmax",
-            runs=self._runs,
+            runs=len(seeds),
             outputs=outputs,
             parameters=self.parameters.flat.numpy(),
             gradient=self._gradient.flat.numpy(),
@@ -88,6 +87,12 @@ class NativeLearner(Learner):
         )
         return losses
 
+    def _of_size(self, runs: int) -> Self:
+        return type(self)([0] * runs, self.kind, self._outputs, self._learning_rate, self.bank, self.variant)
+
+    def announce(self, steps: int) -> None:
+        """Nothing: the kernels are told the number of every step."""
+
     def apply(self, gradient: torch.Tensor) -> None:
         """As `Learner.apply`."""
         adam = self.optimizer
@@ -96,7 +101,7 @@ class NativeLearner(Learner):
             _array(adam.first),
             _array(adam.second),
             _array(gradient),
-            adam.learning_rate,
+            self._learning_rate,
             adam.steps,
         )
         adam.steps += 1
@@ -114,14 +119,14 @@ class NativeLearner(Learner):
         rows, targets, factors = _in_order(task, replay, order)
         adam = self.optimizer
         arguments: dict[str, Any] = dict.fromkeys(("beta", "beta_first", "beta_second"))
-        arguments |= {"beta_penalty": 0.0, "beta_learning_rate": 0.0, "beta_steps": 0}
+        arguments |= {"beta_penalty": [], "beta_learning_rate": [], "beta_steps": 0}
         if beta is not None:
             arguments = {
                 "beta": _array(beta.values),
                 "beta_first": _array(beta.optimizer.first),
                 "beta_second": _array(beta.optimizer.second),
-                "beta_penalty": beta.penalty,
-                "beta_learning_rate": beta.optimizer.learning_rate,
+                "beta_penalty": list(beta.penalties),
+                "beta_learning_rate": list(beta.learning_rates),
                 "beta_steps": beta.optimizer.steps,
             }
         self._core.train_epoch(
@@ -134,7 +139,7 @@ class NativeLearner(Learner):
             keys=_array(dropout_keys),
             first=_array(adam.first),
             second=_array(adam.second),
-            learning_rate=adam.learning_rate,
+            learning_rate=self._learning_rate,
             steps=adam.steps,
             **arguments,
         )

@@ -4,8 +4,9 @@ Three blocks Conv1d(kernel 7, stride 3) - BatchNorm - MaxPool(2) - ReLU - Dropou
 Linear(320, 100) - ReLU - Linear(100, C). The paper applies ReLU before pooling; the two commute, and this order is
 cheaper. Input is a frame of 2500 samples.
 
-The runs' networks are one set of tensors with a leading axis S. Convolutions run as one grouped convolution over
-S * channels, so activations have the shape [B, S * channels, length]; S = 1 is an ordinary convolution.
+The runs' networks are one set of tensors with a leading axis S, and S = 1 is the ordinary case. Here is what they are
+and how they are evaluated: activations are [B, S * C, L], and all runs' convolutions one grouped convolution. For
+training see `gradient`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import torch
 import torch.nn.functional as F
 
 from clops_sweep.learning import streams
+from clops_sweep.learning.blocks import KERNEL, STRIDE
 
 CHANNELS = (1, 4, 16, 32)
-KERNEL, STRIDE = 7, 3
 FEATURES, HIDDEN = 320, 100
 EPSILON, MOMENTUM = 1e-5, 0.1
 
@@ -133,41 +134,6 @@ class RunningStatistics:
         return [*self.means, *self.variances]
 
 
-def training_logits(
-    views: dict[str, torch.Tensor], statistics: RunningStatistics | None, frames: torch.Tensor, masks: Masks
-) -> torch.Tensor:
-    """The network in training: batch statistics, dropout by the given masks.
-
-    Args:
-        views: parameters, each [S, ...].
-        statistics: running statistics to update in place with momentum 0.1, if any.
-        frames: [B, S, 2500].
-        masks: as `dropout.masks` makes them.
-
-    Returns:
-        Logits of shape [S, B, C].
-    """
-    runs = frames.shape[1]
-    hidden = frames
-    for block in (1, 2, 3):
-        # Batch statistics take a convolution's bias out again: its gradient is exactly zero. Computed, it would be
-        # rounding noise, which Adam blows up to full steps.
-        bias = views[f"conv{block}.bias"].detach()
-        hidden = _convolve(hidden, views[f"conv{block}.weight"], bias, runs)
-        hidden = F.batch_norm(
-            hidden,
-            None if statistics is None else statistics.means[block - 1],
-            None if statistics is None else statistics.variances[block - 1],
-            views[f"norm{block}.weight"].reshape(-1),
-            views[f"norm{block}.bias"].reshape(-1),
-            training=True,
-            momentum=MOMENTUM,
-            eps=EPSILON,
-        )
-        hidden = F.relu(F.max_pool1d(hidden, 2)) * masks[block - 1]
-    return _head(hidden, views, runs)
-
-
 @dataclass(frozen=True)
 class Folded:
     """Networks with batch norm in evaluation mode folded into the convolutions: w g / sd, (b - mean) g / sd + shift."""
@@ -190,33 +156,29 @@ class Folded:
 
     def block(self, number: int, hidden: torch.Tensor) -> torch.Tensor:
         """One block without its dropout."""
-        hidden = _convolve(hidden, self.views[f"conv{number}.weight"], self.views[f"conv{number}.bias"], self.runs)
-        return F.relu(F.max_pool1d(hidden, 2))
+        weight, bias = self.views[f"conv{number}.weight"], self.views[f"conv{number}.bias"]
+        hidden = F.conv1d(hidden, weight.flatten(0, 1), bias.flatten(), stride=STRIDE, groups=self.runs)
+        return F.max_pool1d(hidden, 2).relu_()
 
     def logits(self, frames: torch.Tensor) -> torch.Tensor:
         """The network in evaluation mode, without dropout: [B, S, 2500] to [S, B, C]."""
-        hidden = self.block(3, self.block(2, self.block(1, frames)))
-        return _head(hidden, self.views, self.runs)
+        return self._head(self.block(3, self.block(2, self.block(1, frames))))
 
-    def logits_with_dropout(self, frames: torch.Tensor, masks: Masks) -> torch.Tensor:
-        """The network with dropout, batch norm in evaluation mode: [B, S, 2500] to [S, B, C]."""
-        return self.logits_after_first_block(self.block(1, frames), masks)
-
-    def logits_after_first_block(self, first: torch.Tensor, masks: Masks) -> torch.Tensor:
-        """The rest of the network with dropout, on the first block's output: [B, S * 4, 416] to [S, B, C].
+    def sampled_logits(self, frames: torch.Tensor, masks: Masks) -> torch.Tensor:
+        """The network with dropout, T times for each frame: [B, S, 2500] to [S, B * T, C].
 
         Dropout comes after the first block, which is therefore the same in all T passes and computed once.
+
+        Args:
+            frames: [B, S, 2500].
+            masks: of B * T draws, those of one frame following one another.
         """
-        hidden = self.block(2, first * masks[0]) * masks[1]
-        hidden = self.block(3, hidden) * masks[2]
-        return _head(hidden, self.views, self.runs)
+        first, mask = self.block(1, frames), masks[0]
+        hidden = (first[:, None] * mask.view(len(frames), -1, *mask.shape[1:])).flatten(0, 1)
+        hidden = self.block(2, hidden).mul_(masks[1])
+        return self._head(self.block(3, hidden).mul_(masks[2]))
 
-
-def _convolve(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, runs: int) -> torch.Tensor:
-    return F.conv1d(hidden, weight.flatten(0, 1), bias.flatten(), stride=STRIDE, groups=runs)
-
-
-def _head(hidden: torch.Tensor, views: dict[str, torch.Tensor], runs: int) -> torch.Tensor:
-    features = hidden.reshape(hidden.shape[0], runs, FEATURES).transpose(0, 1)
-    inner = F.relu(torch.baddbmm(views["linear1.bias"][:, None], features, views["linear1.weight"].transpose(1, 2)))
-    return torch.baddbmm(views["linear2.bias"][:, None], inner, views["linear2.weight"].transpose(1, 2))
+    def _head(self, hidden: torch.Tensor) -> torch.Tensor:
+        views, features = self.views, hidden.reshape(len(hidden), self.runs, FEATURES).transpose(0, 1)
+        inner = torch.baddbmm(views["linear1.bias"][:, None], features, views["linear1.weight"].transpose(1, 2)).relu_()
+        return torch.baddbmm(views["linear2.bias"][:, None], inner, views["linear2.weight"].transpose(1, 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from qpsolvers import Problem, solve_problem
 from qpsolvers.exceptions import QPError
@@ -59,6 +60,26 @@ def project(
     if v is None:
         return Projected(g, violated=True, solved=False)
     return Projected(G.T @ v + g, violated=True, solved=True)
+
+
+@dataclass(frozen=True)
+class ProjectedRuns:
+    """The projections of S runs: gradients float32 [S, P], and `violated` and `solved` as in `Projected`, bool [S]."""
+
+    gradients: torch.Tensor
+    violated: torch.Tensor
+    solved: torch.Tensor
+
+
+def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> ProjectedRuns:
+    """`project` for one run after another: gradients [S, P] and memory gradients [S, J, P]."""
+    pairs = zip(gradients.cpu().numpy(), memory_gradients.cpu().numpy(), strict=True)
+    projected = [project(gradient, memory) for gradient, memory in pairs]
+    return ProjectedRuns(
+        torch.from_numpy(np.stack([each.gradient for each in projected])).to(gradients),
+        torch.tensor([each.violated for each in projected], device=gradients.device),
+        torch.tensor([each.solved for each in projected], device=gradients.device),
+    )
 
 
 def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:

@@ -164,8 +164,9 @@ def _trajectories(record: InstanceRecord, run: int) -> pd.Series:
     trajectories = record.trajectories[run].cpu().numpy()
     instances, epochs = trajectories.shape
     chosen: set[int] = set()
-    if epochs:
-        order = np.argsort(record.s[run].cpu().numpy(), kind="stable")
+    s = record.s[run].cpu().numpy()
+    if epochs and not np.isnan(s).all():  # all nan: a run without beta, in lockstep with others that have one
+        order = np.argsort(s, kind="stable")
         chosen = {
             int(order[place]) for place in (0, 1, 2, instances // 2, -3, -2, -1) if -instances <= place < instances
         }

@@ -1,4 +1,4 @@
-"""ContinualRun: one whole continual-learning run, or several that differ in their seed, trained in lockstep."""
+"""ContinualRun: one whole continual-learning run, or several with batches of equal sizes, trained in lockstep."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.multitask import joint_scenario
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 from clops_sweep.learning.threads import one_thread
+from clops_sweep.lockstep import FREE_FIELDS, lockstep_key
 from clops_sweep.plugins import STRATEGIES
 
 
@@ -47,12 +48,12 @@ class ContinualRun:
         result.runs["auc"]
 
     Args:
-        config: one config, or several that differ in nothing but `seed`.
+        config: one config, or several that differ in nothing but `seed` and `lockstep.FREE_FIELDS`.
         frames: the data set, opened with the config's `split_seed` and `normalize`.
         device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
 
     Raises:
-        BadInput: the configs differ in more than the seed, or the data do not fit the scenario.
+        BadInput: the configs cannot be trained in lockstep, or the data do not fit the scenario.
     """
 
     def __init__(
@@ -60,8 +61,9 @@ class ContinualRun:
     ) -> None:
         self.configs = (config,) if isinstance(config, RunConfig) else tuple(config)
         common = self.configs[0]
-        if any(other.replace(seed=common.seed) != common for other in self.configs):
-            raise BadInput("runs in lockstep must have the same config but for their seed")
+        if len({lockstep_key(each) for each in self.configs}) > 1:
+            free = ", ".join(["seed", *sorted(FREE_FIELDS.get(common.strategy, ()))])
+            raise BadInput(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
         self.frames = frames
         self.device = torch.device(device)
         strategy = STRATEGIES[common.strategy]
@@ -74,7 +76,7 @@ class ContinualRun:
         )
         tasks = [self._instances(task.train, runs) for task in self.scenario.tasks]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
-        self._training = Training(common, seeds, learner, self._stages)
+        self._training = Training(self.configs, learner, self._stages)
         self._strategy: Strategy = strategy(self._training)
         self._evaluators = {
             split: Evaluator(self.scenario, split, learner, runs, joint=strategy.joint)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clops_sweep.learning.batches import Instances, Replay, epoch_batches
+from clops_sweep.learning.batches import Epoch, Instances, Replay
 
 
 def instances(first: int, count: int) -> Instances:
@@ -26,7 +26,13 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
         order = list(range(size + extra))
         random.shuffle(order)  # type: ignore[attr-defined]
         orders.append(order)
-    batches = list(epoch_batches(instances(0, size), replay, torch.tensor(orders), batch_size))
+    epoch = Epoch(instances(0, size), extra, batch_size)
+    epoch.load(replay, torch.tensor([list(range(size + extra))] * 2))
+    for count in epoch.sizes[:2]:
+        epoch.next(count)
+    epoch.load(replay, torch.tensor(orders))  # whatever was there before, in the same memory
+    batches = [epoch.next(count) for count in epoch.sizes]
+    assert [int(batch.number) for batch in batches] == list(range(len(batches)))
     assert [len(batch.draws) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
     assert torch.cat([batch.draws for batch in batches]).tolist() == list(range(size + extra))
     union = [*range(size), *range(100, 100 + extra)]
@@ -36,7 +42,7 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
         for batch in batches:
             own = [row < 100 for row in batch.rows[run].tolist()]
             assert batch.current[run].tolist() == own
-            assert batch.current_count[run].item() == sum(own)
+            assert batch.current_count[run].tolist() == [sum(own)] * len(own)
             assert batch.targets[run, :, 0].tolist() == batch.rows[run].tolist()
             for place, is_current in enumerate(own):
                 row = int(batch.rows[run, place])
@@ -45,5 +51,6 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
                     expected = 1 / sum(own)
                 else:
                     assert replay is not None
+                    assert int(batch.positions[run, place]) == 0
                     expected = float(replay.factors[run, row - 100]) / (len(own) - sum(own))
                 assert float(batch.weights[run, place]) == pytest.approx(expected, rel=1e-6)

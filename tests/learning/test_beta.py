@@ -26,15 +26,17 @@ def objective(beta: torch.Tensor, current: list[int], losses: list[float], repla
 
 
 def batch_of(positions: torch.Tensor, current: torch.Tensor) -> EpochBatch:
-    count = current.sum(1, keepdim=True).float()
+    count = current.sum(1, keepdim=True).float().expand(current.shape)
+    positions = torch.where(current, positions, 0)
     nothing = torch.zeros(positions.shape)
-    return EpochBatch(positions, nothing[..., None], positions, current, count, nothing, torch.arange(current.shape[1]))
+    draws = torch.arange(current.shape[1])
+    return EpochBatch(positions, nothing[..., None], positions, current, count, nothing, draws, torch.zeros(1).long())
 
 
 @pytest.mark.parametrize("current_count", [0, 1, 3, 8])
 def test_gradient_by_finite_differences_of_the_loss(current_count: int) -> None:
     stream = torch.Generator().manual_seed(current_count)
-    parameters = TaskInstanceParameters(1, 9, PENALTY, 1e-4, torch.device("cpu"))
+    parameters = TaskInstanceParameters(9, [PENALTY], [1e-4], torch.device("cpu"))
     parameters.values = (1 + 0.1 * torch.randn(1, 9, generator=stream)).double()
     positions = torch.randperm(9, generator=stream)[None, :8]
     current = torch.tensor([[place < current_count for place in range(8)]])
@@ -60,10 +62,10 @@ def test_gradient_by_finite_differences_of_the_loss(current_count: int) -> None:
 
 
 def test_runs_of_a_lockstep_have_their_own_batches_and_counts() -> None:
-    parameters = TaskInstanceParameters(2, 3, PENALTY, 1e-4, torch.device("cpu"))
+    parameters = TaskInstanceParameters(3, [PENALTY] * 2, [1e-4] * 2, torch.device("cpu"))
     parameters.values = torch.tensor([[1.0, 0.9, 1.1], [0.8, 1.0, 1.0]])
     batch = batch_of(
-        torch.tensor([[2, 1, 7], [0, 9, 8]]),  # those of replayed instances lie beyond the task
+        torch.tensor([[2, 1, 0], [0, 0, 0]]),
         torch.tensor([[True, True, False], [True, False, False]]),
     )
     found = parameters.gradient(batch, torch.tensor([[0.5, 0.3, 9.0], [0.7, 9.0, 9.0]]))
@@ -72,10 +74,11 @@ def test_runs_of_a_lockstep_have_their_own_batches_and_counts() -> None:
 
 
 def test_the_vector_takes_adam_steps_as_torch_would() -> None:
-    ours = TaskInstanceParameters(1, 6, PENALTY, 1e-2, torch.device("cpu"))
+    ours = TaskInstanceParameters(6, [PENALTY], [1e-2], torch.device("cpu"))
     theirs = torch.ones(1, 6, requires_grad=True)
     optimizer = torch.optim.Adam([theirs], lr=1e-2)
     stream = torch.Generator().manual_seed(0)
+    ours.optimizer.prepare(25)
     for _ in range(25):
         positions = torch.randperm(6, generator=stream)[None, :4]
         losses = torch.rand(1, 4, generator=stream)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from clops_sweep.learning import dropout, losses, network, streams
+from clops_sweep.learning import dropout, losses, streams
 from clops_sweep.learning.batches import Batch
+from clops_sweep.learning.gradient import Trace
 from clops_sweep.testing.watch import difference, global_randomness, saved_and_loaded
 
 KINDS = ("class_il", "time_il", "domain_il")
@@ -79,7 +80,7 @@ def test_gradient_by_finite_differences(kind: str, trained: Any) -> None:
     flat = learner.parameters.flat.double()
 
     def loss(at: torch.Tensor) -> float:
-        logits = network.training_logits(learner.parameters.like(at).views, None, frames, masks)
+        logits = Trace.of(learner.parameters.like(at).views, None, frames, masks, batch_statistics=True).logits
         each = losses.instance_losses(setting.scenario.kind, logits, batch.targets.double())
         return float((batch.weights.double() * each).sum())
 
@@ -126,6 +127,7 @@ def test_a_training_step_is_the_same_after_monte_carlo_passes(trained: Any) -> N
         setting = trained()
         for draw in range(passes):
             setting.learner.dropout_probabilities(setting.tasks[0].rows, 5, streams.keys(setting.seeds, "mc", draw))
+        setting.learner.announce(1)
         setting.learner.train_step(weighted_batch(setting), streams.keys(setting.seeds, "x"))
         ends.append(setting.learner.state())
     assert difference(ends[0], ends[1]) is None

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from clops_sweep.learning import dropout, network, streams
+from clops_sweep.learning.gradient import Trace
 
 KINDS = ("class_il", "time_il", "domain_il")
 CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 2e-5}
@@ -23,7 +24,7 @@ def test_training_mode(kind: str, trained: Any, paper_network: Any, masks_of_run
     masks = dropout.masks(keys, torch.arange(rows.shape[1]))
     references = [paper_network.of(learner, run) for run in range(2)]
     frames = learner.bank.gather(rows.T)
-    found = network.training_logits(learner.parameters.views, learner.statistics, frames, masks)
+    found = Trace.of(learner.parameters.views, learner.statistics, frames, masks, batch_statistics=True).logits
     for run, reference in enumerate(references):
         reference.norms_in_training(True).masked(masks_of_run(masks, run))
         torch.testing.assert_close(found[run].double(), reference(setting.signal(rows[run])), **CLOSE)

@@ -55,9 +55,9 @@ def test_there_is_no_result_before_the_end() -> None:
         run.result()
 
 
-def test_runs_in_lockstep_differ_in_nothing_but_the_seed() -> None:
+def test_runs_in_lockstep_have_batches_of_equal_sizes() -> None:
     configs = [tiny_config("class_il"), tiny_config("class_il", storage_fraction=0.5, seed=1)]
-    with pytest.raises(BadInput, match="the same config but for their seed"):
+    with pytest.raises(BadInput, match="may differ in nothing but seed, acquisition"):
         ContinualRun(configs, tiny_frames("class_il"))
 
 

@@ -76,7 +76,7 @@ def test_a_term_without_instances_leaves_no_trace(
         order = order.flip(1)
     keys = torch.tensor([[3, 4]], dtype=torch.int32)
     ours, torchs = learner(), torch_learner()
-    our_beta, torch_beta = (TaskInstanceParameters(1, 20, 10.0, 1e-2, bank.device) for _ in range(2))
+    our_beta, torch_beta = (TaskInstanceParameters(20, [10.0], [1e-2], bank.device) for _ in range(2))
     for trained, beta in ((ours, our_beta), (torchs, torch_beta)):
         trained.train_epoch(task, replay, order, 10, keys, beta)
     assert ours.parameters.flat.isfinite().all()
@@ -104,6 +104,7 @@ def test_adam(learner: Make) -> None:
     ours = learner()
     generator = torch.Generator().manual_seed(0)
     exact = Adam(ours.parameters.flat.double(), ours.optimizer.learning_rate)
+    exact.prepare(3)
     for _ in range(3):
         gradient = torch.randn(ours.parameters.flat.shape, generator=generator)
         ours.apply(gradient)

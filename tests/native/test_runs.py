@@ -81,7 +81,7 @@ def test_everything_a_run_changes_is_bit_for_bit_the_same_in_a_stack(learner: Ma
             return Instances(instances.rows[runs], instances.targets[runs])
 
         count = runs.stop - runs.start
-        beta = TaskInstanceParameters(count, 40, 10.0, 1e-2, ours.bank.device)
+        beta = TaskInstanceParameters(40, [10.0] * count, [1e-2] * count, ours.bank.device)
         for _ in range(3):
             mine = Replay(part(replay.instances), replay.factors[runs])
             ours.train_epoch(part(task), mine, order[runs], 16, keys[runs], beta)
@@ -108,7 +108,7 @@ def test_the_epoch_is_its_steps(learner: Make, batch: Make) -> None:
     task = Instances(content.rows, content.targets)
     order = torch.randperm(37, generator=torch.Generator().manual_seed(0))[None]
     whole, steps = learner(), learner()
-    betas = [TaskInstanceParameters(1, 37, 10.0, 1e-2, whole.bank.device) for _ in range(2)]
+    betas = [TaskInstanceParameters(37, [10.0], [1e-2], whole.bank.device) for _ in range(2)]
     whole.train_epoch(task, None, order, 11, keys, betas[0])
     Learner.train_epoch(steps, task, None, order, 11, keys, betas[1])
     assert torch.equal(whole.parameters.flat, steps.parameters.flat)

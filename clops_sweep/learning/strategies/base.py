@@ -18,16 +18,31 @@ class Training:
     """The runs that a strategy works for.
 
     Attributes:
-        config: what the runs have in common (all but the seed).
-        seeds: one a run.
+        configs: one a run. They differ in nothing but `seed` and, for strategies that say so, `lockstep.FREE_FIELDS`.
         learner: their networks.
         tasks: each task's training instances, in the order of training; the same rows for every run.
     """
 
-    config: RunConfig
-    seeds: Sequence[int]
+    configs: Sequence[RunConfig]
     learner: Learner
     tasks: Sequence[Instances]
+
+    @property
+    def config(self) -> RunConfig:
+        """What the runs have in common; not to be asked for their seeds."""
+        return self.configs[0]
+
+    @property
+    def seeds(self) -> list[int]:
+        """One a run."""
+        return [config.seed for config in self.configs]
+
+    def groups(self) -> list[tuple[RunConfig, list[int]]]:
+        """Runs that differ in nothing but the seed: their common config, and their places in the lockstep."""
+        found: dict[RunConfig, list[int]] = {}
+        for run, config in enumerate(self.configs):
+            found.setdefault(config.replace(seed=0), []).append(run)
+        return list(found.items())
 
 
 @dataclass(frozen=True)
@@ -78,7 +93,7 @@ class Strategy:
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """One epoch on a task's instances and the replayed ones, in the given order (see `epoch_batches`)."""
+        """One epoch on a task's instances and the replayed ones, in the given order (see `Epoch.load`)."""
         del epoch
         training = self.training
         training.learner.train_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)

@@ -31,12 +31,11 @@ class CLOPS(Strategy):
 
     def begin_task(self, task: int) -> None:
         """beta starts at 1 for every instance of the task."""
-        config, rows = self.training.config, self.training.tasks[task].rows
-        if config.storage_order != "random":
-            runs, instances = rows.shape
-            self._beta = TaskInstanceParameters(
-                runs, instances, config.beta_penalty, config.beta_learning_rate, rows.device
-            )
+        configs, rows = self.training.configs, self.training.tasks[task].rows
+        rates = [0.0 if config.storage_order == "random" else config.beta_learning_rate for config in configs]
+        if any(rates):
+            penalties = [config.beta_penalty for config in configs]
+            self._beta = TaskInstanceParameters(rows.shape[1], penalties, rates, rows.device)
 
     def replay(self, task: int, epoch: int) -> Replay | None:
         """From each portion the share `acquisition_fraction` with the highest scores, all of it at 1."""
@@ -51,13 +50,18 @@ class CLOPS(Strategy):
 
     def _acquire(self, portion: Portion, counters: tuple[int, int, int]) -> torch.Tensor:
         """Places in the portion that are replayed: int64 [S, count], ascending."""
-        config = self.training.config
-        runs, size = portion.rows.shape
-        count = count_of(config.acquisition_fraction, size)
+        size = portion.rows.shape[1]
+        count = count_of(self.training.config.acquisition_fraction, size)
+        chosen = torch.arange(size, device=portion.rows.device).repeat(len(portion.rows), 1)
         if count == size:
-            return torch.arange(size, device=portion.rows.device).repeat(runs, 1)
-        context = AcquisitionContext(self.training.learner, config, self.training.seeds, counters)
-        return storage.highest(ACQUISITION_FUNCTIONS[config.acquisition](context, portion.rows), count)
+            return chosen
+        chosen = chosen[:, :count]
+        for config, runs in self.training.groups():
+            seeds = [self.training.seeds[run] for run in runs]
+            context = AcquisitionContext(self.training.learner.excerpt(runs), config, seeds, counters)
+            scores = ACQUISITION_FUNCTIONS[config.acquisition](context, portion.rows[runs])
+            chosen[runs] = storage.highest(scores, count)
+        return chosen
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -74,22 +78,37 @@ class CLOPS(Strategy):
 
     def end_task(self, task: int) -> None:
         """The share `storage_fraction` of the task goes into the buffer."""
-        config, instances = self.training.config, self.training.tasks[task]
+        configs, instances = self.training.configs, self.training.tasks[task]
         record = super().record(task)
         if self._beta is not None:
-            trajectories = self._beta.trajectories()
-            record = replace(
-                record,
-                s=STORAGE_FUNCTIONS[config.storage_function](trajectories),
-                beta=self._beta.values.clone(),
-                trajectories=trajectories.transpose(1, 2).contiguous(),
-            )
-        count = count_of(config.storage_fraction, instances.rows.shape[1])
-        chosen = storage.select(config.storage_order, record.s, count, self.training.seeds, task)
-        factors = record.beta.gather(1, chosen) if config.weight_replay else None
+            record = self._with_beta(record, self._beta)
+        count = count_of(configs[0].storage_fraction, instances.rows.shape[1])
+        chosen = torch.cat(
+            [
+                storage.select(config.storage_order, record.s[run : run + 1], count, [config.seed], task)
+                for run, config in enumerate(configs)
+            ]
+        )
+        weighted = torch.tensor([config.weight_replay for config in configs], device=chosen.device)[:, None]
+        factors = torch.where(weighted, record.beta.gather(1, chosen), 1.0)
         self._buffer.add(task, chosen, instances, factors)
         self._records.append(replace(record, stored=record.stored.scatter(1, chosen, True)))
         self._beta, self._acquired = None, []
+
+    def _with_beta(self, record: InstanceRecord, beta: TaskInstanceParameters) -> InstanceRecord:
+        """The record with what beta has become, for the runs that have one."""
+        trajectories, configs = beta.trajectories(), self.training.configs
+        areas = {
+            name: STORAGE_FUNCTIONS[name](trajectories) for name in {config.storage_function for config in configs}
+        }
+        s = torch.stack([areas[config.storage_function][run] for run, config in enumerate(configs)])
+        without = torch.tensor([config.storage_order == "random" for config in configs], device=s.device)
+        return replace(
+            record,
+            s=torch.where(without[:, None], torch.nan, s),
+            beta=torch.where(without[:, None], torch.nan, beta.values),
+            trajectories=torch.where(without[:, None, None], torch.nan, trajectories.transpose(1, 2)),
+        )
 
     def record(self, task: int) -> InstanceRecord:
         """s, beta and what was stored, from the end of the task; how often it was replayed, until now."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
-from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Batch, EpochBatch
-from clops_sweep.learning.projection import project
+from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
+from clops_sweep.learning.projection import project_singly
+from clops_sweep.learning.projection_on_device import project_together
 from clops_sweep.learning.replay.buffer import Portion
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.memory import RandomMemory
@@ -26,43 +25,50 @@ class GradientEpisodicMemory(RandomMemory):
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        self._projections = torch.zeros(len(training.seeds), dtype=torch.int64)
-        self._failures = torch.zeros(len(training.seeds), dtype=torch.int64)
+        device, runs = training.learner.bank.device, len(training.seeds)
+        self._projections = torch.zeros(runs, dtype=torch.int64, device=device)
+        self._failures = torch.zeros(runs, dtype=torch.int64, device=device)
 
-    def train_with_memory(self, batch: EpochBatch, dropout_keys: torch.Tensor, place: tuple[int, int, int]) -> None:
+    def draw(self, current: Epoch, task: int, epoch: int) -> None:
+        """Each step's memory of each past task, at most 256 instances, and the masks that go with it."""
+        for portion in self.buffer.portions:
+            size, name = portion.rows.shape[1], f"memory {portion.task}"
+            count = min(size, _MEMORY_BATCH)
+            if count < size:
+                chosen = self.choices("memory batch", current, size, count, task, epoch, portion.task)
+            else:
+                chosen = torch.arange(size).expand(len(current.sizes), len(self.training.seeds), -1)
+            current.keep(name, chosen)
+            current.keep(f"{name} dropout", self.keys("memory dropout", current, task, epoch, portion.task))
+
+    def train_with_memory(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
         """One step along the projected gradient, or along the plain one where nothing objects or the solver fails."""
+        del phase
         learner = self.training.learner
         rows = learner.parameters.by_run
-        memory = torch.stack([rows(self._memory_gradient(portion, place)) for portion in self.buffer.portions], dim=1)
-        _, gradient = learner.gradient(batch.plain(), dropout_keys)
-        learner.apply(learner.parameters.from_runs(self._projected(rows(gradient), memory)))
+        gradients = [rows(self._memory_gradient(portion, current, batch)) for portion in self.buffer.portions]
+        _, gradient = learner.gradient(batch.plain(), current.kept("dropout keys"))
+        learner.apply(learner.parameters.from_runs(self._projected(rows(gradient), torch.stack(gradients, dim=1))))
 
-    def _memory_gradient(self, portion: Portion, place: tuple[int, int, int]) -> torch.Tensor:
-        """g_j: the gradient of the mean loss over a past task's memory, at most 256 of it drawn afresh."""
-        runs, size = portion.rows.shape
-        count = min(size, _MEMORY_BATCH)
-        chosen = torch.arange(size).repeat(runs, 1)
-        if count < size:
-            chosen = streams.choices(self.training.seeds, size, count, "memory batch", *place, portion.task)
-        chosen = chosen.to(portion.rows.device)
-        used = portion.replay(chosen)
-        weights = torch.full(chosen.shape, 1 / count, device=chosen.device)
-        keys = streams.keys(self.training.seeds, "memory dropout", *place, portion.task).to(chosen.device)
-        draws = torch.arange(count, device=chosen.device)
+    def _memory_gradient(self, portion: Portion, current: Epoch, batch: EpochBatch) -> torch.Tensor:
+        """g_j: the gradient of the mean loss over a past task's memory."""
+        name = f"memory {portion.task}"
+        used = portion.replay(current.kept_for(name, batch))
+        rows = used.instances.rows
+        count = rows.shape[1]
+        weights = torch.full(rows.shape, 1 / count, device=rows.device)
+        draws = torch.arange(count, device=rows.device)
         return self.training.learner.memory_gradient(
-            Batch(used.instances.rows, used.instances.targets, weights, draws), keys
+            Batch(rows, used.instances.targets, weights, draws), current.kept_for(f"{name} dropout", batch)
         )
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Each run's projection: gradients [S, P] and memory gradients [S, J, P] to [S, P]."""
-        results = []
-        host_memory = memory.cpu().numpy()
-        for run, gradient in enumerate(gradients.cpu().numpy()):
-            projected = project(gradient, host_memory[run])
-            self._projections[run] += projected.violated
-            self._failures[run] += not projected.solved
-            results.append(projected.gradient.astype(np.float32))
-        return torch.from_numpy(np.stack(results)).to(gradients.device)
+        solve = project_together if gradients.device.type == "cuda" else project_singly
+        projected = solve(gradients, memory)
+        self._projections += projected.violated
+        self._failures += ~projected.solved
+        return projected.gradients
 
     def counts(self) -> dict[str, list[int]]:
         """How often a past task objected, and how often no projection could be found."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from clops_sweep.learning.batches import EpochBatch, Replay, epoch_batches
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.buffer import Buffer, count_of
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
@@ -24,17 +25,37 @@ class RandomMemory(Strategy):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Step by step, each with its own place in the run."""
-        batches = epoch_batches(self.training.tasks[task], replay, order, self.training.config.batch_size)
-        for step, batch in enumerate(batches):
-            if len(self.buffer):
-                self.train_with_memory(batch, dropout_keys, (task, epoch, step))
-            else:
-                self.training.learner.train_step(batch.plain(), dropout_keys)
+        """Plain steps while nothing is stored; then steps that make use of the memory."""
+        training, instances = self.training, self.training.tasks[task]
+        learner, batch_size = training.learner, training.config.batch_size
+        if not len(self.buffer):
+            learner.train_epoch(instances, replay, order, batch_size, dropout_keys)
+            return
+        current = learner.begin_epoch(instances, replay, order, batch_size, dropout_keys)
+        self.draw(current, task, epoch)
+        learner.run_epoch(
+            current, lambda batch, phase: self.train_with_memory(current, batch, phase), phases=len(self.buffer)
+        )
 
     @abstractmethod
-    def train_with_memory(self, batch: EpochBatch, dropout_keys: torch.Tensor, place: tuple[int, int, int]) -> None:
-        """One step while something is stored. `place` is (task, epoch, step): the counters of its random streams."""
+    def draw(self, current: Epoch, task: int, epoch: int) -> None:
+        """Everything random that the steps of an epoch need, kept in it: steps themselves draw nothing."""
+
+    @abstractmethod
+    def train_with_memory(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
+        """One step while something is stored; `phase` is the batch's number modulo the number of portions."""
+
+    def keys(self, name: str, current: Epoch, *counters: int) -> torch.Tensor:
+        """Dropout keys for each step of an epoch: int32 [steps, S, 2]. Counters: task, epoch, step, others."""
+        seeds, (task, epoch, *others) = self.training.seeds, counters
+        steps = range(len(current.sizes))
+        return torch.stack([streams.keys(seeds, name, task, epoch, step, *others) for step in steps])
+
+    def choices(self, name: str, current: Epoch, size: int, count: int, *counters: int) -> torch.Tensor:
+        """`count` distinct indices below `size` for each step: int64 [steps, S, count]; streams as in `keys`."""
+        seeds, (task, epoch, *others) = self.training.seeds, counters
+        steps = range(len(current.sizes))
+        return torch.stack([streams.choices(seeds, size, count, name, task, epoch, step, *others) for step in steps])
 
     def end_task(self, task: int) -> None:
         """The share `storage_fraction` of the task goes into the buffer, at random."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Batch, EpochBatch, Replay
+from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Replay
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.buffer import Portion, count_of
 from clops_sweep.learning.strategies.memory import RandomMemory
@@ -19,60 +18,68 @@ class MaximallyInterferedRetrieval(RandomMemory):
     l(theta') - l(theta) with dropout off and batch norm in evaluation mode.
     """
 
-    def train_with_memory(self, batch: EpochBatch, dropout_keys: torch.Tensor, place: tuple[int, int, int]) -> None:
-        """One step on mean_I(l_i) + mean_J(l_j), J being what is retrieved for this batch."""
-        replay = self._retrieve(batch, place)
-        plain = batch.plain()
-        self.training.learner.train_step(_joined(plain, replay, place[2]) if replay else plain, dropout_keys)
+    def draw(self, current: Epoch, task: int, epoch: int) -> None:
+        """Masks of the virtual steps, and each step's candidates of each past task."""
+        current.keep("virtual dropout", self.keys("virtual dropout", current, task, epoch))
+        for portion in self.buffer.portions:
+            size = portion.rows.shape[1]
+            drawn = count_of(self.training.config.acquisition_fraction, size)
+            candidates = self.choices("candidates", current, size, drawn, task, epoch, portion.task)
+            current.keep(f"candidates {portion.task}", candidates)
 
-    def _retrieve(self, batch: EpochBatch, place: tuple[int, int, int]) -> Replay | None:
+    def train_with_memory(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
+        """One step on mean_I(l_i) + mean_J(l_j), J being what is retrieved for this batch."""
+        plain = batch.plain()
+        replay = self._retrieve(current, batch, phase)
+        if replay is not None:
+            plain = _joined(plain, replay, batch.number)
+        self.training.learner.train_step(plain, current.kept("dropout keys"))
+
+    def _retrieve(self, current: Epoch, batch: EpochBatch, phase: int) -> Replay | None:
         """The most interfered instances, round(replay_ratio |I|) in total."""
-        counts = self._shares(round(self.training.config.replay_ratio * batch.rows.shape[1]), place[2])
+        counts = self._shares(round(self.training.config.replay_ratio * batch.rows.shape[1]), phase)
         if not any(counts):
             return None
-        learner, seeds = self.training.learner, self.training.seeds
-        keys = streams.keys(seeds, "virtual dropout", *place).to(batch.rows.device)
+        learner = self.training.learner
+        keys = current.kept_for("virtual dropout", batch)
         _, gradient = learner.gradient(batch.plain(), keys, track_statistics=False)
-        shift = -learner.optimizer.learning_rate * gradient
+        shift = -self.training.config.learning_rate * gradient
         parts = [
-            portion.replay(self._most_interfered(portion, count, shift, place))
+            portion.replay(self._most_interfered(portion, count, shift, current, batch))
             for portion, count in zip(self.buffer.portions, counts, strict=True)
             if count
         ]
         return Replay.union(parts)
 
     def _most_interfered(
-        self, portion: Portion, count: int, shift: torch.Tensor, place: tuple[int, int, int]
+        self, portion: Portion, count: int, shift: torch.Tensor, current: Epoch, batch: EpochBatch
     ) -> torch.Tensor:
         """Places in the portion with the highest scores among its candidates: int64 [S, count]."""
-        size = portion.rows.shape[1]
-        drawn = count_of(self.training.config.acquisition_fraction, size)
-        seeds = self.training.seeds
-        candidates = streams.choices(seeds, size, drawn, "candidates", *place, portion.task).to(portion.rows.device)
+        candidates = current.kept_for(f"candidates {portion.task}", batch)
         rows = portion.rows.gather(1, candidates)
         targets = portion.targets_at(candidates)
         learner = self.training.learner
         scores = learner.losses(rows, targets, shift=shift) - learner.losses(rows, targets)
-        return candidates.gather(1, storage.highest(scores, min(count, drawn)))
+        return candidates.gather(1, storage.highest(scores, min(count, candidates.shape[1])))
 
-    def _shares(self, total: int, step: int) -> list[int]:
+    def _shares(self, total: int, phase: int) -> list[int]:
         """`total` shared evenly over the past tasks; what does not divide goes round from step to step."""
         portions = len(self.buffer)
-        return [total // portions + ((index - step) % portions < total % portions) for index in range(portions)]
+        return [total // portions + ((index - phase) % portions < total % portions) for index in range(portions)]
 
 
 _FIRST_REPLAY_DRAW = 1 << 20  # beyond the places of any epoch, so that no two instances share a dropout mask
 
 
-def _joined(batch: Batch, replay: Replay, step: int) -> Batch:
-    """A batch with replayed instances behind its own, each weighing 1 / |J|."""
+def _joined(batch: Batch, replay: Replay, number: torch.Tensor) -> Batch:
+    """The batch of a number, int64 [1], with replayed instances behind its own, each weighing 1 / |J|."""
     rows = torch.cat([batch.rows, replay.instances.rows], dim=1)
     count = replay.factors.shape[1]
     weights = torch.full(replay.factors.shape, 1 / count, device=rows.device)
-    first = _FIRST_REPLAY_DRAW + step * count
+    draws = _FIRST_REPLAY_DRAW + number * count + torch.arange(count, device=rows.device)
     return Batch(
         rows,
         torch.cat([batch.targets, replay.instances.targets], dim=1),
         torch.cat([batch.weights, weights], dim=1),
-        torch.cat([batch.draws, torch.arange(first, first + count, device=rows.device)]),
+        torch.cat([batch.draws, draws]),
     )

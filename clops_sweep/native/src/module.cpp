@@ -155,8 +155,8 @@ class Core {
 
   void train_epoch(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, int task_size, int batch_size,
                    const Array<std::int32_t>& keys, Floats& first, Floats& second, double learning_rate, std::int64_t steps,
-                   std::optional<Floats> beta, std::optional<Floats> beta_first, std::optional<Floats> beta_second, float beta_penalty,
-                   double beta_learning_rate, std::int64_t beta_steps) {
+                   std::optional<Floats> beta, std::optional<Floats> beta_first, std::optional<Floats> beta_second,
+                   const std::vector<float>& beta_penalty, const std::vector<double>& beta_learning_rate, std::int64_t beta_steps) {
     const int count = check_rows(rows);
     const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
     require(batch_size > 0 && task_size >= 0 && task_size <= count, "there must be a batch, and no more current instances than all");
@@ -168,8 +168,9 @@ class Core {
     require_shape(first, {static_cast<std::size_t>(parameters_.size())}, "first moments");
     require_shape(second, {static_cast<std::size_t>(parameters_.size())}, "second moments");
     require(beta.has_value() == beta_first.has_value() && beta.has_value() == beta_second.has_value(), "beta comes with its moments");
-    Beta betas{nullptr, nullptr, nullptr, beta_penalty, beta_learning_rate, beta_steps};
+    Beta betas{nullptr, nullptr, nullptr, 0, 0, beta_steps};
     if (beta) {
+      require(beta_penalty.size() == runs && beta_learning_rate.size() == runs, "every run has its penalty and its learning rate of beta");
       for (const auto* values : {&*beta, &*beta_first, &*beta_second}) require_shape(*values, {runs, static_cast<std::size_t>(task_size)}, "beta");
       betas.values = beta->mutable_data(), betas.first = beta_first->mutable_data(), betas.second = beta_second->mutable_data();
     }
@@ -187,6 +188,8 @@ class Core {
       if (betas.values) {
         const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(run) * task_size;
         of_run.values += at, of_run.first += at, of_run.second += at;
+        of_run.penalty = beta_penalty[static_cast<std::size_t>(run)];
+        of_run.learning_rate = beta_learning_rate[static_cast<std::size_t>(run)];
       }
       clops::train_epoch(kernels_, epoch, outputs_, of_run, optimizer, [&](Batch& batch, float* losses) {
         batch.instances.frames = frames_;
