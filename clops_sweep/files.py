@@ -109,7 +109,8 @@ class Files:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException as error:
-            self.delete([temporary])
+            with contextlib.suppress(OSError):
+                self.delete([temporary])
             if isinstance(error, OSError):  # a full disk does not say which file it had no room for
                 raise OSError(error.errno, error.strerror, path) from None
             raise
