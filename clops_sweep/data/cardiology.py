@@ -109,7 +109,7 @@ def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
     try:
         listed = json.loads(path.read_bytes())["episodes"]
         episodes = sorted((_whole(e["onset"]), _whole(e["offset"]), str(e["rhythm_name"])) for e in listed)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise BadInput(
             f"{shorten(path)}: not a list of episodes with onset, offset and rhythm_name; download the record again"
         ) from None
@@ -118,6 +118,12 @@ def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
 
 
 def _refuse_gaps(path: Path, episodes: Sequence[tuple[int, int, str]], samples: int) -> None:
+    for onset, offset, _ in episodes:
+        if onset < 0 or offset > samples:
+            raise BadInput(
+                f"{shorten(path)}: an episode from sample {onset} to {offset} in a recording of {samples}; "
+                "correct the episodes"
+            )
     reached = 0
     for onset, offset, _ in [*episodes, (samples + 1, samples + 1, "")]:
         # Where one episode ends, the next begins: at the same sample or at the one after it.

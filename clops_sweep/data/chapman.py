@@ -7,6 +7,7 @@ Scientific Data 7, 2020. Two editions are read: CSV files with Diagnostics.xlsx,
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -191,7 +192,9 @@ def _read_csv(path: Path) -> NDArray[np.float64]:
     with open(path, encoding="utf-8", errors="replace") as file:
         named = [cell.strip().lower() for cell in file.readline().split(",")] == [lead.lower() for lead in LEADS]
     try:
-        values = np.loadtxt(path, delimiter=",", skiprows=int(named), ndmin=2, encoding="utf-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an empty file is told by its shape
+            values = np.loadtxt(path, delimiter=",", skiprows=int(named), ndmin=2, encoding="utf-8")
     except ValueError as error:
         reason = str(error).split("\n")[0].rstrip(".")
         raise BadInput(f"{shorten(path)}: not a table of numbers ({reason}); download the record again") from None
@@ -200,6 +203,7 @@ def _read_csv(path: Path) -> NDArray[np.float64]:
             f"{shorten(path)}: holds {values.shape[0]} rows of {values.shape[1]} numbers, expected {SAMPLES} of "
             f"{len(LEADS)} (10 s at {RATE:g} Hz); download the record again"
         )
+    values[~np.isfinite(values)] = np.nan
     return values.T
 
 

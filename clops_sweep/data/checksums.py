@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from clops_sweep.data.folder import one_sentence
+from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.manifest import file_sha256
 
 SUMS: Final = "SHA256SUMS.txt"
@@ -32,4 +32,4 @@ def listed_below(folder: Path) -> set[Path]:
 
 def is_whole(path: Path, sha256: str) -> bool:
     """Whether a file is there with the content that the publisher gave it."""
-    return path.is_file() and file_sha256(path) == sha256
+    return is_file(path) and file_sha256(path) == sha256

@@ -22,6 +22,7 @@ from typing import Any, Final
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.checksums import SUMS, is_whole, published_sums
 from clops_sweep.data.folder import is_of_the_file_system, one_sentence
+from clops_sweep.data.prepare import reader_for
 from clops_sweep.data.progress import with_progress
 from clops_sweep.data.wfdb_records import load_wfdb
 from clops_sweep.errors import BadInput
@@ -64,9 +65,7 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
         BadInput: the data set is not to be downloaded openly (where to get it is said), PhysioNet is out of reach,
             or a folder cannot be written.
     """
-    if name not in DATASETS:
-        raise BadInput(f"dataset {name!r} is not known; known: {', '.join(DATASETS)}")
-    info = DATASETS[name]
+    info = DATASETS[reader_for(name).name]
     if name not in DOWNLOADS:
         if not info.folders:
             raise BadInput(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")

@@ -44,6 +44,11 @@ def is_of_the_file_system(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in _REMEDIES
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; not where the name is one that no file can have."""
+    return os.path.isfile(path)
+
+
 def shorten(path: Path | str, limit: int = 200) -> str:
     """A path that fits in a sentence: its end, where the file's own name stands, is kept."""
     text = str(path)

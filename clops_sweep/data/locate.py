@@ -36,9 +36,8 @@ def find_folder(
                 return folder
     if present:
         raise BadInput(f"{shorten(present[0])}: the folder holds no {' or '.join(holds)}; download {dataset} into it")
-    raise BadInput(
-        f"data root {shorten(data_root)}: holds neither {looked_for} nor {holds[0]}; download {dataset} there"
-    )
+    files = (itself or holds)[0]
+    raise BadInput(f"data root {shorten(data_root)}: holds neither {looked_for} nor {files}; download {dataset} there")
 
 
 def recording_names(folder: Path) -> list[str]:

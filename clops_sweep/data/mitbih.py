@@ -70,6 +70,8 @@ class MitBih(Reader):
         require_rate(header, self.rate(source))
         samples, symbols, notes = read_annotations(source.files[2])
         segments = rhythm_segments(samples, symbols, notes, header.samples)
+        if not segments:
+            raise BadInput(f"{shorten(source.files[2])}: notes no rhythm; download the record again")
         is_beat = np.array([symbol in _BEATS for symbol in symbols], bool)
         beat_samples, beats = samples[is_beat], np.array(symbols)[is_beat]
         width = self.width(source)
@@ -156,7 +158,7 @@ def rhythm_segments(
         for sample, symbol, note in zip(samples, symbols, notes, strict=True)
         if symbol == "+" and note.startswith("(")
     ]
-    ends = [begin for begin, _ in changes[1:]] + [length]
+    ends = [*(begin for begin, _ in changes), length][1:]
     return [Segment(begin, end, note) for (begin, note), end in zip(changes, ends, strict=True) if begin < end]
 
 

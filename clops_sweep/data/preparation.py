@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.counts import count_table
-from clops_sweep.data.folder import appearing_folder, one_sentence, shorten, write_file
+from clops_sweep.data.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.frame_file import FrameFile, npy_bytes
 from clops_sweep.data.index_table import write_index
 from clops_sweep.data.manifest import (
@@ -53,15 +53,15 @@ def make_prepared_folder(
     workers = workers if reader.reads_files else 1
     with one_sentence(data_root or folder):
         sources = reader.find(data_root)
-    _refuse_duplicates(reader, sources)
+    problems = _Problems(on_error)
+    sources = _without_duplicates(sources, problems)
     with appearing_folder(folder) as staging, record_pool(reader.name, len(sources), workers) as run:
-        problems = _Problems(on_error)
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
         arrays, index, files = _write_signals(reader, chosen, staging, run, problems, dropped, progress)
         # Also records without a frame: once they are others, the set is to be made again.
-        rest = {file for source in sources for file in source.files if file.is_file()} | {*reader.tables(data_root)}
-        files = {file.name: file_sha256(file) for file in rest if file.name not in files} | files
+        rest = {*(file for source in sources for file in source.files), *reader.tables(data_root)}
+        files |= {file.name: file_sha256(file) for file in rest if file.name not in files and is_file(file)}
         if not len(index):
             raise BadInput(f"{reader.name}: no usable frame in {len(sources)} records; {_listed(dropped)}")
         _write_rest(reader, staging, index, arrays, files, dropped, problems, on_error)
@@ -80,11 +80,16 @@ class _Problems:
         self.skipped.append((record, reason))
 
 
-def _refuse_duplicates(reader: Reader, sources: Sequence[Source]) -> None:
-    twice = [record for record, count in Counter(source.record for source in sources).items() if count > 1]
-    if twice:
-        places = " and ".join(shorten(s.files[0]) for s in sources if s.record == twice[0] and s.files)
-        raise BadInput(f"{reader.name}: record {shorten(twice[0])!r} is there twice ({places}); keep one of them")
+def _without_duplicates(sources: Sequence[Source], problems: _Problems) -> list[Source]:
+    """The sources, of each record the first."""
+    first: dict[str, Source] = {}
+    for source in sources:
+        if (other := first.setdefault(source.record, source)) is not source:
+            places = " and ".join(shorten(twin.files[0]) for twin in (other, source) if twin.files)
+            problems.note(
+                source.record, f"record {shorten(source.record)!r} is there twice ({places}); keep one of them"
+            )
+    return list(first.values())
 
 
 def _windows_or_reason(reader: Reader, source: Source) -> Windows | str:
@@ -222,7 +227,7 @@ def _without_bad_frames(
     dropped: Counter[str],
 ) -> NDArray[np.int64]:
     """Positions of the frames that are whole and not a flat line; a lead without any such frame is a problem."""
-    missing = np.isnan(signals.stored).any(1) if signals.missing is None else signals.missing
+    missing = ~np.isfinite(signals.stored).all(1) if signals.missing is None else signals.missing
     flat = ~missing & (signals.stored == signals.stored[:, :1]).all(1)
     for bad, what in ((missing, "missing samples"), (flat, "flat line")):
         for lead in np.unique(windows.leads[bad]):

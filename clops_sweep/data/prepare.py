@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import one_sentence, write_file
+from clops_sweep.data.folder import one_sentence, shorten, write_file
 from clops_sweep.data.frame_file import npy_bytes
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.manifest import (
@@ -62,7 +62,7 @@ def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> R
         BadInput: no such data set, no reader for it yet, or no such option.
     """
     if name not in DATASETS:
-        raise BadInput(f"dataset {name!r} is not known; known: {', '.join(DATASETS)}")
+        raise BadInput(f"dataset {shorten(name)!r} is not known; known: {', '.join(DATASETS)}")
     module, _, attribute = (DATASETS[name].reader or "").partition(":")
     if not module:
         raise BadInput(f"dataset {name!r} cannot be prepared by this version; use one that 'data list' shows as ready")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clops_sweep.data.checksums import is_whole, published_sums
-from clops_sweep.data.folder import one_sentence
+from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.manifest import SOURCES, check_content, remedy
 from clops_sweep.data.prepare import open_frames, prepared_set, reader_for
 from clops_sweep.data.reader import Reader, Source
@@ -57,8 +57,12 @@ def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | Non
 
 
 def _files(reader: Reader, sources: Sequence[Source], data_root: Path | None) -> list[Path]:
-    """The publisher's files that the frames are made from."""
-    return [*(file for source in sources for file in source.files), *(reader.tables(data_root) if sources else ())]
+    """The publisher's files that the frames are made from; of a record that is there twice, the first."""
+    first = {source.record: source for source in reversed(sources)}
+    return [
+        *(file for source in sources if first[source.record] is source for file in source.files),
+        *(reader.tables(data_root) if sources else ()),
+    ]
 
 
 def _record_problems(reader: Reader, source: Source) -> list[str]:
@@ -79,7 +83,7 @@ def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
         for folder in {parent for file in files for parent in file.parents[:4]}
         for name, sha256 in published_sums(folder).items()
     }
-    compared = [file for file in files if file in expected and file.is_file()]
+    compared = [file for file in files if file in expected and is_file(file)]
     wrong = [
         f"{file}: its SHA-256 is not the publisher's; download it again"
         for file in compared
@@ -103,5 +107,5 @@ def _prepared_problems(name: str, prepared_root: Path, files: Sequence[Path]) ->
     return True, [
         f"{file}: has changed since {name} was prepared; {remedy(prepared.folder)}"
         for file in files
-        if file.is_file() and not is_whole(file, known.get(file.name, ""))
+        if is_file(file) and not is_whole(file, known.get(file.name, ""))
     ]

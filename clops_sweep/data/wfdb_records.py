@@ -131,13 +131,13 @@ def diagnoses(header: Header) -> list[str]:
     """The diagnoses in a comment such as "#Dx: AF,RBBB".
 
     Raises:
-        BadInput: there is no such comment.
+        BadInput: there is no such comment, or nothing in it.
     """
     for comment in header.comments:
         key, _, value = comment.partition(":")
-        if key.strip() == "Dx":
-            return [name.strip() for name in value.split(",") if name.strip()]
-    raise BadInput(f"{shorten(header.path)}: no '#Dx:' line; use the record as its publisher ships it")
+        if key.strip() == "Dx" and (names := [name.strip() for name in value.split(",") if name.strip()]):
+            return names
+    raise BadInput(f"{shorten(header.path)}: no '#Dx:' line with a diagnosis; use the record as its publisher ships it")
 
 
 def _check_signal_files(header: Header, record: Any) -> None:

@@ -42,6 +42,8 @@ def _fails(name: str, tmp_path: Path, says: str) -> None:
         ([(500, 6000, "NSR")], "no episode between samples 0 and 500"),
         ([(1, 6000, "SINUS")], "rhythm 'SINUS' is unknown"),
         ([], "no episode between"),
+        ([(-5, 6000, "NSR")], "an episode from sample -5 to 6000 in a recording of 6000"),
+        ([(1, 3000, "NSR"), (3001, 7000, "VT")], "an episode from sample 3001 to 7000 in a recording of 6000"),
     ],
 )
 def test_cardiology_episodes(tmp_path: Path, episodes: list[tuple[int, int, str]], says: str) -> None:
@@ -62,8 +64,15 @@ def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
     shutil.copy(episodes, folder / "ab_0001_grp4.episodes.json")
     _fails("cardiology", tmp_path, "2 file ab_0001_grp")
     (folder / "ab_0001_grp4.episodes.json").unlink()
-    episodes.write_text(json.dumps({"episodes": [{"onset": 1}]}))
-    _fails("cardiology", tmp_path, "not a list of episodes")
+    for content in (
+        json.dumps({"episodes": [{"onset": 1}]}),
+        '{"episodes": [{"onset": 1, "offset": 1e999, "rhythm_name": "NSR"}]}',
+        "null",
+        "[" * 100_000,
+        "",
+    ):
+        episodes.write_text(content)
+        _fails("cardiology", tmp_path, "not a list of episodes")
     episodes.unlink()
     _fails("cardiology", tmp_path, "no file ab_0001_grp")
     write_ecg(folder / "again", "ab_0001", [(1, 6000, "NSR")])
@@ -97,6 +106,8 @@ def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
     _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers")
     csv.write_text(whole.split("\n", 1)[1])
     _fails("chapman", tmp_path, rf"{csv.name}: holds 4999 rows of 12 numbers, expected 5000")
+    csv.write_text("")
+    _fails("chapman", tmp_path, rf"{csv.name}: holds 0 rows")
     csv.write_text("I,II,III,aVR,aVL,aVF,V1,V2,V3,V4,V5,V6\n" + whole)
     names = [path.stem for path in csv.parent.glob("*.csv")]
     rows = [(name, "SB") for name in names]
@@ -118,10 +129,12 @@ def test_chapman_drops_and_counts_leads_with_nan(tmp_path: Path) -> None:
     values = np.loadtxt(path, delimiter=",")
     values[17, 3] = np.nan
     values[:, 5] = 7.0
+    values[40, 6] = np.inf
+    values[41, 7] = 1e300
     np.savetxt(path, values, fmt="%.5g", delimiter=",")
     manifest = _prepare("chapman", tmp_path).manifest
-    assert manifest.dropped == {"missing samples": 1, "flat line": 1}
-    assert manifest.frames == 33 * 12 - 2
+    assert manifest.dropped == {"missing samples": 3, "flat line": 1}
+    assert manifest.frames == 33 * 12 - 4
 
 
 def test_the_real_chapman_file(data_root: Path, tmp_path: Path) -> None:
@@ -143,6 +156,8 @@ def test_physionet2020_records(tmp_path: Path) -> None:
     signal = noise(1, shape=(12, 5000))
     write_challenge_record(folder, "A0001", "AF,XX", signal)
     _fails("physionet2020", tmp_path, r"A0001\.hea: label 'XX' is unknown")
+    write_challenge_record(folder, "A0001", "", signal)
+    _fails("physionet2020", tmp_path, r"A0001\.hea: no '#Dx:' line with a diagnosis")
     write_challenge_record(folder, "A0001", "AF", signal, rate=257)
     _fails("physionet2020", tmp_path, r"A0001\.hea: sampled at 257 Hz instead of 500 Hz")
     write_challenge_record(
@@ -160,6 +175,8 @@ def test_physionet2020_records(tmp_path: Path) -> None:
     physionet2020(tmp_path / "data")
     write_challenge_record(folder / "g2", "A0001", "AF", signal)
     _fails("physionet2020", tmp_path, "record 'A0001' is there twice")
+    skipped = _prepare("physionet2020", tmp_path, on_error="skip").manifest.skipped
+    assert [record for record, _ in skipped] == ["A0001"]
 
 
 def test_a_skipped_flat_lead_leaves_the_other_leads(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def _empty(path: Path) -> None:
         ("103.hea", Path.unlink, r"103\.hea: the header is missing"),
         ("103.hea", _empty, r"103\.hea: not a readable header"),
         ("103.atr", Path.unlink, r"103\.atr: the annotation file is missing"),
+        ("103.atr", _empty, r"103\.atr: notes no rhythm"),
     ],
 )
 def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: str, harm: object, says: str) -> None:
