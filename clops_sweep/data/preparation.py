@@ -62,8 +62,6 @@ def make_prepared_folder(
         # Also records without a frame: once they are others, the set is to be made again.
         rest = {*(file for source in sources for file in source.files), *reader.tables(data_root)}
         files |= {file.name: file_sha256(file) for file in rest if file.name not in files and is_file(file)}
-        if not len(index):
-            raise BadInput(f"{reader.name}: no usable frame in {len(sources)} records; {_listed(dropped)}")
         _write_rest(reader, staging, index, arrays, files, dropped, problems, on_error)
 
 
@@ -137,7 +135,7 @@ def _collect_windows(
             kept.append(source)
             windows.append(result)
     if not kept:
-        raise BadInput(f"{reader.name}: no usable frame in {len(sources)} records; {_listed(dropped)}")
+        raise _no_frame(reader, dropped, problems)
     return _Offered(kept, windows, _index_of(kept, windows), dropped)
 
 
@@ -209,7 +207,7 @@ def _write_signals(
             kept_sources.append(source)
             kept_windows.append(windows.take(good))
     if not kept_windows:
-        raise BadInput(f"{reader.name}: no usable frame; {_listed(dropped)}")
+        raise _no_frame(reader, dropped, problems)
     arrays: dict[str, NDArray[Any]] = {
         "gain": np.concatenate(gains).astype(np.float32),
         "offset": np.concatenate(offsets).astype(np.float32),
@@ -232,7 +230,7 @@ def _without_bad_frames(
     for bad, what in ((missing, "missing samples"), (flat, "flat line")):
         for lead in np.unique(windows.leads[bad]):
             if bad[windows.leads == lead].all() and not reader.tolerates_dead_leads:
-                where = shorten(source.files[-1]) if source.files else source.record
+                where = shorten(source.signal_file or source.record)
                 problems.note(
                     source.record,
                     f"{where}: lead {reader.lead_names[lead]} is nothing but {what}; repair the record",
@@ -289,6 +287,10 @@ def _write_rest(
     write_file(staging / MANIFEST, manifest.to_json())
 
 
-def _listed(dropped: Counter[str]) -> str:
-    reasons = ", ".join(f"{count} frames dropped for {reason}" for reason, count in sorted(dropped.items()))
-    return reasons or "the records hold nothing that can be labelled"
+def _no_frame(reader: Reader, dropped: Counter[str], problems: _Problems) -> BadInput:
+    reasons = [f"{count:,} frames dropped for {reason}" for reason, count in sorted(dropped.items())]
+    if problems.skipped:
+        reasons.append(f"{len(problems.skipped):,} records skipped, the first one for {problems.skipped[0][1]}")
+    return BadInput(
+        f"{reader.name}: no usable frame; {', '.join(reasons) or 'the records hold nothing to be labelled'}"
+    )

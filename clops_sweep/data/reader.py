@@ -24,6 +24,11 @@ class Source:
     files: tuple[Path, ...] = ()
     detail: Any = None
 
+    @property
+    def signal_file(self) -> Path | None:
+        """The file with the samples; None where nothing is read from a file."""
+        return next((file for file in self.files if file.suffix in (".dat", ".mat", ".ecg", ".csv")), None)
+
 
 @dataclass(frozen=True, eq=False)
 class Windows:

@@ -57,6 +57,18 @@ def test_cardiology_signals_of_another_length(tmp_path: Path, samples: int, says
     _fails("cardiology", tmp_path, rf"ab_0001\.ecg: {says}")
 
 
+def test_a_flat_line_is_told_of_the_file_that_holds_it(tmp_path: Path) -> None:
+    write_ecg(tmp_path / "data" / "cardiology", "ab_0001", [(1, 6000, "NSR")])
+    signal = tmp_path / "data" / "cardiology" / "ab_0001.ecg"
+    np.full(6000, 7, "<i2").tofile(signal)
+    _fails("cardiology", tmp_path, r"ab_0001\.ecg: lead ECG is nothing but flat line")
+    signal.write_bytes(b"")
+    with pytest.raises(
+        BadInput, match=r"no usable frame; 1 records skipped, the first one for .*ab_0001\.ecg: holds no"
+    ):
+        _prepare("cardiology", tmp_path, on_error="skip")
+
+
 def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "cardiology"
     write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])

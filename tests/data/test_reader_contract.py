@@ -92,7 +92,8 @@ def test_a_truncated_signal_is_one_sentence_or_skipped(published: tuple[str, Pat
     name, root = published
     shutil.copytree(root, tmp_path / "data")
     source = reader_for(name).find(tmp_path / "data")[2]
-    signal = next(path for path in source.files if path.suffix in (".dat", ".mat", ".ecg", ".csv"))
+    signal = source.signal_file
+    assert signal is not None
     signal.write_bytes(signal.read_bytes()[:-200])
     with pytest.raises(BadInput, match=signal.name) as caught:
         prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1)
