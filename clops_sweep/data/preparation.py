@@ -290,7 +290,6 @@ def _write_rest(
 def _no_frame(reader: Reader, dropped: Counter[str], problems: _Problems) -> BadInput:
     reasons = [f"{count:,} frames dropped for {reason}" for reason, count in sorted(dropped.items())]
     if problems.skipped:
-        reasons.append(f"{len(problems.skipped):,} records skipped, the first one for {problems.skipped[0][1]}")
-    return BadInput(
-        f"{reader.name}: no usable frame; {', '.join(reasons) or 'the records hold nothing to be labelled'}"
-    )
+        reasons.append(f"records skipped: {len(problems.skipped):,}, the first one for {problems.skipped[0][1]}")
+    why = ", ".join(reasons) or "the records hold nothing that can be labelled"
+    return BadInput(f"{reader.name}: no usable frame; {why}")

@@ -64,7 +64,7 @@ def test_a_flat_line_is_told_of_the_file_that_holds_it(tmp_path: Path) -> None:
     _fails("cardiology", tmp_path, r"ab_0001\.ecg: lead ECG is nothing but flat line")
     signal.write_bytes(b"")
     with pytest.raises(
-        BadInput, match=r"no usable frame; 1 records skipped, the first one for .*ab_0001\.ecg: holds no"
+        BadInput, match=r"no usable frame; records skipped: 1, the first one for .*ab_0001\.ecg: holds no"
     ):
         _prepare("cardiology", tmp_path, on_error="skip")
 
