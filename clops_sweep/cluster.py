@@ -8,7 +8,6 @@ import os
 import pwd
 import re
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
 
 _SECONDS_TO_ANSWER = 10
+_RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -41,7 +41,8 @@ class Resources:
         address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: share of a GPU reserved for a trial.
-        stack: seeds trained in lockstep in a trial; None for one on a CPU and all of a cell on a GPU.
+        stack: how many runs may be trained in lockstep in a trial, if they can be; None for one on a CPU, where that
+            gains nothing, and 40 on a GPU.
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
     """
@@ -55,8 +56,8 @@ class Resources:
 
     @property
     def runs_per_job(self) -> int:
-        """How many seeds a job may hold."""
-        return self.stack or (sys.maxsize if self.gpus_per_trial else 1)
+        """How many runs a job may hold."""
+        return self.stack or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
 
 
 @contextmanager

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep import provenance
-from clops_sweep.config import DataKey, RunConfig
+from clops_sweep.config import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.display import Display
 from clops_sweep.errors import StoreError
+from clops_sweep.lockstep import lockstep_key
 from clops_sweep.plan import PlannedRun
 from clops_sweep.plugins import REGISTRIES
 from clops_sweep.quiet import output_to
@@ -46,14 +47,14 @@ _UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be c
 
 
 def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
-    """Pending runs as jobs of up to `runs_per_job` that differ in nothing but the seed, in the order of the plan."""
-    groups: dict[RunConfig, list[PlannedRun]] = {}
+    """Pending runs as jobs of up to `runs_per_job` that can be trained in lockstep, in the order of the plan."""
+    if runs_per_job == 1:
+        return [Job((run.config,), (str(run.run_id),)) for run in pending]
+    groups: dict[str, list[PlannedRun]] = {}
     for run in pending:
-        groups.setdefault(run.config.replace(seed=0), []).append(run)
+        groups.setdefault(lockstep_key(run.config), []).append(run)
     chunks = [
-        runs[start : start + runs_per_job]
-        for runs in groups.values()
-        for start in range(0, len(runs), min(runs_per_job, len(runs)))
+        runs[start : start + runs_per_job] for runs in groups.values() for start in range(0, len(runs), runs_per_job)
     ]
     place = {run.config: index for index, run in enumerate(pending)}
     chunks.sort(key=lambda runs: place[runs[0].config])

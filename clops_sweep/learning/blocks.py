@@ -88,5 +88,5 @@ def pool_relu_dropout_gradient(
     by_input = passed.new_empty(*is_first.shape[:2], size)
     torch.mul(passed, is_first, out=by_input[..., :paired])
     torch.sub(passed, by_input[..., :paired], out=by_input[..., paired : 2 * paired])
-    by_input[..., 2 * paired :] = 0
+    by_input[..., 2 * paired :].zero_()
     return by_input

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep.data.scenarios import Scenario, Subset
+from clops_sweep.errors import BadInput
 from clops_sweep.learning import losses
+from clops_sweep.learning.auc import TaskAuc
 from clops_sweep.learning.learner import Learner
-from clops_sweep.learning.metrics import TaskAuc, task_auc
 
 SplitName = Literal["validation", "test"]
 
@@ -50,48 +51,48 @@ class Evaluator:
     def __init__(self, scenario: Scenario, split: SplitName, learner: Learner, runs: int, *, joint: bool) -> None:
         subsets: list[Subset] = [getattr(task, split) for task in scenario.tasks]
         self._names = [f"{scenario.name}, task {task.name}, {split}" for task in scenario.tasks]
-        self._scenario, self._split = scenario, split
-        self._learner = learner
-        self._joint = joint
+        self._kind, self._learner = scenario.kind, learner
         self._sizes = [len(subset.rows) for subset in subsets]
         device = learner.bank.device
-        self._targets = [subset.targets for subset in subsets]
-        rows = np.concatenate([subset.rows for subset in subsets])
+        # A pair of the softmax's classes is judged by one score, the difference of their logits.
+        self._pairs = joint and scenario.name == "class_il"
+        self._aucs = [
+            TaskAuc(subset.targets[:, [2 * task + 1]] if self._pairs else subset.targets, name, device)
+            for task, (subset, name) in enumerate(zip(subsets, self._names, strict=True))
+        ]
+        rows, targets = (np.concatenate([getattr(subset, name) for subset in subsets]) for name in ("rows", "targets"))
+        self._union = TaskAuc(targets, f"{scenario.name}, all tasks, {split}", device) if joint else None
         self._rows = torch.from_numpy(rows).to(device).expand(runs, -1)
-        self._all_targets = torch.from_numpy(np.concatenate(self._targets)).to(device).expand(runs, -1, -1)
+        self._targets = torch.from_numpy(targets).to(device).expand(runs, -1, -1)
 
     def evaluate(self) -> Evaluation:
-        """Every task of the split, for every run, with the networks as they are."""
-        kind = self._scenario.kind
+        """Every task of the split, for every run, with the networks as they are.
+
+        Raises:
+            BadInput: the networks' outputs are no numbers any more.
+        """
         logits = self._learner.logits(self._rows)
-        instance_losses = losses.instance_losses(kind, logits, self._all_targets)
-        task_losses = [part.double().mean(1) for part in instance_losses.split(self._sizes, dim=1)]
+        losses_by_task = losses.instance_losses(self._kind, logits, self._targets).split(self._sizes, dim=1)
         # A sigmoid keeps the order of logits, and does not saturate as probabilities do.
-        scores = losses.probabilities(kind, logits) if kind == "softmax" else logits
-        host_logits = [part.numpy() for part in logits.cpu().split(self._sizes, dim=1)]
-        host_scores = [part.numpy() for part in scores.cpu().split(self._sizes, dim=1)]
-        runs = range(len(logits))
-        results = [
-            [self._task(task, host_logits[task][run], host_scores[task][run]) for task in range(len(self._sizes))]
-            for run in runs
-        ]
-        return Evaluation(
-            auc=np.array([[result.auc for result in row] for row in results]),
-            loss=torch.stack(task_losses, dim=1).cpu().numpy(),
-            left_out=np.array([[result.left_out for result in row] for row in results]),
-            union_auc=np.array([self._union(np.concatenate([part[run] for part in host_scores])) for run in runs]),
+        scores = losses.probabilities(self._kind, logits) if self._kind == "softmax" else logits
+        logits_by_task, scores_by_task = logits.split(self._sizes, dim=1), scores.split(self._sizes, dim=1)
+        judged = [part[:, :, 2 * task : 2 * task + 2].diff() for task, part in enumerate(logits_by_task)]
+        aucs = [auc(part) for auc, part in zip(self._aucs, judged if self._pairs else scores_by_task, strict=True)]
+        union = self._union(scores) if self._union else torch.full_like(aucs[0], torch.nan)
+        # One transfer for everything: on a GPU this is where the host waits for the epoch.
+        found = torch.stack(
+            [
+                torch.stack(aucs, dim=1),
+                torch.stack([part.double().mean(1) for part in losses_by_task], dim=1),
+                torch.stack([part.isfinite().all(2).all(1).double() for part in logits_by_task], dim=1),
+                union[:, None].expand(-1, len(aucs)),
+            ]
         )
-
-    def _task(self, task: int, logits: NDArray[np.float32], scores: NDArray[np.float32]) -> TaskAuc:
-        kind, targets = self._scenario.kind, self._targets[task]
-        if self._joint and self._scenario.name == "class_il":
-            pair = slice(2 * task, 2 * task + 2)
-            difference = np.diff(logits[:, pair], axis=1)
-            return task_auc("binary", difference, targets[:, pair][:, 1:], self._names[task])
-        return task_auc(kind, scores, targets, self._names[task])
-
-    def _union(self, scores: NDArray[np.float32]) -> float:
-        if not self._joint:
-            return float("nan")
-        where = f"{self._scenario.name}, all tasks, {self._split}"
-        return task_auc(self._scenario.kind, scores, np.concatenate(self._targets), where).auc
+        auc, loss, finite, union_auc = found.cpu().numpy()
+        for task in np.flatnonzero(~finite.astype(bool).all(0))[:1]:
+            raise BadInput(
+                f"{self._names[task]}: the network's outputs are not finite, training has diverged; a smaller "
+                "learning_rate may help"
+            )
+        left_out = np.array([each.left_out for each in self._aucs], dtype=np.int64)
+        return Evaluation(auc, loss, np.tile(left_out, (len(auc), 1)), union_auc[:, 0].copy())

@@ -34,13 +34,21 @@ class Learner:
         outputs: C.
         learning_rate: of Adam.
         bank: where rows become frames.
+        together: whether all networks are computed together; by default on a GPU.
     """
 
     backend = "torch"
     """What computes, as recorded with every run."""
 
     def __init__(
-        self, seeds: Sequence[int], kind: LossKind, outputs: int, learning_rate: float, bank: FrameBank
+        self,
+        seeds: Sequence[int],
+        kind: LossKind,
+        outputs: int,
+        learning_rate: float,
+        bank: FrameBank,
+        *,
+        together: bool | None = None,
     ) -> None:
         self.kind = kind
         self.bank = bank
@@ -53,10 +61,10 @@ class Learner:
         self._gradient = Parameters.over(torch.zeros_like(self.parameters.flat), len(seeds), outputs)
         self._epoch: Epoch | None = None
         self._captured = CapturedSteps(bank.device)
-        together = len(seeds) if bank.device.type == "cuda" else 1
+        size = len(seeds) if (bank.device.type == "cuda" if together is None else together) else 1
         self._groups = [
-            _Group(self.parameters, self.statistics, self._gradient, first, first + together)
-            for first in range(0, len(seeds), together)
+            _Group(self.parameters, self.statistics, self._gradient, first, first + size)
+            for first in range(0, len(seeds), size)
         ]
 
     def gradient(

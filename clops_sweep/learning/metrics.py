@@ -1,68 +1,9 @@
-"""AUC, and the continual-learning metrics of the R matrix, R[i][j] = AUC on task j after training on task i."""
+"""Continual-learning metrics of the R matrix, R[i][j] = AUC on task j after training on task i."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
-
-from clops_sweep.data.scenarios import LossKind
-from clops_sweep.errors import BadInput
-
-
-def binary_auc(scores: ArrayLike, positives: ArrayLike) -> float:
-    """Area under the ROC curve: the share of (positive, negative) pairs in the right order, ties counting half.
-
-    (Mann-Whitney: (sum of the positives' mid-ranks - P (P + 1) / 2) / (P N).)
-
-    Args:
-        scores: [n].
-        positives: [n], true for the positive class.
-
-    Returns:
-        The AUC, or nan where one of the two classes is absent.
-    """
-    truth = np.asarray(positives, dtype=bool)
-    positive, negative = int(truth.sum()), int((~truth).sum())
-    if not positive or not negative:
-        return float("nan")
-    ranks = rankdata(np.asarray(scores))
-    return float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
-
-
-@dataclass(frozen=True)
-class TaskAuc:
-    """The AUC of a task in a split, and how many of its classes or labels had to be left out."""
-
-    auc: float
-    left_out: int
-
-
-def task_auc(kind: LossKind, scores: NDArray[np.floating], targets: NDArray[np.floating], where: str) -> TaskAuc:
-    """Binary AUC, macro one-vs-rest over classes (`softmax`) or macro over labels (`multilabel`).
-
-    A class or label that has only one value in the split is left out and counted.
-
-    Args:
-        kind: the scenario's kind of output.
-        scores: [n, C]; only their order within a column matters.
-        targets: [n, C] of zeros and ones.
-        where: names task and split in an error.
-
-    Raises:
-        BadInput: no class is left, or the network's outputs are no numbers any more.
-    """
-    if not np.isfinite(scores).all():
-        raise BadInput(
-            f"{where}: the network's outputs are not finite, training has diverged; a smaller learning_rate may help"
-        )
-    aucs = np.array([binary_auc(scores[:, c], targets[:, c] > 0.5) for c in range(targets.shape[1])])
-    left_out = int(np.isnan(aucs).sum())
-    if left_out == len(aucs):
-        raise BadInput(f"{where}: no class has both positive and negative instances, so there is no AUC")
-    return TaskAuc(float(np.nanmean(aucs)), left_out)
 
 
 def average_auc(r: ArrayLike) -> float:

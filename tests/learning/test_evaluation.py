@@ -139,3 +139,11 @@ def test_a_task_without_a_scorable_class_is_refused_by_name() -> None:
     labels[(frames.split == 1) & (labels == 3)] = 2
     with pytest.raises(BadInput, match=r"task 2-3 has only one of its classes .* in the validation split"):
         ContinualRun(tiny_config("class_il"), with_labels(frames, labels))
+
+
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_outputs_that_are_not_finite_are_an_error_that_says_so(broken: float) -> None:
+    run = ContinualRun(tiny_config("class_il"), tiny_frames("class_il"))
+    run._training.learner.parameters.views["linear2.bias"].fill_(broken)
+    with pytest.raises(BadInput, match="class_il, task 0-1, test: the network's outputs are not finite"):
+        run._evaluators["test"].evaluate()

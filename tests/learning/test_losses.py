@@ -38,3 +38,13 @@ def test_losses_follow_their_definitions(
 def test_certain_errors_have_finite_losses() -> None:
     logits = torch.tensor([[200.0], [-200.0]])
     assert losses.instance_losses("binary", logits, torch.tensor([[0.0], [1.0]])).tolist() == [200, 200]
+
+
+@pytest.mark.parametrize(("kind", "outputs"), [("binary", 1), ("softmax", 4), ("multilabel", 5)])
+def test_gradients_are_those_of_autograd(kind: str, outputs: int) -> None:
+    stream = torch.Generator().manual_seed(outputs)
+    logits = 5 * torch.randn(2, 20, outputs, generator=stream, dtype=torch.float64)
+    targets = torch.rand(2, 20, outputs, generator=stream, dtype=torch.float64)  # soft ones too
+    logits.requires_grad_()
+    (expected,) = torch.autograd.grad(losses.instance_losses(kind, logits, targets).sum(), logits)
+    torch.testing.assert_close(losses.loss_gradient(kind, logits.detach(), targets), expected)

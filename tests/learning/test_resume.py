@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from clops_sweep import ContinualRun
-from clops_sweep.errors import BadInput
 from clops_sweep.plugins import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
@@ -53,12 +52,6 @@ def test_there_is_no_result_before_the_end() -> None:
     run.advance()
     with pytest.raises(RuntimeError, match="not finished"):
         run.result()
-
-
-def test_runs_in_lockstep_have_batches_of_equal_sizes() -> None:
-    configs = [tiny_config("class_il"), tiny_config("class_il", storage_fraction=0.5, seed=1)]
-    with pytest.raises(BadInput, match="may differ in nothing but seed, acquisition"):
-        ContinualRun(configs, tiny_frames("class_il"))
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
