@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from clops_sweep.config import RunConfig
 from clops_sweep.plugins import acquisition_function, storage_function, strategy
+from clops_sweep.search.definition import OptunaSearch, SuccessiveHalving
+from clops_sweep.search.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from clops_sweep.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -16,9 +18,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CategoricalDistribution",
     "ContinualRun",
+    "FloatDistribution",
+    "IntDistribution",
+    "OptunaSearch",
     "RunConfig",
     "SearchSpace",
+    "SuccessiveHalving",
     "__version__",
     "acquisition_function",
     "storage_function",

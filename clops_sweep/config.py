@@ -109,7 +109,7 @@ class RunConfig(BaseModel):
     @classmethod
     def _known_dataset(cls, value: str) -> str:
         if value not in DATASETS:
-            raise ValueError(f"no data set of that name{_nearest(value, DATASETS)}; known: {', '.join(DATASETS)}")
+            raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {', '.join(DATASETS)}")
         return value
 
     @field_validator("strategy", "acquisition", "storage_function")
@@ -117,7 +117,7 @@ class RunConfig(BaseModel):
     def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
         registry = REGISTRIES[str(info.field_name)]
         if value not in registry:
-            raise ValueError(f"not known{_nearest(value, registry)}; known: {', '.join(registry)}")
+            raise ValueError(f"not known{nearest(value, registry)}; known: {', '.join(registry)}")
         return value
 
     @field_validator("task_order", mode="before")
@@ -164,10 +164,11 @@ def known_key(name: str) -> str:
     """`name` if it is a config field; otherwise BadInput that names the nearest one."""
     if name in RunConfig.model_fields:
         return name
-    raise BadInput(f"unknown key {name!r}{_nearest(name, RunConfig.model_fields)}")
+    raise BadInput(f"unknown key {name!r}{nearest(name, RunConfig.model_fields)}")
 
 
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
+def nearest(name: str, known: Mapping[str, Any]) -> str:
+    """A question to be put behind an unknown name, if one that is known is like it."""
     close = difflib.get_close_matches(name, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
@@ -179,7 +180,7 @@ def _first_sentence(error: ValidationError, model: type[BaseModel]) -> str:
     first = next((item for item in details if item["type"] == "extra_forbidden"), details[0])
     key = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r}{_nearest(key, model.model_fields)}"
+        return f"unknown key {key!r}{nearest(key, model.model_fields)}"
     message = first["msg"].removeprefix("Value error, ")
     if not key:
         return message

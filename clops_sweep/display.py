@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clops_sweep.config import RunConfig
+from clops_sweep.search.records import in_words
 
 if TYPE_CHECKING:
     from clops_sweep.trainable import Job
@@ -45,6 +46,9 @@ class Display(Protocol):
     def heard(self, job: Job, result: dict[str, Any]) -> None:
         """A trial has reported: progress, or how it ended."""
 
+    def told(self, text: str, left_out: int = 0) -> None:
+        """A trial of a search has ended, and so many of its runs will not be run."""
+
     def stopping(self) -> None:
         """The sweep has seen that the user wants it to stop, and is stopping."""
 
@@ -65,7 +69,7 @@ class SweepDisplay:
         self._stream = os.fdopen(os.dup(1), "w", buffering=1)
         self.console = Console(file=self._stream, force_terminal=sys.stdout.isatty() or None, soft_wrap=True)
         self.interrupted = self.stops_in_order = False
-        self._pending = self._finished = self._failed = 0
+        self._pending = self._finished = self._failed = self._left_out = 0
         self._began = time.monotonic()
         self._running: dict[tuple[str, ...], tuple[Job, dict[str, Any]]] = {}
         self._best: tuple[float, str] | None = None
@@ -114,8 +118,8 @@ class SweepDisplay:
             self._running[job.run_ids] = (job, result if status == "running" else {})
             return
         self._running.pop(job.run_ids, None)
-        if status == "died":
-            return  # the job will be run again, or be said to have failed
+        if status in ("died", "paused"):
+            return  # the job will be run again, or be said to have failed; or more is to come of it
         runs = len(job.run_ids)
         name = self._name(job.configs[0]) + (f", {runs} seeds" if runs > 1 else f", seed {job.configs[0].seed}")
         if status == "failed":
@@ -129,15 +133,23 @@ class SweepDisplay:
         elif status == "elsewhere":
             self._finished += runs
             line = f"finished  {name}, by another sweep on this store"
+        elif status == "in the store":
+            self._finished += runs
+            line = f"finished  {name}, in the store already"
         else:
             self._finished += runs
             if self._best is None or result["auc"] > self._best[0]:
                 self._best = (result["auc"], name)
             line = f"finished  {name}: AUC {result['auc']:.3f}, BWT {result['bwt']:+.3f}"
-        done = self._finished + self._failed
-        self._progress.update(self._bar, completed=done)
+        self._progress.update(self._bar, completed=self._done)
         if not self.console.is_terminal:
-            self.console.print(f"[{done}/{self._pending}] {line}", highlight=False, markup=False)
+            self.console.print(f"[{self._done}/{self._pending}] {line}", highlight=False, markup=False)
+
+    def told(self, text: str, left_out: int = 0) -> None:
+        """A trial of a search has ended."""
+        self._left_out += left_out
+        self._progress.update(self._bar, completed=self._done)
+        self.console.print(text, highlight=False, markup=False)
 
     def stopping(self) -> None:
         """The sweep is stopping."""
@@ -150,11 +162,16 @@ class SweepDisplay:
         if at_once:
             raise KeyboardInterrupt
 
+    @property
+    def _done(self) -> int:
+        return self._finished + self._failed + self._left_out
+
     def _name(self, config: RunConfig) -> str:
-        return ", ".join(f"{field} {getattr(config, field)}" for field in self._varying) or config.strategy
+        values = {field: getattr(config, field) for field in self._varying}
+        return in_words(values) or config.strategy
 
     def _render(self) -> RenderableType:
-        done = self._finished + self._failed
+        done = self._done
         summary = Text(f"{self._finished} finished, {len(self._running)} running, ")
         summary.append(f"{self._failed} failed", style="bold red" if self._failed else "")
         summary.append(f", {max(0, self._pending - done - len(self._running))} pending")

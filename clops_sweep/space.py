@@ -11,6 +11,7 @@ from typing import Any
 
 from clops_sweep.config import RunConfig, known_key
 from clops_sweep.errors import BadInput
+from clops_sweep.search.definition import OptunaSearch
 
 Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
 
@@ -26,7 +27,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """A base configuration, axes that vary it, and seeds.
+    """A base configuration, axes or a search that vary it, and seeds.
 
     An axis is either a config field with the values it takes, or a free name with named variants, each of which
     sets any number of fields::
@@ -43,18 +44,20 @@ class SearchSpace:
         )
 
     Runs come in this order: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes as they
-    are written, the last one fastest.
+    are written, the last one fastest. Which runs a search asks for is found out while it runs (see `OptunaSearch`).
 
     Args:
         name: names the experiment in reports and logs.
         base: what every run has in common.
         axes: from a field's name to its values, or from a free name to named variants.
-        seeds: the seeds that every cell is run with.
+        seeds: the seeds that every cell, or every trial of a search, is run with.
         where: keeps only the configs for which it returns True.
         resolve: what becomes of a config whose task order has been found out meanwhile (see `curriculum`).
+        search: an Optuna search in the place of axes.
 
     Raises:
-        BadInput: an unknown field, an axis or a seed list without values, a value twice or out of bounds.
+        BadInput: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
+            beside axes.
     """
 
     name: str
@@ -63,6 +66,7 @@ class SearchSpace:
     seeds: Sequence[int] = range(5)
     where: Callable[[RunConfig], bool] | None = None
     resolve: Callable[[RunConfig], RunConfig] | None = None
+    search: OptunaSearch | None = None
 
     def __post_init__(self) -> None:
         if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
@@ -71,10 +75,27 @@ class SearchSpace:
             raise BadInput(f"search space {self.name!r}: seeds has no values")
         if len(set(self.seeds)) < len(self.seeds):
             raise BadInput(f"search space {self.name!r}: seeds holds a value twice")
+        if self.search is not None:
+            self._check_search(self.search)
         for axis, values in self.axes.items():
             self._check_axis(axis, values)
         for request in self.requests():  # every config is validated now, not when its turn comes
             del request
+
+    def _check_search(self, search: OptunaSearch) -> None:
+        where = f"search space {self.name!r}"
+        if not isinstance(search, OptunaSearch):
+            raise BadInput(f"{where}: search: expected an OptunaSearch")
+        if self.axes:
+            raise BadInput(f"{where} has axes and a search; expected one of them")
+        if self.where is not None:
+            raise BadInput(f"{where}: where goes with axes; bound the distributions of a search instead")
+        for seed in self.seeds:
+            self.base.replace(seed=seed)
+        try:
+            search.check(self.base)
+        except BadInput as error:
+            raise BadInput(f"{where}: {error}") from None
 
     def _check_axis(self, axis: str, values: Axis) -> None:
         where = f"search space {self.name!r}, axis {axis!r}"
@@ -95,7 +116,9 @@ class SearchSpace:
             raise BadInput(f"{where}: give seeds as seeds=..., not as an axis")
 
     def requests(self) -> Iterator[RunRequest]:
-        """Every run asked for, in the documented order."""
+        """Every run asked for, in the documented order; none for a search, whose study knows them."""
+        if self.search is not None:
+            return
         for seed, cell in itertools.product(self.seeds, self._cells()):
             labels, settings = cell
             config = self.base.replace(**settings, seed=seed)
@@ -137,6 +160,10 @@ class SearchSpace:
         """
         for key in settings:
             known_key(key)
+            if self.search is not None and key in self.search.fields:
+                raise BadInput(
+                    f"search space {self.name!r} searches over {key!r} itself; change its distribution instead"
+                )
             if any(key in cell for _, cell in self._cells()):
                 raise BadInput(
                     f"search space {self.name!r} varies {key!r} itself; keep some of its values with --where instead"

@@ -1,0 +1,118 @@
+"""What a parameter of a search may be: a number within bounds, one of several values, or one of several variants.
+
+Names and meaning are Optuna's (`optuna.distributions`), so that Optuna itself need not be imported to write them down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from clops_sweep.errors import BadInput
+
+
+@dataclass(frozen=True)
+class FloatDistribution:
+    """A real number from `low` to `high`, both included.
+
+    Args:
+        low: the lowest value.
+        high: the highest value.
+        log: whether the logarithm is what varies evenly.
+        step: distance between two values; None for all numbers in between.
+
+    Raises:
+        BadInput: bounds that are not finite or in the wrong order, a logarithm of what is not positive, a step that
+            does not lead from `low` to `high`, or both `log` and `step`.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, self.step, smallest=0.0)
+        if self.log and self.step is not None:
+            raise BadInput(f"{self}: expected log or step, not both")
+
+    def nearest(self, value: float) -> float:
+        """The value at a whole number of steps: 0.3 and not 0.1 + 0.2, so that a grid's runs are found again."""
+        if self.step is None:
+            return value
+        low, step = Decimal(str(self.low)), Decimal(str(self.step))
+        return float(low + step * round((Decimal(str(value)) - low) / step))
+
+
+@dataclass(frozen=True)
+class IntDistribution:
+    """A whole number from `low` to `high`, both included.
+
+    Args:
+        low: the lowest value.
+        high: the highest value.
+        log: whether the logarithm is what varies evenly.
+        step: distance between two values.
+
+    Raises:
+        BadInput: bounds that are no whole numbers or in the wrong order, a logarithm of what is not positive, a step
+            that does not lead from `low` to `high`, or both `log` and `step`.
+    """
+
+    low: int
+    high: int
+    log: bool = False
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        if any(not isinstance(value, int) or isinstance(value, bool) for value in (self.low, self.high, self.step)):
+            raise BadInput(f"{self}: expected whole numbers")
+        _check(self, self.step, smallest=1)
+        if self.log and self.step != 1:
+            raise BadInput(f"{self}: expected log or step, not both")
+
+
+@dataclass(frozen=True)
+class CategoricalDistribution:
+    """One of several values, which have no order.
+
+    Args:
+        choices: the values.
+
+    Raises:
+        BadInput: no values, a text instead of a list of values, or a value twice.
+    """
+
+    choices: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.choices, str) or not isinstance(self.choices, Sequence):
+            raise BadInput(f"CategoricalDistribution({self.choices!r}): expected a list of values")
+        if not len(self.choices):
+            raise BadInput("CategoricalDistribution([]): expected at least one value")
+        if any(value in self.choices[:position] for position, value in enumerate(self.choices)):
+            raise BadInput(f"CategoricalDistribution({list(self.choices)!r}) holds a value twice")
+        object.__setattr__(self, "choices", tuple(self.choices))
+
+
+Distribution = FloatDistribution | IntDistribution | CategoricalDistribution
+Parameter = Distribution | Sequence[Any] | Mapping[str, Mapping[str, Any]]
+"""A distribution; or, as on an axis, a list of values or named variants, each of which sets any number of fields."""
+
+
+def _check(it: FloatDistribution | IntDistribution, step: float | None, smallest: float) -> None:
+    if not (math.isfinite(it.low) and math.isfinite(it.high)):
+        raise BadInput(f"{it}: expected finite bounds")
+    if it.low >= it.high:
+        raise BadInput(f"{it}: expected low to be less than high")
+    if it.log and it.low <= 0:
+        raise BadInput(f"{it}: expected low to be positive, since log is set")
+    if step is None:
+        return
+    if not math.isfinite(step) or step <= 0 or step < smallest:
+        raise BadInput(f"{it}: expected a positive step")
+    if (Decimal(str(it.high)) - Decimal(str(it.low))) % Decimal(str(step)):
+        raise BadInput(f"{it}: expected high to be low plus a multiple of step")

@@ -1,0 +1,307 @@
+"""SearchFeed: which jobs come next, and what their results mean for the trials of a study. Knows nothing of Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.config import RunConfig
+from clops_sweep.display import Display
+from clops_sweep.errors import BadInput, StoreError
+from clops_sweep.plan import PlannedRun
+from clops_sweep.search.records import in_words
+from clops_sweep.search.study import OpenTrial, SearchStudy
+from clops_sweep.space import SearchSpace
+from clops_sweep.store import RunStore
+
+if TYPE_CHECKING:
+    from clops_sweep.trainable import Job
+
+_STORING = (BadInput, StoreError, OSError)
+"""What may go wrong with the store or with the study's database while a search runs."""
+
+
+@dataclass
+class _Trial:
+    """A trial under way: its runs, and how far they have got.
+
+    Attributes:
+        until: after how many tasks its runs pause; None if they do not.
+        auc: of each run that has paused there, the average AUC over these tasks.
+        waiting: jobs that no worker has got yet.
+        under_way: how many jobs workers have.
+        counted: the runs that the display has been told the end of.
+        unrecorded: what kept a result out of the store, if anything did.
+        over: whether it has been told to the study, or left for another launch.
+    """
+
+    open: OpenTrial
+    runs: dict[str, RunConfig]
+    rungs: Iterator[int]
+    until: int | None = None
+    finished: set[str] = field(default_factory=set)
+    auc: dict[str, float] = field(default_factory=dict)
+    waiting: list[Job] = field(default_factory=list)
+    under_way: int = 0
+    counted: set[str] = field(default_factory=set)
+    unrecorded: str | None = None
+    over: bool = False
+
+
+class SearchFeed:
+    """Turns a study's trials into jobs one at a time, and the jobs' results into the trials' values.
+
+    A trial is one job a seed (or one for all of them, stacked). With pruning, jobs end after the tasks at which it is
+    decided, and only a trial that goes on gets jobs for the tasks up to the next decision; they continue from the
+    checkpoints. A run that is finished in the store is no job, whoever computed it. Two trials of the same choice are
+    not computed beside each other: the second one waits, and then finds its runs in the store.
+
+    Args:
+        space: the search space.
+        study: its study.
+        store: what is finished, and by that alone what a trial is worth.
+        data_hash: content hash of the data that a config runs on.
+        make_jobs: puts runs that differ in their seed together into jobs.
+        record_failure: writes failed runs into the store.
+        max_retries: how often a job whose worker died is taken up again.
+        retry: whether runs that have failed are taken up again.
+        display: told how trials and runs end.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        study: SearchStudy,
+        store: RunStore,
+        data_hash: Callable[[RunConfig], str | None],
+        make_jobs: Callable[[Sequence[PlannedRun]], list[Job]],
+        record_failure: Callable[[Job, str], None],
+        *,
+        max_retries: int,
+        retry: bool,
+        display: Display,
+    ) -> None:
+        assert space.search is not None
+        self._space, self._search, self._study, self._store = space, space.search, study, store
+        self._data_hash, self._make_jobs, self._record_failure = data_hash, make_jobs, record_failure
+        self._max_retries, self._retry, self._display = max_retries, retry, display
+        self._trials: list[_Trial] = []
+        self._held: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
+        self._jobs: dict[Job, _Trial] = {}
+        self._deaths: dict[Job, int] = {}
+        self.error: str | None = None
+        """What ended the search early: its database could not be written to, say."""
+
+    def begin(self) -> None:
+        """Takes over the trials that an earlier driver has left under way."""
+        for trial in self._study.left_under_way():
+            self._begin(trial)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there are no more jobs, and none is under way."""
+        return not self._jobs and (self.error is not None or not (self._trials or self._held or self._study.to_ask))
+
+    def next_job(self, places: int) -> Job | None:
+        """The next job, of a trial under way if there is one, else of a new trial; None if there is none now.
+
+        Args:
+            places: how many jobs there may be under way at once; a new trial is asked for only if one is free, so that
+                it is suggested from as many results as possible.
+        """
+        if self.error is not None:
+            return None
+        try:
+            return self._next_job(places)
+        except _STORING as error:
+            self.error = " ".join(str(error).split())
+            return None
+
+    def heard(self, job: Job, result: dict[str, Any]) -> None:
+        """A job has reported; what is still running is passed over."""
+        if result["status"] in ("running", "retrying"):
+            return
+        try:
+            self._ended(job, result)
+        except _STORING as error:
+            self.error = self.error or " ".join(str(error).split())
+
+    def died(self, job: Job, error: str) -> None:
+        """A job's worker has died: the job is done once more, from its checkpoint, up to `max_retries` times."""
+        deaths = self._deaths[job] = self._deaths.get(job, 0) + 1
+        statuses = self._store.statuses()
+        if all(statuses.get(run_id) == "finished" for run_id in job.run_ids):
+            self._display.heard(job, {"status": "elsewhere"})
+            self.heard(job, {"status": "elsewhere"})
+        elif deaths > self._max_retries:
+            self._record_failure(job, error)
+            self._display.heard(job, {"status": "failed"})
+            self.heard(job, {"status": "failed"})
+        else:
+            trial = self._jobs.pop(job)
+            trial.under_way -= 1
+            if not trial.over:
+                trial.waiting.insert(0, job)
+
+    def _next_job(self, places: int) -> Job | None:
+        while True:
+            for trial in self._trials:
+                if trial.waiting:
+                    job = trial.waiting.pop(0)
+                    trial.under_way += 1
+                    self._jobs[job] = trial
+                    return job
+            if self._release_held():
+                continue
+            if not self._study.to_ask or not self._has_place(places):
+                return None
+            self._begin(self._study.ask())
+
+    def _has_place(self, places: int) -> bool:
+        if self._search.max_concurrent is not None:
+            return len(self._trials) + len(self._held) < self._search.max_concurrent
+        return len(self._jobs) < max(places, 1)
+
+    def _release_held(self) -> bool:
+        """Begins the first trial that waited for runs which are over by now."""
+        for index, (trial, runs) in enumerate(self._held):
+            if not self._under_way() & runs.keys():
+                del self._held[index]
+                self._start(trial, runs)
+                return True
+        return False
+
+    def _under_way(self) -> set[str]:
+        """The runs that trials and jobs are busy with."""
+        of_trials = {run_id for trial in self._trials for run_id in trial.runs}
+        return of_trials.union(*(job.run_ids for job in self._jobs))
+
+    def _begin(self, trial: OpenTrial) -> None:
+        try:
+            base = self._space.base.replace(**self._search.settings(trial.labels))
+            configs = [base.replace(seed=seed) for seed in self._space.seeds]
+        except BadInput as error:  # categories that each are valid, but not together
+            trial.fail(str(error))
+            self._display.told(f"trial {trial.number} failed: {error}", len(self._space.seeds))
+            return
+        runs = {config.run_id(str(self._data_hash(config))): config for config in configs}
+        trial.record_runs(list(runs))
+        if self._under_way() & runs.keys():
+            self._held.append((trial, runs))
+        else:
+            self._start(trial, runs)
+
+    def _start(self, open_trial: OpenTrial, runs: dict[str, RunConfig]) -> None:
+        statuses = self._store.statuses()
+        pruner = self._search.pruner
+        reported = open_trial.tasks_reported
+        rungs = (tasks for tasks in pruner.rungs() if tasks > reported) if pruner else iter(())
+        trial = _Trial(open_trial, runs, rungs)
+        stored = [PlannedRun(run_id, runs[run_id], "finished") for run_id in runs if statuses.get(run_id) == "finished"]
+        trial.finished = {str(run.run_id) for run in stored}
+        trial.counted = set(trial.finished)
+        for job in self._make_jobs(stored):
+            self._display.heard(job, {"status": "in the store"})
+        self._trials.append(trial)
+        failed = [run_id for run_id in runs if statuses.get(run_id) == "failed"]
+        if failed and not self._retry:
+            self._fail(trial, f"run {failed[0]} has failed before")
+        else:
+            self._go_on(trial)
+
+    def _go_on(self, trial: _Trial) -> None:
+        """The trial's next jobs; or its values, if all of its runs are finished."""
+        pending = [
+            PlannedRun(run_id, config, "pending")
+            for run_id, config in trial.runs.items()
+            if run_id not in trial.finished
+        ]
+        if not pending:
+            self._complete(trial)
+            return
+        trial.until = next(trial.rungs, None)
+        trial.auc = {}
+        trial.waiting = [replace(job, until=trial.until) for job in self._make_jobs(pending)]
+
+    def _ended(self, job: Job, result: dict[str, Any]) -> None:
+        trial = self._jobs.pop(job)
+        trial.under_way -= 1
+        if trial.over:
+            return
+        status = result["status"]
+        if status != "paused":
+            trial.counted |= set(job.run_ids)
+        if status == "failed":
+            self._fail(trial, f"run {', '.join(job.run_ids)} has failed")
+            return
+        if status == "paused":
+            trial.auc |= dict(zip(job.run_ids, result["auc_so_far"], strict=True))
+        elif status == "unrecorded":
+            trial.unrecorded = result["error"]
+        else:
+            trial.finished |= set(job.run_ids)
+        if trial.waiting or trial.under_way:
+            return
+        if trial.unrecorded:
+            self._drop(trial)  # it stays under way in the study, for the next launch to go on with
+            return
+        if trial.until is None or trial.finished.issuperset(trial.runs):
+            self._go_on(trial)
+            return
+        auc = trial.auc | self._auc_after(trial.until, trial.finished)
+        if trial.open.falls_behind(trial.until, fmean(auc.values())):
+            trial.open.prune()
+            self._end(trial, f"pruned after {trial.until} task{'s' * (trial.until > 1)}")
+        else:
+            self._go_on(trial)
+
+    def _complete(self, trial: _Trial) -> None:
+        rows = self._store.read("runs", list(trial.runs))
+        values = []
+        for column in self._search.objectives:
+            numbers = [float(value) for value in rows[column]]
+            if len(numbers) < len(trial.runs) or not all(map(isfinite, numbers)):
+                self._fail(trial, f"{column} is not defined in all of its runs")
+                return
+            values.append(fmean(numbers))
+        if self._search.pruner:
+            self._report_rungs(trial)
+        trial.open.complete(values)
+        told = ", ".join(f"{name} {value:.4g}" for name, value in zip(self._search.objectives, values, strict=True))
+        self._end(trial, f"complete: {told}")
+
+    def _report_rungs(self, trial: _Trial) -> None:
+        """What it had after the tasks at which others are compared with it, where it was not stopped to be asked."""
+        matrix = self._store.read("r_matrix", list(trial.runs))
+        reported, tasks = trial.open.tasks_reported, int(matrix["trained_on"].max())
+        for rung in self._search.pruner.rungs() if self._search.pruner else ():
+            if rung >= tasks:
+                return
+            if rung > reported and (matrix["trained_on"] == rung).any():
+                trial.open.falls_behind(rung, fmean(self._auc_after(rung, set(trial.runs)).values()))
+
+    def _auc_after(self, tasks: int, run_ids: set[str]) -> dict[str, float]:
+        """Of finished runs: the mean of R[k][j] over j <= k, for k = `tasks`."""
+        if not run_ids:
+            return {}
+        rows = self._store.read("r_matrix", sorted(run_ids))
+        rows = rows[(rows["split"] == "validation") & (rows["trained_on"] == tasks) & (rows["evaluated_on"] <= tasks)]
+        return {str(run_id): fmean(group["auc"]) for run_id, group in rows.groupby("run_id")}
+
+    def _fail(self, trial: _Trial, error: str) -> None:
+        trial.open.fail(error)
+        self._end(trial, f"failed: {error}")
+
+    def _end(self, trial: _Trial, how: str) -> None:
+        under_way = {run_id for job, owner in self._jobs.items() if owner is trial for run_id in job.run_ids}
+        left_out = trial.runs.keys() - trial.counted - under_way
+        self._display.told(f"trial {trial.open.number} {how} ({in_words(trial.open.labels)})", len(left_out))
+        self._drop(trial)
+
+    def _drop(self, trial: _Trial) -> None:
+        trial.over = True
+        trial.waiting = []
+        self._trials.remove(trial)

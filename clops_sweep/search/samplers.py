@@ -1,0 +1,83 @@
+"""Optuna's samplers, made so that what a trial is suggested does not depend on which process asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+
+from clops_sweep.errors import BadInput
+from clops_sweep.search.definition import SAMPLERS, OptunaSearch
+
+
+class SeededByTrial(BaseSampler):
+    """Gives every trial a sampler of its own, whose seed follows from the search's seed and the trial's number.
+
+    A sampler keeps its random state in memory. One that is made anew when a search is resumed would suggest the first
+    trials once more; this one goes on as if nothing had happened, because all that it remembers is in the study.
+
+    Args:
+        make: makes the sampler from a seed.
+        seed: of the search.
+    """
+
+    def __init__(self, make: Callable[[int], BaseSampler], seed: int) -> None:
+        self._make = make
+        self._seed = seed
+        self._current: tuple[int, BaseSampler] | None = None
+
+    def _of(self, trial: FrozenTrial) -> BaseSampler:
+        if self._current is None or self._current[0] != trial.number:
+            seed = np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0]
+            self._current = trial.number, self._make(int(seed))
+        return self._current[1]
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The parameters that are chosen together."""
+        return self._of(trial).infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Chooses them."""
+        return self._of(trial).sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Chooses a parameter by itself."""
+        return self._of(trial).sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """A trial begins."""
+        self._of(trial).before_trial(study, trial)
+
+    def after_trial(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Any) -> None:
+        """A trial has ended."""
+        self._of(trial).after_trial(study, trial, state, values)
+
+
+def make_sampler(search: OptunaSearch) -> SeededByTrial:
+    """The sampler that a search asks for. TPE counts trials that are under way as bad ones (the "constant liar").
+
+    Raises:
+        BadInput: options that the sampler does not take.
+    """
+    options = dict(search.sampler_options)
+    if search.sampler == "tpe":
+        options.setdefault("constant_liar", True)  # trials run beside each other
+
+    def make(seed: int) -> BaseSampler:
+        sampler: BaseSampler = getattr(optuna.samplers, SAMPLERS[search.sampler])(seed=seed, **options)
+        return sampler
+
+    try:
+        make(0)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"sampler_options of {search.sampler!r}: {' '.join(str(error).split())}") from None
+    return SeededByTrial(make, search.sampler_seed)

@@ -1,0 +1,146 @@
+"""Where studies are: a SQLite file in the folder of results, or a database that is named."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import optuna
+import sqlalchemy
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.storages import RDBStorage
+from sqlalchemy.exc import SQLAlchemyError
+
+from clops_sweep.errors import BadInput
+from clops_sweep.space import SearchSpace
+from clops_sweep.store import RunStore
+
+STUDIES = "optuna.db"
+_SECONDS_TO_WAIT_FOR_SQLITE = 60
+
+
+def study_url(space: SearchSpace, store: RunStore) -> str:
+    """The URL of the database that holds, or is going to hold, the study of a search.
+
+    Raises:
+        BadInput: results are not in a folder and the search names no database.
+    """
+    if space.search is not None and space.search.storage:
+        return space.search.storage
+    if "://" in store.uri:
+        raise BadInput(
+            f"search space {space.name!r}: no database can be kept at {store.uri}; "
+            "expected OptunaSearch(storage=...) with the URL of one"
+        )
+    if any(character in store.uri for character in "?%"):
+        raise BadInput(f"results {store.uri}: a folder with ? or % in its path cannot hold a study's database")
+    return f"sqlite:///{Path(store.uri) / STUDIES}"
+
+
+def place(url: str) -> str:
+    """A database as it is called in messages: the file, or the URL without its password."""
+    try:
+        parsed = sqlalchemy.engine.make_url(url)
+    except SQLAlchemyError:
+        return repr(url)
+    if parsed.get_backend_name() == "sqlite" and parsed.database:
+        return parsed.database
+    return parsed.render_as_string(hide_password=True)
+
+
+@contextlib.contextmanager
+def quiet(url: str) -> Iterator[None]:
+    """Keeps Optuna's log and its remarks on what is experimental from the user, and turns errors into sentences.
+
+    Raises:
+        BadInput: the database cannot be used.
+    """
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            yield
+    except (SQLAlchemyError, StorageInternalError, ImportError) as error:
+        raise BadInput(f"study database {place(url)}: {_reason(error)}") from None
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+
+
+def open_storage(url: str) -> RDBStorage:
+    """The database, made if it is not there.
+
+    Raises:
+        BadInput: another version of Optuna has made it.
+    """
+    try:
+        return _storage(url)
+    except RuntimeError as error:
+        raise BadInput(f"study database {place(url)}: {_reason(error)}") from None
+
+
+def existing_storage(url: str) -> RDBStorage | None:
+    """The database, if it is there and Optuna has used it. Nothing is written."""
+    parsed = sqlalchemy.engine.make_url(url)
+    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
+        return None
+    engine = sqlalchemy.create_engine(url)
+    try:
+        tables = sqlalchemy.inspect(engine)
+        used = all(tables.has_table(name) for name in ("studies", "version_info", "alembic_version"))
+    finally:
+        engine.dispose()
+    return _storage(url, exists=True) if used else None
+
+
+def _storage(url: str, exists: bool = False) -> RDBStorage:
+    engine: dict[str, Any] = {}
+    if sqlalchemy.engine.make_url(url).get_backend_name() == "sqlite":
+        engine["connect_args"] = {"timeout": _SECONDS_TO_WAIT_FOR_SQLITE}
+    return RDBStorage(
+        url.replace("{", "{{").replace("}", "}}"),  # Optuna formats it
+        engine_kwargs=engine,
+        skip_table_creation=exists,
+        skip_compatibility_check=exists,
+    )
+
+
+def close(storage: RDBStorage) -> None:
+    """Lets go of the database."""
+    storage.remove_session()
+    storage.engine.dispose()
+
+
+@contextlib.contextmanager
+def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
+    """Sees to it that a search is run by one driver at a time on this machine, or on a shared folder of results.
+
+    A driver takes up the trials that another has left under way; of one that is alive they are none of its business.
+    The lock goes when its holder does, however that happens.
+
+    Raises:
+        BadInput: another driver is running the search.
+    """
+    path = work_folder / "locks" / space.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(
+                f"search space {space.name!r} is being run by another driver on the same results; "
+                "wait for it, or give that one more of the cluster"
+            ) from None
+        except OSError:  # a file system without locks: then nobody can tell
+            pass
+        yield
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost reason, on one line: a driver's own words rather than SQLAlchemy's page about them."""
+    cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
+    return " ".join(str(getattr(cause, "orig", None) or cause).split())

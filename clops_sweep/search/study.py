@@ -1,0 +1,312 @@
+"""The study of a search: Optuna's record of its trials, which outlives every driver."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.pruners import NopPruner, SuccessiveHalvingPruner
+from optuna.trial import FrozenTrial, TrialState
+
+from clops_sweep.config import SEMANTICS_VERSION
+from clops_sweep.errors import BadInput
+from clops_sweep.search.definition import OptunaSearch
+from clops_sweep.search.distributions import CategoricalDistribution, FloatDistribution
+from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.search.records import TrialState as State
+from clops_sweep.search.samplers import make_sampler
+from clops_sweep.search.storage import STUDIES, close, existing_storage, open_storage, place, quiet, study_url
+from clops_sweep.space import SearchSpace
+from clops_sweep.store import RunStore
+
+DEFINITION, RUN_IDS, ERROR, REPEATS = "definition", "run_ids", "error", "repeats"
+"""Attributes of studies and trials, which optuna-dashboard shows too."""
+
+_STATES: Mapping[TrialState, State] = {
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "pruned",
+    TrialState.FAIL: "failed",
+    TrialState.RUNNING: "running",
+    TrialState.WAITING: "waiting",
+}
+
+
+class OpenTrial:
+    """A trial that is under way: its choice, and what becomes of it."""
+
+    def __init__(self, trial: optuna.Trial, search: OptunaSearch, url: str) -> None:
+        self._trial = trial
+        self._url = url
+        with quiet(url):
+            self.labels = {name: _suggest(trial, search, name) for name in search.parameters}
+
+    @property
+    def number(self) -> int:
+        """The study's number of it."""
+        return self._trial.number
+
+    @property
+    def tasks_reported(self) -> int:
+        """After how many tasks it has been reported last, also by an earlier driver; 0 if it never was."""
+        with quiet(self._url):
+            frozen = self._trial.storage.get_trial(self._trial._trial_id)
+            return max(frozen.intermediate_values, default=0)
+
+    def record_runs(self, run_ids: Sequence[str]) -> None:
+        """Notes which runs of the store it consists of."""
+        with quiet(self._url):
+            self._trial.set_user_attr(RUN_IDS, list(run_ids))
+
+    def falls_behind(self, tasks: int, auc: float) -> bool:
+        """Reports the average AUC after some tasks, and says whether the trial is to be pruned."""
+        with quiet(self._url):
+            self._trial.report(auc, tasks)
+            return self._trial.should_prune()
+
+    def complete(self, values: Sequence[float]) -> None:
+        """The trial has its values."""
+        self._tell(TrialState.COMPLETE, values)
+
+    def prune(self) -> None:
+        """The trial is given up because others are better."""
+        self._tell(TrialState.PRUNED)
+
+    def fail(self, error: str) -> None:
+        """The trial has no values, and why."""
+        with quiet(self._url):
+            self._trial.set_user_attr(ERROR, error)
+        self._tell(TrialState.FAIL)
+
+    def _tell(self, state: TrialState, values: Sequence[float] | None = None) -> None:
+        with quiet(self._url):
+            # Drivers on two machines may be at the same trial: their numbers are the same, and the first one counts.
+            self._trial.study.tell(self._trial, values, state, skip_if_finished=True)
+
+
+class SearchStudy:
+    """The study of a search, opened by the one driver that runs it.
+
+    Trials that are under way in the study were left there by a driver that is gone. They are not failed and suggested
+    anew but taken over as they are (`left_under_way`): the same numbers, the same choices, and of their runs those that
+    are finished are in the store.
+
+    Args:
+        space: the search space; its name is the study's.
+        store: the results, which the study lies beside.
+        data_hashes: what the prepared data hold, by data set and normalisation.
+
+    Raises:
+        BadInput: the database cannot be used, or the study was made from another definition.
+    """
+
+    def __init__(self, space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str]) -> None:
+        search = _search(space)
+        self._search = search
+        self._url = study_url(space, store)
+        pruner = search.pruner
+        with quiet(self._url):
+            self._storage = open_storage(self._url)
+            self._study = optuna.create_study(
+                study_name=space.name,
+                storage=self._storage,
+                directions=list(search.objectives.values()),
+                sampler=make_sampler(search),
+                pruner=SuccessiveHalvingPruner(pruner.min_resource, pruner.reduction_factor) if pruner else NopPruner(),
+                load_if_exists=True,
+            )
+            check_definition(space, self._study, data_hashes, place(self._url))
+            if DEFINITION not in self._study.user_attrs:
+                self._study.set_metric_names(list(search.objectives))
+                self._study.set_user_attr(DEFINITION, definition(space, data_hashes))
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        close(self._storage)
+
+    @property
+    def to_ask(self) -> int:
+        """How many trials are still to be suggested."""
+        begun = [trial for trial in self._current() if trial.state != TrialState.WAITING]
+        return max(0, self._search.n_trials - len(begun))
+
+    @property
+    def left(self) -> int:
+        """How many trials have not ended yet, those that are still to be suggested included."""
+        return self.to_ask + sum(trial.state == TrialState.RUNNING for trial in self._current())
+
+    def left_under_way(self) -> list[OpenTrial]:
+        """The trials that are under way in the study."""
+        with quiet(self._url):
+            trials = [trial for trial in self._current() if trial.state == TrialState.RUNNING]
+            # The way to a trial by its number is a method of the storage that Optuna does not document.
+            return [self._open(optuna.Trial(self._study, trial._trial_id)) for trial in trials]
+
+    def ask(self) -> OpenTrial:
+        """A new trial, suggested from all that is known by now."""
+        with quiet(self._url):
+            return self._open(self._study.ask())
+
+    def retry_failed(self) -> int:
+        """Puts the choices of failed trials in the queue once more; returns how many."""
+        with quiet(self._url):
+            failed = [trial for trial in self._current() if trial.state == TrialState.FAIL]
+            for trial in failed:
+                self._study.enqueue_trial(trial.params, user_attrs={REPEATS: trial.number})
+        return len(failed)
+
+    def _open(self, trial: optuna.Trial) -> OpenTrial:
+        return OpenTrial(trial, self._search, self._url)
+
+    def _current(self) -> list[FrozenTrial]:
+        return current_trials(self._study.get_trials(deepcopy=False))
+
+
+def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str] | None = None) -> StudyRecord | None:
+    """What the study of a search holds by now; None if there is none. Nothing is written.
+
+    Args:
+        space: the search space.
+        store: the results that it lies beside.
+        data_hashes: what the prepared data hold, by data set and normalisation, as far as they are to be compared.
+
+    Raises:
+        BadInput: the database cannot be read, or the study was made from another definition.
+    """
+    search = _search(space)
+    url = study_url(space, store)
+    with quiet(url):
+        storage = existing_storage(url)
+        if storage is None:
+            return None
+        try:
+            study = optuna.load_study(study_name=space.name, storage=storage)
+            check_definition(space, study, data_hashes or {}, place(url))
+            trials = current_trials(study.get_trials(deepcopy=False))
+        except KeyError:
+            return None
+        finally:
+            close(storage)
+        return StudyRecord(space.name, search.objectives, tuple(_record(trial, search) for trial in trials))
+
+
+def current_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """All trials but those that have been taken up again under another number."""
+    repeated = {trial.user_attrs.get(REPEATS) for trial in trials}
+    return [trial for trial in trials if trial.number not in repeated]
+
+
+def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, Any]:
+    """What the value of a trial depends on, as JSON. Of two studies with the same, trials can be compared.
+
+    How many trials there are to be, and which sampler suggests them, is not among it.
+    """
+    search = _search(space)
+    base = space.base.model_dump(mode="json", exclude={"seed", *search.parameters})
+    described: dict[str, Any] = {
+        **{f"base.{name}": value for name, value in base.items()},
+        "seeds": list(space.seeds),
+        **{f"parameters.{name}": _described(search, name) for name in search.parameters},
+        "objectives": [list(item) for item in search.objectives.items()],
+        "pruning": vars(search.pruner) if search.pruner else None,
+        "semantics_version": SEMANTICS_VERSION,
+        **{f"data.{name}": content for name, content in data_hashes.items()},
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(described))
+    return plain
+
+
+def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mapping[str, str], where: str) -> None:
+    """Sees to it that a study is continued with the definition that it was made from.
+
+    Raises:
+        BadInput: another definition, or a study that something else has made.
+    """
+    attributes = study.user_attrs
+    if DEFINITION not in attributes:
+        if study.get_trials(deepcopy=False):
+            raise BadInput(
+                f"study {space.name!r} in {where} was made by something else; give the search space another name"
+            )
+        return
+    then, now = attributes[DEFINITION], definition(space, data_hashes)
+    for name in dict.fromkeys((*then, *now)):
+        if name.startswith("data.") and name not in now:
+            continue  # not prepared on this machine
+        before, after = (json.dumps(it.get(name)) for it in (then, now))
+        if before != after:
+            raise BadInput(
+                f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
+                "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
+                "--results"
+            )
+
+
+def _search(space: SearchSpace) -> OptunaSearch:
+    if space.search is None:
+        raise BadInput(f"search space {space.name!r} has no search")
+    return space.search
+
+
+def _described(search: OptunaSearch, name: str) -> Any:
+    parameter = search.parameters[name]
+    if isinstance(parameter, Mapping):
+        return {label: dict(settings) for label, settings in parameter.items()}
+    return {type(parameter).__name__: vars(parameter)}
+
+
+def _encoded(label: Any) -> Any:
+    """A category as Optuna stores it: scalars and text as they are, anything else as JSON."""
+    return label if label is None or isinstance(label, bool | int | float | str) else json.dumps(label)
+
+
+def _suggest(trial: optuna.Trial, search: OptunaSearch, name: str) -> Any:
+    distribution = search.distributions[name]
+    if isinstance(distribution, CategoricalDistribution):
+        encoded = [_encoded(label) for label in distribution.choices]
+        return distribution.choices[encoded.index(trial.suggest_categorical(name, encoded))]
+    low, high, step, log = distribution.low, distribution.high, distribution.step, distribution.log
+    if isinstance(distribution, FloatDistribution):
+        return distribution.nearest(trial.suggest_float(name, low, high, step=step, log=log))
+    return trial.suggest_int(name, int(low), int(high), step=int(step or 1), log=log)
+
+
+def _decoded(search: OptunaSearch, name: str, value: Any) -> Any:
+    distribution = search.distributions[name]
+    if isinstance(distribution, CategoricalDistribution):
+        return {repr(_encoded(label)): label for label in distribution.choices}.get(repr(value), value)
+    return distribution.nearest(value) if isinstance(distribution, FloatDistribution) else value
+
+
+def _record(trial: FrozenTrial, search: OptunaSearch) -> TrialRecord:
+    return TrialRecord(
+        number=trial.number,
+        state=_STATES[trial.state],
+        labels={name: _decoded(search, name, trial.params[name]) for name in search.parameters if name in trial.params},
+        values=tuple(trial.values) if trial.state == TrialState.COMPLETE and trial.values else None,
+        intermediate={k: v for k, v in sorted(trial.intermediate_values.items()) if math.isfinite(v)},
+        run_ids=tuple(trial.user_attrs.get(RUN_IDS, ())),
+        error=trial.user_attrs.get(ERROR),
+    )
+
+
+def search_counts(store: RunStore) -> dict[str, Counter[State]]:
+    """Every study beside a store that is in a folder: its name, and how many trials are in each state."""
+    if "://" in store.uri or not (Path(store.uri) / STUDIES).is_file():
+        return {}
+    url = f"sqlite:///{Path(store.uri) / STUDIES}"
+    with quiet(url):
+        storage = existing_storage(url)
+        if storage is None:
+            return {}
+        try:
+            names = optuna.get_all_study_names(storage)
+            studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
+            trials = {study.study_name: current_trials(study.get_trials(deepcopy=False)) for study in studies}
+        finally:
+            close(storage)
+    return {name: Counter(_STATES[trial.state] for trial in found) for name, found in trials.items()}

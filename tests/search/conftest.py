@@ -1,0 +1,165 @@
+"""Workers without Ray: they train nothing, but write to a real store what a run of that config would be known for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.plan import PlannedRun
+from clops_sweep.search.feed import SearchFeed
+from clops_sweep.search.study import SearchStudy
+from clops_sweep.store import RunStore
+from clops_sweep.tables import METRICS, SCHEMAS, config_row
+from clops_sweep.trainable import Job
+
+TASKS = 6
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is such a thing: SQLite waits for the disk several times a trial."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def world(folder: Path) -> World:
+    """An empty folder of results, with workers."""
+    return World(folder / "results")
+
+
+def auc(config: RunConfig, trained: int, task: int) -> float:
+    """R[trained][task] of a run that never took place: some number that depends on all of it."""
+    text = f"{config.model_dump_json()}{trained}{task}"
+    return 0.5 + int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 2**33
+
+
+def so_far(config: RunConfig, tasks: int) -> float:
+    """The average AUC over the first tasks after training on them."""
+    return sum(auc(config, tasks, task) for task in range(1, tasks + 1)) / tasks
+
+
+@dataclass
+class Said:
+    """A display that remembers."""
+
+    interrupted: bool = False
+    stops_in_order: bool = False
+    lines: list[str] = field(default_factory=list)
+    statuses: list[str] = field(default_factory=list)
+    left_out: int = 0
+
+    def begin(self, pending: int, log: Path) -> None: ...
+    def started(self, job: Job) -> None: ...
+    def stopping(self) -> None: ...
+
+    def heard(self, job: Job, result: dict[str, Any]) -> None:
+        self.statuses += [result["status"]] * len(job.run_ids)
+
+    def told(self, text: str, left_out: int = 0) -> None:
+        self.lines.append(text)
+        self.left_out += left_out
+
+
+@dataclass
+class World:
+    """A folder of results, and what workers have done in it: which tasks of which run were trained how often."""
+
+    folder: Path
+    trained: Counter[tuple[str, int]] = field(default_factory=Counter)
+    checkpoints: dict[str, int] = field(default_factory=dict)
+
+    data: ClassVar = {"synthetic, split 0, normalize none": "generated0001"}
+    tasks: ClassVar = TASKS
+    so_far = staticmethod(so_far)
+
+    def __post_init__(self) -> None:
+        self.store = RunStore(self.folder)
+        self.store.open_for_writing()
+
+    def driver(self, space: SearchSpace, retry: bool = False, stack: int = 1) -> tuple[SearchFeed, Said]:
+        """A driver that starts now."""
+
+        def make_jobs(runs: Sequence[PlannedRun]) -> list[Job]:
+            chunks = [runs[first : first + stack] for first in range(0, len(runs), stack)]
+            return [Job(tuple(r.config for r in chunk), tuple(str(r.run_id) for r in chunk)) for chunk in chunks]
+
+        study, said = SearchStudy(space, self.store, self.data), Said()
+        if retry:
+            study.retry_failed()
+        feed = SearchFeed(
+            space, study, self.store, lambda config: "generated0001", make_jobs, self.fail,
+            max_retries=1, retry=retry, display=said,
+        )  # fmt: skip
+        feed.begin()
+        return feed, said
+
+    def run_ids(self, configs: Sequence[RunConfig]) -> list[str]:
+        """The ids of runs."""
+        return [config.run_id("generated0001") for config in configs]
+
+    def finish(self, space: SearchSpace, places: int = 1, **options: Any) -> Said:
+        """Runs a search to its end."""
+        feed, said = self.driver(space, **options)
+        under_way: list[Job] = []
+        while not feed.finished:
+            while len(under_way) < places and (job := feed.next_job(places)) is not None:
+                under_way.append(job)
+            assert under_way or feed.finished, "nothing is under way and nothing is to come"
+            if under_way:
+                job = under_way.pop(0)
+                feed.heard(job, self.work(job))
+        return said
+
+    def work(self, job: Job) -> dict[str, Any]:
+        """What a worker does with a job: trains on from the checkpoint, and records what is finished."""
+        until = min(job.until or TASKS, TASKS)
+        for run_id in job.run_ids:
+            for task in range(self.checkpoints.get(run_id, 0) + 1, until + 1):
+                self.trained[run_id, task] += 1
+            self.checkpoints[run_id] = max(until, self.checkpoints.get(run_id, 0))
+        if until < TASKS:
+            return {"status": "paused", "auc_so_far": [so_far(config, until) for config in job.configs]}
+        for config, run_id in zip(job.configs, job.run_ids, strict=True):
+            self.store.write_finished(run_id, _tables(run_id, config))
+        return {"status": "finished"}
+
+    def fail(self, job: Job, error: str) -> None:
+        """Records a job as failed."""
+        for config, run_id in zip(job.configs, job.run_ids, strict=True):
+            row = {"run_id": run_id, **config_row(config), "status": "failed", "error": error}
+            self.store.write_failed(run_id, _table("runs", [row]))
+
+
+def _tables(run_id: str, config: RunConfig) -> dict[str, pa.Table]:
+    metrics = dict.fromkeys(METRICS, 0.0) | {"auc": so_far(config, TASKS), "bwt": so_far(config, TASKS - 1) - 0.6}
+    rows: dict[str, list[dict[str, Any]]] = {
+        "runs": [{"run_id": run_id, **config_row(config), "status": "finished", "seconds": 2.0, **metrics}],
+        "r_matrix": [
+            {"run_id": run_id, "split": split, "trained_on": i, "evaluated_on": j, "auc": auc(config, i, j) + offset}
+            for split, offset in (("validation", 0.0), ("test", 0.1))
+            for i in range(1, TASKS + 1)
+            for j in range(1, TASKS + 1)
+        ],
+        "curves": [],
+        "instances": [],
+    }
+    return {name: _table(name, found) for name, found in rows.items()}
+
+
+def _table(name: Any, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist([{f: row.get(f) for f in SCHEMAS[name].names} for row in rows], schema=SCHEMAS[name])

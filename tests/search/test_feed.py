@@ -1,0 +1,412 @@
+"""Studies and the jobs that come of them, with real databases and stores and with workers that train nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
+from clops_sweep.errors import BadInput
+from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.search.storage import only_driver, place, study_url
+from clops_sweep.search.study import SearchStudy, read_study
+from clops_sweep.store import RunStore
+
+PARAMETERS = {
+    "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
+    "mc_samples": IntDistribution(5, 50, step=5),
+    "storage": {"by beta": {}, "random": {"storage_order": "random"}},
+}
+FEW = {"storage_fraction": FloatDistribution(0.1, 0.3, step=0.1), "acquisition": ["bald_mcd", "random"]}
+
+
+def space(**arguments: Any) -> SearchSpace:
+    seeds = arguments.pop("seeds", range(2))
+    search = OptunaSearch(**{"parameters": PARAMETERS, "n_trials": 6, "max_concurrent": 1, **arguments})
+    return SearchSpace(name="it", base=RunConfig(), search=search, seeds=seeds)
+
+
+def study(world: Any, of: SearchSpace) -> StudyRecord:
+    record = read_study(of, world.store, world.data)
+    assert record is not None
+    return record
+
+
+def configs(of: SearchSpace, trial: TrialRecord) -> list[RunConfig]:
+    assert of.search is not None
+    return [of.base.replace(**of.search.settings(trial.labels), seed=seed) for seed in of.seeds]
+
+
+def choices(record: StudyRecord) -> list[Any]:
+    return [(trial.number, dict(trial.labels), trial.state, trial.values) for trial in record.trials]
+
+
+# --- trials are runs --------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_is_worth_the_mean_over_its_seeds_and_its_runs_are_ordinary_rows(world: Any) -> None:
+    it = space(objectives={"auc": "maximize", "bwt": "maximize", "seconds": "minimize"})
+    said = world.finish(it)
+    record = study(world, it)
+    runs = pd.read_parquet(world.folder / "runs").set_index("run_id")
+    assert [trial.state for trial in record.trials] == ["complete"] * 6
+    assert len(runs) == 12
+    for trial in record.trials:
+        assert list(trial.run_ids) == world.run_ids(configs(it, trial))
+        rows = runs.loc[list(trial.run_ids)]
+        assert rows["seed"].tolist() == [0, 1]
+        assert rows["learning_rate"].tolist() == [trial.labels["learning_rate"]] * 2
+        expected = fmean(world.so_far(config, world.tasks) for config in configs(it, trial))
+        assert trial.values == (pytest.approx(expected, rel=1e-12), pytest.approx(rows["bwt"].mean()), 2.0)
+    assert set(world.trained.values()) == {1}
+    assert said.lines[0].startswith("trial 0 complete: auc 0.")
+    assert world.finish(it).lines == []  # there is nothing left to do
+
+
+def test_the_best_trials_are_those_that_brute_force_and_optuna_find(world: Any) -> None:
+    objectives = {"auc": "maximize", "bwt": "maximize", "mc_samples": "minimize"}
+    it = space(objectives=objectives, n_trials=14, seeds=[3])
+    world.finish(it)
+    record = study(world, it)
+    signs = np.array([1, 1, -1])
+    values = np.array([trial.values for trial in record.trials]) * signs
+    front = [
+        number
+        for number, mine in enumerate(values)
+        if not any((other >= mine).all() and (other > mine).any() for other in values)
+    ]
+    assert [trial.number for trial in record.best] == front
+    assert 1 < len(front) < 14
+    theirs = optuna.load_study(study_name="it", storage=study_url(it, world.store))
+    assert sorted(trial.number for trial in theirs.best_trials) == front
+    assert theirs.metric_names == list(objectives)
+    one = replace(it, name="one", search=replace(it.search, objectives={"auc": "maximize"}))
+    world.finish(one)
+    (best,) = study(world, one).best
+    assert best.values == (max(trial.values[0] for trial in study(world, one).trials if trial.values),)
+
+
+def test_runs_that_are_finished_are_not_repeated(world: Any) -> None:
+    it = space(parameters=FEW, n_trials=20, sampler="random")
+    half = replace(it, name="half", search=replace(it.search, parameters=FEW | {"acquisition": ["random"]}))
+    world.finish(half)
+    assert len(world.trained) == 3 * 2 * world.tasks
+    said = world.finish(it, places=4)
+    # 3 x 2 choices and 2 seeds, and 20 trials: all but the first of a choice find their runs in the store
+    assert len(world.trained) == 3 * 2 * 2 * world.tasks
+    assert set(world.trained.values()) == {1}
+    assert Counter(said.statuses) == {"in the store": 40 - 6}
+    fractions = pd.read_parquet(world.folder / "runs")["storage_fraction"]
+    assert set(fractions) == {0.1, 0.2, 0.3}  # as a grid has them
+
+
+@pytest.mark.parametrize("max_concurrent", [None, 3, 9])
+def test_trials_of_one_choice_are_not_computed_beside_each_other(world: Any, max_concurrent: int | None) -> None:
+    it = space(parameters={"acquisition": ["bald_mcd", "random"]}, n_trials=7, max_concurrent=max_concurrent)
+    world.finish(it, places=6)
+    assert set(world.trained.values()) == {1}
+    assert len(world.trained) == 2 * 2 * world.tasks
+    assert [trial.state for trial in study(world, it).trials] == ["complete"] * 7
+
+
+def test_a_new_trial_is_suggested_only_when_there_is_a_place_for_it(world: Any) -> None:
+    feed, _ = world.driver(space(max_concurrent=None))
+    jobs = [feed.next_job(3) for _ in range(5)]
+    assert [job is not None for job in jobs] == [True, True, True, True, False]  # two trials of two seeds
+    feed.heard(jobs[0], world.work(jobs[0]))
+    assert feed.next_job(3) is None
+    feed.heard(jobs[1], world.work(jobs[1]))
+    assert feed.next_job(3) is not None
+
+
+def test_seeds_may_be_stacked_into_one_job(world: Any) -> None:
+    it = space(seeds=range(3), n_trials=3, pruning=True)
+    world.finish(it, stack=3)
+    alone = type(world)(world.folder.with_name("alone"))
+    alone.finish(it)
+    assert choices(study(world, it)) == choices(study(alone, it))
+
+
+# --- the same search again --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "gp", "nsga2", "nsga3"])
+def test_a_seed_of_the_sampler_decides_and_more_trials_are_the_difference_only(world: Any, sampler: str) -> None:
+    options = {"population_size": 3} if sampler.startswith("nsga") else {}
+    options = {"n_startup_trials": 3} if sampler in ("tpe", "gp") else options
+    it = space(sampler=sampler, sampler_options=options, n_trials=8, seeds=[0])
+    first = replace(it, search=replace(it.search, n_trials=5))
+    world.finish(first)
+    begun = choices(study(world, first))
+    trained = world.trained.copy()
+    world.finish(it)
+    assert choices(study(world, it))[:5] == begun
+    assert not (world.trained - trained).keys() & trained.keys()
+    again = type(world)(world.folder.with_name("again"))
+    again.finish(it)
+    assert choices(study(again, it)) == choices(study(world, it))
+    other = type(world)(world.folder.with_name("other"))
+    other.finish(replace(it, search=replace(it.search, sampler_seed=1)))
+    assert choices(study(other, it)) != choices(study(world, it))
+
+
+@given(kills=st.lists(st.integers(0, 9), min_size=1, max_size=5), data=st.data(), pruning=st.booleans())
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_drivers_may_be_killed_at_any_moment(world: Any, kills: list[int], data: st.DataObject, pruning: bool) -> None:
+    it = space(n_trials=5, pruning=pruning, sampler_options={"n_startup_trials": 2})
+    place = world.folder / uuid.uuid4().hex
+    undisturbed = type(world)(place / "undisturbed")
+    undisturbed.finish(it)
+    killed = type(world)(place / "killed")
+    for steps in kills:
+        feed, _ = killed.driver(it)
+        for _ in range(steps):
+            job = feed.next_job(1)
+            if job is None:
+                break
+            happened = data.draw(st.sampled_from(["told", "recorded", "nothing"]))
+            if happened == "nothing":
+                break  # killed together with its worker
+            result = killed.work(job)
+            if happened == "recorded":
+                break  # killed before it heard of the result
+            feed.heard(job, result)
+    killed.finish(it)
+    assert choices(study(killed, it)) == choices(study(undisturbed, it))
+    assert killed.trained == undisturbed.trained
+    assert RunStore(killed.folder).statuses() == RunStore(undisturbed.folder).statuses()
+
+
+# --- pruning ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pruner", [SuccessiveHalving(), SuccessiveHalving(min_resource=2, reduction_factor=3)])
+def test_pruning_is_successive_halving_over_tasks(world: Any, pruner: SuccessiveHalving) -> None:
+    it = space(n_trials=12, pruning=pruner)
+    said = world.finish(it)
+    record = study(world, it)
+    reached: dict[int, list[float]] = {}
+    for trial in record.trials:
+        tasks = pruner.min_resource
+        while tasks < world.tasks:
+            value = fmean(world.so_far(config, tasks) for config in configs(it, trial))
+            assert trial.intermediate[tasks] == pytest.approx(value, rel=1e-12)
+            reached.setdefault(tasks, []).append(value)
+            better = sum(other > value for other in reached[tasks])
+            if better >= max(1, len(reached[tasks]) // pruner.reduction_factor):
+                break
+            tasks *= pruner.reduction_factor
+        expected = "pruned" if tasks < world.tasks else "complete"
+        assert (trial.number, trial.state) == (trial.number, expected)
+        # A pruned trial has trained what it was judged by and no more, and has no row in the store.
+        for run_id in trial.run_ids:
+            trained = [task for (run, task), times in world.trained.items() if run == run_id and times == 1]
+            assert sorted(trained) == list(range(1, min(tasks, world.tasks) + 1))
+            assert (run_id in world.store.statuses()) == (expected == "complete")
+    assert 0 < len(record.of("pruned")) < 12
+    assert said.left_out == 2 * len(record.of("pruned"))
+
+
+def test_a_pruned_trial_s_runs_go_on_when_they_are_asked_for_otherwise(world: Any) -> None:
+    it = space(n_trials=6, pruning=True)
+    world.finish(it)
+    pruned = study(world, it).of("pruned")[0]
+    chosen = configs(it, pruned)
+    settings_of = it.search.settings(pruned.labels) if it.search else {}
+    as_axes = OptunaSearch(parameters={name: [value] for name, value in settings_of.items()}, n_trials=1)
+    world.finish(SearchSpace(name="that one", base=RunConfig(), search=as_axes, seeds=range(2)))
+    assert set(world.store.finished(world.run_ids(chosen))) == set(world.run_ids(chosen))
+    assert set(world.trained.values()) == {1}
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
+    it = space(n_trials=3, seeds=range(3))
+    feed, said = world.driver(it)
+    job = feed.next_job(1)
+    assert job is not None
+    feed.died(job, "the worker died")
+    assert feed.next_job(1) == job  # once more, from its checkpoint
+    feed.died(job, "the worker died")
+    record = study(world, it)
+    assert (record.trials[0].state, record.trials[0].error) == ("failed", f"run {job.run_ids[0]} has failed")
+    assert world.store.statuses() == {job.run_ids[0]: "failed"}
+    assert said.left_out == 2  # seeds that were not begun
+    world.finish(it)
+    record = study(world, it)
+    assert [trial.state for trial in record.trials] == ["failed", "complete", "complete"]
+
+    world.finish(it, retry=True)
+    record = study(world, it)
+    assert [(trial.number, trial.state) for trial in record.trials] == [
+        (1, "complete"),
+        (2, "complete"),
+        (3, "complete"),
+    ]
+    assert record.trials[2].run_ids[0] == job.run_ids[0]
+    assert set(world.store.statuses().values()) == {"finished"}
+    assert world.finish(it, retry=True).lines == []
+
+
+def test_a_result_that_could_not_be_recorded_is_taken_up_by_the_next_launch(world: Any) -> None:
+    it = space(n_trials=2)
+    feed, _ = world.driver(it)
+    job = feed.next_job(1)
+    feed.heard(job, {"status": "unrecorded", "error": "no space left"})
+    other = feed.next_job(1)
+    feed.heard(other, world.work(other))
+    assert [trial.state for trial in study(world, it).trials] == ["running"]
+    world.finish(it)
+    assert [(trial.number, trial.state) for trial in study(world, it).trials] == [(0, "complete"), (1, "complete")]
+    assert set(world.trained.values()) == {1}
+
+
+def test_objectives_that_are_not_defined_fail_the_trial(world: Any) -> None:
+    it = space(n_trials=2, objectives={"projections": "minimize"})
+    world.finish(it)
+    for trial in study(world, it).trials:
+        assert (trial.state, trial.error) == ("failed", "projections is not defined in all of its runs")
+
+
+def test_a_database_that_fails_ends_the_search_with_a_sentence(world: Any) -> None:
+    it = space()
+    feed, _ = world.driver(it)
+    job = feed.next_job(1)
+    result = world.work(job)
+    with sqlite3.connect(world.folder / "optuna.db") as database:
+        database.execute("DROP TABLE trial_user_attributes")
+    feed.heard(job, result)
+    other = feed.next_job(1)
+    feed.heard(other, world.work(other))
+    assert feed.finished
+    assert feed.error is not None
+    assert feed.error.startswith(f"study database {world.folder}/optuna.db: ")
+    assert "\n" not in feed.error
+    assert len(world.store.statuses()) == 2  # what was computed is there
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"base": RunConfig(epochs_per_task=3)}, "made with base.epochs_per_task 20 and not 3; a study keeps its"),
+        ({"seeds": range(3)}, "made with seeds [0, 1] and not [0, 1, 2]; "),
+        ({"search": {"objectives": {"bwt": "maximize"}}}, 'made with objectives [["auc", "maximize"]] and not [["bwt"'),
+        ({"search": {"pruning": True}}, "made with pruning null and not {"),
+        (
+            {"search": {"parameters": PARAMETERS | {"mc_samples": IntDistribution(5, 60, step=5)}}},
+            "made with parameters.mc_samples {",
+        ),
+        ({"search": {"parameters": FEW}}, "made with base."),
+    ],
+)
+def test_another_definition_is_refused(world: Any, changes: dict[str, Any], sentence: str) -> None:
+    it = space(n_trials=1)
+    world.finish(it)
+    search = changes.pop("search", {})
+    changed = replace(it, search=replace(it.search, **search), **changes)
+    for attempt in (lambda: read_study(changed, world.store), lambda: SearchStudy(changed, world.store, world.data)):
+        with pytest.raises(BadInput) as raised:
+            attempt()
+        assert f"search space 'it': its study in {world.folder}/optuna.db was {sentence}" in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_other_data_are_refused_and_another_sampler_or_number_is_not(world: Any) -> None:
+    it = space(n_trials=1)
+    world.finish(it)
+    with pytest.raises(
+        BadInput, match=r'made with data.synthetic, split 0, normalize none "generated0001" and not "x"'
+    ):
+        read_study(it, world.store, {"synthetic, split 0, normalize none": "x"})
+    world.finish(replace(it, search=replace(it.search, n_trials=2, sampler="random", sampler_seed=9)))
+    assert len(study(world, it).trials) == 2
+
+
+def test_a_study_that_something_else_made_is_refused(world: Any) -> None:
+    it = space()
+    url = study_url(it, world.store)
+    optuna.create_study(study_name="it", storage=url).add_trial(optuna.create_trial(value=1.0))
+    with pytest.raises(BadInput, match="was made by something else; give the search space another name"):
+        SearchStudy(it, world.store, world.data)
+
+
+def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
+    it = space()
+    with only_driver(it, tmp_path):
+        with (
+            pytest.raises(BadInput, match="search space 'it' is being run by another driver"),
+            only_driver(it, tmp_path),
+        ):
+            pass
+        with only_driver(replace(it, name="other"), tmp_path):
+            pass
+    with only_driver(it, tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("storage", "sentence"),
+    [
+        ("sqlite:////nowhere/at/all.db", "study database /nowhere/at/all.db: unable to open database file"),
+        ("hello", "study database 'hello': Could not parse SQLAlchemy URL"),
+        ("nosql://user:secret@host/db", "study database nosql://user:***@host/db: "),
+    ],
+)
+def test_databases_that_cannot_be_used(world: Any, storage: str, sentence: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        SearchStudy(space(storage=storage), world.store, world.data)
+    assert str(raised.value).startswith(sentence)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, folder: Path) -> None:
+    odd = type(world)(folder / "it's {odd} #1")
+    odd.finish(space(n_trials=1))
+    assert (odd.folder / "optuna.db").is_file()
+    assert study(odd, space()).trials[0].state == "complete"
+    with pytest.raises(BadInput, match=r"a folder with \? or % in its path cannot hold a study's database"):
+        study_url(space(), RunStore(folder / "why?"))
+    elsewhere = space(n_trials=1, storage=f"sqlite:///{folder}/elsewhere.db")
+    world.finish(elsewhere)
+    assert study(world, elsewhere).trials[0].state == "complete"
+    assert not (world.folder / "optuna.db").exists()
+
+    class Remote:
+        uri = "s3://bucket/results"
+
+    with pytest.raises(
+        BadInput, match=r"no database can be kept at s3://bucket/results; expected OptunaSearch\(storage="
+    ):
+        study_url(space(), Remote())  # type: ignore[arg-type]
+    assert place("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
+
+
+def test_options_that_a_sampler_does_not_take(world: Any) -> None:
+    with pytest.raises(BadInput, match=r"sampler_options of 'random': .*unexpected keyword argument 'popultion'"):
+        SearchStudy(space(sampler="random", sampler_options={"popultion": 3}), world.store, world.data)
+
+
+def test_reading_makes_no_database(world: Any) -> None:
+    assert read_study(space(), world.store) is None
+    assert not (world.folder / "optuna.db").exists()
+    with sqlite3.connect(world.folder / "optuna.db"):
+        pass
+    (world.folder / "optuna.db").touch()
+    assert read_study(space(), world.store) is None
