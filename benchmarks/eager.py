@@ -22,11 +22,12 @@ def network(outputs: int = 1) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(320, 100), nn.ReLU(), nn.Linear(100, outputs))
 
 
-def training_step(batch_size: int = 16) -> Callable[[], None]:
+def training_step(batch_size: int = 16, device: torch.device | str = "cpu") -> Callable[[], None]:
     """Forward, backward and Adam on one batch that is at hand."""
-    model = network().train()
+    model = network().to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    frames, targets = torch.randn(batch_size, 1, 2500), torch.rand(batch_size, 1).round()
+    frames = torch.randn(batch_size, 1, 2500, device=device)
+    targets = torch.rand(batch_size, 1, device=device).round()
 
     def step() -> None:
         optimizer.zero_grad()

@@ -17,6 +17,8 @@ TIME_IL = ((37_596, 15_048, 10_038), (12_540, 5_016, 3_348), (12_576, 5_028, 3_3
 DOMAIN_IL = ((11_598,) * 12, (2_892,) * 12, (3_594,) * 12)
 """Instances of the twelve leads of PhysioNet 2020."""
 
+LEADS = ("I", "II", "III", "aVL", "aVR", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+
 Counts = Sequence[Sequence[int]]
 
 
@@ -83,7 +85,7 @@ def _frames(
         classes=tuple(f"class {c}" for c in range(classes)),
         split=split.astype(np.int8),
         leads=np.zeros(n, np.int16) if leads is None else leads.astype(np.int16),
-        lead_names=("II",) if leads is None else tuple(f"lead {lead}" for lead in range(int(leads.max()) + 1)),
+        lead_names=("II",) if leads is None else LEADS,
         times=times,
         data_hash=f"benchmark-{classes}-{n}",
     )

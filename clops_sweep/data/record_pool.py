@@ -13,6 +13,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
+from clops_sweep.cores import available_cores
 from clops_sweep.errors import BadInput
 
 _WORTH_PARALLEL = 16
@@ -24,7 +25,7 @@ def record_pool(
     name: str, records: int, workers: int | None
 ) -> Iterator[Callable[[Callable[..., _Result], Iterable[Any]], Iterator[_Result]]]:
     """An ordered map over records: in this process, or in several where there is enough to read."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = available_cores()
     count = workers if workers is not None else available
     if count < 2 or records < _WORTH_PARALLEL:
         yield map

@@ -1,0 +1,78 @@
+"""Runs a minute against the number of trials that share a device: a process each, started together.
+
+``python -m benchmarks.packing DEVICE STACK EPOCHS`` is one of them: it waits for a line and prints its seconds.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks import shapes
+from benchmarks.runs import CONFIG
+from benchmarks.timing import table
+from clops_sweep.cores import available_cores
+from clops_sweep.learning.run import ContinualRun
+
+
+def run(*, quick: bool) -> str:
+    """The section of the results."""
+    epochs = 1 if quick else 10
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    packings = [(1, 1), (2, 1), (4, 1), (1, 5), (2, 5), (1, 20), (2, 20), (1, 40)]
+    if device == "cpu":
+        packings = [(trials, 1) for trials in sorted({1, 2, available_cores(), 2 * available_cores()})]
+    rows, alone = [], 0.0
+    for trials, stack in packings:
+        seconds = _together(device, trials, stack, epochs)
+        rate = 60 * trials * stack / seconds
+        alone = alone or rate
+        rows.append([str(trials), str(stack), f"{seconds:.1f}", f"{rate:.1f}", f"{rate / alone:.2f}"])
+    name = torch.cuda.get_device_name() if device == "cuda" else f"{available_cores()} cores, one thread a trial"
+    header = ["trials at once", "runs in each", "seconds", "runs a minute", "times one alone"]
+    return (
+        f"## Packing trials on a device\n\n"
+        f"{name}; CLOPS runs of the paper's Class-IL shape with {epochs} epochs a task, by the clock.\n\n"
+        + table(header, rows)
+    )
+
+
+def _together(device: str, trials: int, stack: int, epochs: int) -> float:
+    command = [sys.executable, "-m", "benchmarks.packing", device, str(stack), str(epochs)]
+    started = [
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
+        )
+        for _ in range(trials)
+    ]
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    seconds = [float(process.communicate()[0]) for process in started]
+    return max(seconds)
+
+
+def _trial(device: str, stack: int, epochs: int) -> None:
+    torch.set_num_threads(1)
+    frames = shapes.class_il()
+    config = CONFIG.replace(epochs_per_task=epochs)
+    # What is compiled and chosen at the first use is no part of a sweep's speed.
+    ContinualRun(config.replace(epochs_per_task=1, acquisition="random"), frames, device).advance()
+    run = ContinualRun([config.replace(seed=seed) for seed in range(stack)], frames, device)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    start = time.perf_counter()
+    run.run()
+    print(time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    _trial(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
