@@ -8,6 +8,7 @@ import os
 import pwd
 import re
 import signal
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -178,12 +179,19 @@ def _user(number: int) -> str:
 
 def _check_answers(asked: str, address: str) -> None:
     """Whoever answers must speak gRPC, as Ray does."""
+    nobody = f"--address {asked}: no Ray cluster answers there"
+    if address != asked:
+        nobody += f", at {address}"
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+    except OSError as error:
+        raise BadInput(f"{nobody} ({error})") from None
     with grpc.insecure_channel(address) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)
         except grpc.FutureTimeoutError:
-            where = asked if asked == address else f"{asked}, which is {address}"
-            raise BadInput(f"--address {where}: no Ray cluster answers there (waited {_SECONDS_TO_ANSWER} s)") from None
+            raise BadInput(f"{nobody} (waited {_SECONDS_TO_ANSWER} s)") from None
 
 
 def _check_fits(resources: Resources) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +21,9 @@ from clops_sweep.errors import BadInput
 
 _REQUESTS_AT_A_TIME = 32
 """An object store answers many requests at a time, each after a while; a disk gains nothing from threads."""
+
+_SECONDS_TO_ANSWER = 20
+_SECONDS_TO_CONNECT = 4
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,15 +47,30 @@ class Files:
 
     def __init__(self, root: str | Path) -> None:
         self.uri = str(root)
-        try:
-            if "://" in self.uri:
-                self.system, self.root = arrow_fs.FileSystem.from_uri(self.uri)
-            else:
-                self.uri = str(Path(root).expanduser().resolve())
-                self.system, self.root = arrow_fs.LocalFileSystem(), self.uri
-        except (OSError, ValueError) as error:
-            raise BadInput(f"results {self.uri!r}: {reason(error)}") from None
+        if "://" in self.uri:
+            self.system, self.root = _within_seconds(lambda: _opened_uri(self.uri), self.shown)
+        else:
+            self.uri = str(Path(root).expanduser().resolve())
+            self.system, self.root = arrow_fs.LocalFileSystem(), self.uri
         self.local = isinstance(self.system, arrow_fs.LocalFileSystem)
+
+    @property
+    def shown(self) -> str:
+        """The root as it may be printed: without the password that a URI may hold."""
+        return re.sub(r"(://[^:@/]*):[^@/]*@", r"\1:***@", self.uri)
+
+    def check_answers(self) -> None:
+        """Whoever has the files must answer soon, where a sweep would try for minutes.
+
+        Raises:
+            BadInput: nobody answers, or there is no such bucket.
+        """
+        if self.local:
+            return
+        bucket = self.root.partition("/")[0]
+        info = _within_seconds(lambda: self.system.get_file_info(bucket), self.shown)
+        if info.type == arrow_fs.FileType.NotFound:
+            raise BadInput(f"results {self.shown}: there is no bucket {bucket!r}")
 
     def names(self, folder: str) -> list[str]:
         """The files of a folder, in order; those that a reader of Parquet folders passes over are passed over.
@@ -61,7 +81,7 @@ class Files:
         try:
             found = _scan(folder) if self.local else self._select(folder)
         except OSError as error:
-            raise BadInput(f"results {self.uri}: cannot be read ({reason(error)})") from None
+            raise BadInput(f"results {self.shown}: cannot be read ({reason(error)})") from None
         return sorted(name for name in found if not name.startswith((".", "_")))
 
     def exists(self, path: str) -> bool:
@@ -150,6 +170,39 @@ class Files:
     def _select(self, folder: str) -> list[str]:
         infos = self.system.get_file_info(arrow_fs.FileSelector(folder, allow_not_found=True))
         return [info.base_name for info in infos if info.is_file]
+
+
+def _opened_uri(uri: str) -> tuple[arrow_fs.FileSystem, str]:
+    system, root = arrow_fs.FileSystem.from_uri(uri)
+    if not root.strip("/"):
+        raise ValueError("names no folder; expected something like s3://bucket/folder")
+    if isinstance(system, arrow_fs.S3FileSystem):  # a URI has no word for how long to wait for somebody to answer
+        _, (options,) = system.__reduce__()
+        system = arrow_fs.S3FileSystem(**options | {"connect_timeout": _SECONDS_TO_CONNECT})
+    return system, root
+
+
+def _within_seconds(work: Callable[[], R], shown: str) -> R:
+    """What a call returns that may wait for a server much longer than a user would."""
+    done: list[R] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(_SECONDS_TO_ANSWER)
+    if done:
+        return done[0]
+    if not failed:
+        raise BadInput(f"results {shown!r}: no answer within {_SECONDS_TO_ANSWER} s")
+    if isinstance(failed[0], OSError | ValueError):
+        raise BadInput(f"results {shown!r}: {reason(failed[0])}") from None
+    raise failed[0]
 
 
 def reason(error: BaseException) -> str:

@@ -50,6 +50,17 @@ class RunStore:
         self.uri = self._files.uri
         self._parts = {table: PartFolder(self._files, self.folder(table), schema) for table, schema in SCHEMAS.items()}
 
+    @classmethod
+    def named(cls, root: str) -> RunStore:
+        """The store that a user has named.
+
+        Raises:
+            BadInput: the place cannot be used as a store, or nobody answers there.
+        """
+        store = cls(root)
+        store.files.check_answers()
+        return store
+
     def folder(self, table: TableName) -> str:
         """Where the parts of a table lie, inside the store's file system."""
         return f"{self._files.root}/{table}"
@@ -81,7 +92,7 @@ class RunStore:
             self._files.write(probe, b"")
             self._files.delete([probe])
         except OSError as error:
-            raise BadInput(f"results {self.uri}: cannot be written to ({reason(error)})") from None
+            raise BadInput(f"results {self.files.shown}: cannot be written to ({reason(error)})") from None
 
     def statuses(self) -> dict[str, Status]:
         """Run id to status, from the names of the parts; only those that hold many runs are opened."""
@@ -214,7 +225,9 @@ class RunStore:
         if len(matches) != 1:
             what = "no run" if not matches else f"{len(matches)} runs"
             shown = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
-            raise BadInput(f"run {shown!r}: {what} of {self.uri} begins like that; expected the beginning of one id")
+            raise BadInput(
+                f"run {shown!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
+            )
         return matches[0]
 
     def write_finished(self, run_id: str, tables: Mapping[TableName, pa.Table]) -> None:
@@ -232,5 +245,5 @@ class RunStore:
 
     def _again(self, attempts: int, error: FileNotFoundError) -> int:
         if attempts >= _VANISHED:
-            raise DamagedStore(f"results {self.uri}: {reason(error)}") from None
+            raise DamagedStore(f"results {self.files.shown}: {reason(error)}") from None
         return attempts + 1

@@ -225,7 +225,7 @@ class ContinualRunTrainable(tune.Trainable):
 def storing(store: RunStore) -> Iterator[None]:
     """Around all that is done with the store: tells what goes wrong with it from what goes wrong with a run."""
     if not store.is_there():
-        raise StoreError(f"results {store.uri}: the folder has gone")
+        raise StoreError(f"results {store.files.shown}: the folder has gone")
     try:
         yield
     except (OSError, BadInput) as error:
