@@ -18,8 +18,8 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.gradient import Trace
 from clops_sweep.learning.network import Folded, Parameters, RunningStatistics
 
-_EVALUATION_CHUNK = 128
-_PASSES_CHUNK = 240  # frames times samples whose activations stay in a core's cache
+_CHUNK = {"cpu": 240, "cuda": 1 << 14}
+"""Instances times samples times runs that are computed at a time: on a CPU as many as stay in a core's cache."""
 
 
 class Learner:
@@ -212,7 +212,7 @@ class Learner:
         parts = []
         for group in self._groups:
             folded = Folded.of(parameters.of_runs(group.runs.start, group.runs.stop), group.statistics)
-            frames = self._chunks(group, rows, noise, _EVALUATION_CHUNK)
+            frames = self._chunks(group, rows, noise, self._chunk(group) // 2)
             parts.append(torch.cat([folded.logits(chunk) for chunk in frames], dim=1))
         return torch.cat(parts)
 
@@ -258,12 +258,16 @@ class Learner:
     ) -> Iterator[torch.Tensor]:
         folded = Folded.of(group.views, group.statistics)
         first_draw = 0
-        for frames in self._chunks(group, rows, noise, max(1, _PASSES_CHUNK // samples)):
+        for frames in self._chunks(group, rows, noise, max(1, self._chunk(group) // samples)):
             count = len(frames)
             draws = torch.arange(first_draw, first_draw + count * samples, device=rows.device)
             first_draw += count * samples
             logits = folded.sampled_logits(frames, dropout.masks(dropout_keys, draws))
             yield losses.probabilities(self.kind, logits).unflatten(1, (count, samples))
+
+    def _chunk(self, group: _Group) -> int:
+        """Passes of each run of a group that are computed at a time."""
+        return max(2, _CHUNK[self.bank.device.type] // (group.runs.stop - group.runs.start))
 
     def _chunks(
         self, group: _Group, rows: torch.Tensor, noise: torch.Tensor | None, size: int

@@ -1,0 +1,44 @@
+"""On a GPU: the numbers of a CPU but for rounding, whatever a run is stacked with, captured or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.learning.captured import CapturedSteps
+from clops_sweep.learning.result import RunResult
+from clops_sweep.plugins import STRATEGIES
+from clops_sweep.testing import tiny_config, tiny_frames
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
+
+
+def run(configs: RunConfig | list[RunConfig], device: str) -> RunResult:
+    return ContinualRun(configs, tiny_frames("class_il"), device).run()
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_auc_is_that_of_a_cpu(strategy: str) -> None:
+    config = tiny_config("class_il", strategy=strategy, epochs_per_task=1)
+    cpu, gpu = run(config, "cpu"), run(config, "cuda")
+    np.testing.assert_allclose(gpu.curves["auc"], cpu.curves["auc"], atol=1e-3)
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_captured_steps_are_those_that_come_one_by_one(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny_config("class_il", strategy=strategy, epochs_per_task=5, batch_size=5)
+    captured = run(config, "cuda")
+    monkeypatch.setattr(CapturedSteps, "__call__", lambda self, key, function: function())
+    plain = run(config, "cuda")
+    np.testing.assert_allclose(captured.curves["auc"], plain.curves["auc"], atol=1e-6)
+    np.testing.assert_allclose(captured.curves["loss"], plain.curves["loss"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_a_run_does_not_depend_on_what_it_is_stacked_with(strategy: str) -> None:
+    configs = [tiny_config("class_il", strategy=strategy, seed=seed) for seed in range(4)]
+    together, alone = run(configs, "cuda"), run(configs[2], "cuda")
+    part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
+    np.testing.assert_allclose(part["auc"], alone.curves["auc"], atol=1e-5)
