@@ -24,11 +24,10 @@ from clops_sweep.data.locate import find_folder, wfdb_sources
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
 from clops_sweep.data.resampling import resampled
 from clops_sweep.data.scenarios import term_of
-from clops_sweep.data.twelve_leads import LEADS, whole_windows
+from clops_sweep.data.twelve_leads import LEADS, RATE, whole_windows
 from clops_sweep.data.wfdb_records import diagnoses, physical, read_header, read_stored, require_leads, require_rate
 from clops_sweep.errors import BadInput
 
-RATE: Final = 500.0
 SAMPLES: Final = 5000
 GRID: Final = 2.0**-14
 """Stored samples are multiples of 2^-14 microvolt, finer than the five digits of the CSV files."""

@@ -18,12 +18,10 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import shorten
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.locate import find_folder, wfdb_sources
-from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
-from clops_sweep.data.twelve_leads import LEADS, integer_frames, whole_windows
-from clops_sweep.data.wfdb_records import diagnoses, read_header, require_leads, require_rate
+from clops_sweep.data.reader import Index, Source, Windows
+from clops_sweep.data.twelve_leads import RATE, IntegerFrames, whole_windows
+from clops_sweep.data.wfdb_records import diagnoses
 from clops_sweep.errors import BadInput
-
-RATE: Final = 500.0
 
 SNOMED: Final = {
     "164889003": "AF",
@@ -40,14 +38,11 @@ SNOMED: Final = {
 """Codes that later releases of the same headers use in place of the names."""
 
 
-class PhysioNet2020(Reader):
+class PhysioNet2020(IntegerFrames):
     """Non-overlapping frames of 2500 samples (5 s at 500 Hz) in the publisher's integers; a recording is a patient."""
 
     name = "physionet2020"
-    unit = "mV"
     classes = ("AF", "I-AVB", "LBBB", "Normal", "PAC", "PVC", "RBBB", "STD", "STE")
-    lead_names = LEADS
-    stored_as = np.int16
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All records, also in folders below such as the publisher's g1, g2, ..."""
@@ -57,22 +52,14 @@ class PhysioNet2020(Reader):
 
     def windows(self, source: Source) -> Windows:
         """Every whole frame of every lead, with the labels of the recording as [m, 9] multi-hot."""
-        header = read_header(source.files[0])
-        require_rate(header, RATE)
-        require_leads(header, LEADS)
-        labels = np.zeros(len(self.classes), np.uint8)
-        for diagnosis in diagnoses(header):
-            name = SNOMED.get(diagnosis, diagnosis)
+        header = self.header(source)
+        names = [SNOMED.get(diagnosis, diagnosis) for diagnosis in diagnoses(header)]
+        for name in names:
             if name not in self.classes:
                 raise BadInput(
                     f"{shorten(header.path)}: label {name!r} is unknown; expected one of {', '.join(self.classes)}"
                 )
-            labels[self.classes.index(name)] = 1
-        return whole_windows(source.record, header.samples, FRAME_LENGTH, RATE, labels)
-
-    def signals(self, source: Source, windows: Windows) -> Signals:
-        """The publisher's integers with the header's gain and baseline."""
-        return integer_frames(read_header(source.files[0]), windows)
+        return whole_windows(source.record, header.samples, FRAME_LENGTH, RATE, self.labels(names))
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """floor(.2 n) test, floor(.2) of the rest validation: 4402 / 1100 / 1375 of the whole set, as in the paper."""

@@ -19,27 +19,22 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import one_sentence, shorten
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.locate import find_folder
-from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
-from clops_sweep.data.twelve_leads import LEADS, integer_frames, whole_windows
-from clops_sweep.data.wfdb_records import read_header, require_leads, require_rate
+from clops_sweep.data.reader import Index, Source, Windows
+from clops_sweep.data.twelve_leads import RATE, IntegerFrames, whole_windows
 from clops_sweep.errors import BadInput
 
-RATE: Final = 500.0
 DATABASE: Final = "ptbxl_database.csv"
 STATEMENTS: Final = "scp_statements.csv"
 
 
-class PtbXl(Reader):
+class PtbXl(IntegerFrames):
     """Two frames of 5 s per lead of each 10 s recording at 500 Hz, in the publisher's integers.
 
     Dates are shifted by the publisher, consistently within a patient only: terms made from them are a surrogate.
     """
 
     name = "ptbxl"
-    unit = "mV"
     classes = ("CD", "HYP", "MI", "NORM", "STTC")
-    lead_names = LEADS
-    stored_as = np.int16
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All rows of ptbxl_database.csv, by their 500 Hz file."""
@@ -60,13 +55,8 @@ class PtbXl(Reader):
     def windows(self, source: Source) -> Windows:
         """Every whole frame of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""
         row, superclass = source.detail
-        header = read_header(source.files[0])
-        require_rate(header, RATE)
-        require_leads(header, LEADS)
-        labels = np.zeros(len(self.classes), np.uint8)
-        for code in _codes(row, source):
-            if (name := superclass.get(code, "")) in self.classes:
-                labels[self.classes.index(name)] = 1
+        header = self.header(source)
+        labels = self.labels(superclass.get(code, "") for code in _codes(row, source))
         try:
             time = np.datetime64(row["recording_date"].replace(" ", "T"), "s")
         except ValueError:
@@ -79,10 +69,6 @@ class PtbXl(Reader):
             return windows
         empty = windows.take(np.zeros(0, np.int64))
         return Windows(**{**vars(empty), "dropped": {"no diagnostic superclass": len(windows)}})
-
-    def signals(self, source: Source, windows: Windows) -> Signals:
-        """The publisher's integers with the header's gain and baseline."""
-        return integer_frames(read_header(source.files[0]), windows)
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """floor(.6 n), floor(.2 n), rest of the patients, shuffled by the seed."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FRAME_LENGTH
-from clops_sweep.data.reader import Signals, Windows
-from clops_sweep.data.wfdb_records import Header, read_stored, require_leads
+from clops_sweep.data.reader import Reader, Signals, Source, Windows
+from clops_sweep.data.wfdb_records import Header, read_header, read_stored, require_leads, require_rate
 
+RATE: Final = 500.0
 LEADS: Final = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 
 
@@ -40,17 +42,36 @@ def whole_windows(
     )
 
 
-def integer_frames(header: Header, windows: Windows) -> Signals:
-    """Frames of 2500 samples as the publisher stored them, int16: nothing is lost. Unit: the header's."""
-    positions = np.array(require_leads(header, LEADS))
-    stored = read_stored(header)
-    leads = positions[windows.leads]
-    cut = np.stack(
-        [stored[begin : begin + FRAME_LENGTH, lead] for begin, lead in zip(windows.begin, leads, strict=True)]
-    )
-    return Signals(
-        cut,
-        (1 / header.gain[leads]).astype(np.float32),
-        (-header.baseline[leads] / header.gain[leads]).astype(np.float32),
-        (cut == header.missing[leads, None]).any(1),
-    )
+class IntegerFrames(Reader):
+    """Base of readers whose frames are 2500 samples of twelve leads at 500 Hz as the publisher stored them."""
+
+    unit = "mV"
+    lead_names = LEADS
+    stored_as = np.int16
+
+    def header(self, source: Source) -> Header:
+        """The record's header; BadInput where the sampling rate is another or a lead is missing."""
+        header = read_header(source.files[0])
+        require_rate(header, RATE)
+        require_leads(header, LEADS)
+        return header
+
+    def labels(self, names: Iterable[str]) -> NDArray[np.uint8]:
+        """One where a class is among the names, [C]."""
+        return np.isin(self.classes, [*names]).astype(np.uint8)
+
+    def signals(self, source: Source, windows: Windows) -> Signals:
+        """The publisher's integers with the header's gain and baseline: nothing is lost."""
+        header = read_header(source.files[0])
+        positions = np.array(require_leads(header, LEADS))
+        stored = read_stored(header)
+        leads = positions[windows.leads]
+        cut = np.stack(
+            [stored[begin : begin + FRAME_LENGTH, lead] for begin, lead in zip(windows.begin, leads, strict=True)]
+        )
+        return Signals(
+            cut,
+            (1 / header.gain[leads]).astype(np.float32),
+            (-header.baseline[leads] / header.gain[leads]).astype(np.float32),
+            (cut == header.missing[leads, None]).any(1),
+        )
