@@ -174,13 +174,21 @@ def _experiment(
     axes = {axis: tuple(values) for axis, values in space.axes.items() if axis != REPLICATE_AXIS or axis in keep_axes}
     requests = list(space.requests())
     run_ids, shown, left_aside = _choose_editions(requests, rows, data_hashes)
-    cells, frame = _frame(axes, requests, run_ids, rows)
+    cells, frame = frame_of_runs(axes, requests, run_ids, rows)
     return Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside))
 
 
-def _frame(
+def frame_of_runs(
     axes: Mapping[str, tuple[Any, ...]], requests: list[RunRequest], run_ids: list[str], rows: pd.DataFrame
 ) -> tuple[tuple[Cell, ...], pd.DataFrame]:
+    """The cells that requests belong to by their labels, and the `runs` of an `Experiment`.
+
+    Args:
+        axes: the labels that tell cells apart.
+        requests: the runs asked for.
+        run_ids: their ids.
+        rows: the store's table `runs`, by run id.
+    """
     cells: dict[str, tuple[int, Cell]] = {}
     positions = []
     for request in requests:

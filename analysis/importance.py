@@ -39,7 +39,7 @@ class Importance:
     n: int
 
 
-def importance(experiment: Experiment, metric: str = "auc") -> Importance:
+def importance(experiment: Experiment, metric: str | Metric = "auc") -> Importance:
     """Fits a random forest to a metric over the axes' labels, leaving out one replicate at a time, and shuffles axes.
 
     Labels enter as their position on the axis. Held-out replicates hold the same cells with other seeds, so what is
@@ -55,10 +55,12 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
         raise BadInput(
             "hyperparameter importance needs scikit-learn; install it with: pip install scikit-learn"
         ) from None
-    if metric not in METRICS:
-        raise BadInput(f"metric {metric!r}: expected one of {', '.join(METRICS)}")
+    if isinstance(metric, str):
+        if metric not in METRICS:
+            raise BadInput(f"metric {metric!r}: expected one of {', '.join(METRICS)}")
+        metric = METRICS[metric]
     axes = [axis for axis, labels in experiment.axes.items() if len(labels) > 1]
-    values = experiment.by_replicate(metric)
+    values = experiment.by_replicate(metric.column)
     cells, replicates = np.nonzero(np.isfinite(values))
     held_out = [r for r in np.unique(replicates) if 1 < (replicates == r).sum() < replicates.size]
     if len(axes) < 2 or len(held_out) < 2 or cells.size < MIN_RUNS:
@@ -82,12 +84,12 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
         shuffled = [_shuffled(forest, features[test], target[test], axis) for axis in range(len(axes))]
         losses.append([(lost - squared) / (2 * total) for lost in shuffled])
     if not losses:
-        raise BadInput(f"search space {experiment.name!r}: {METRICS[metric].plain} is the same in all runs")
+        raise BadInput(f"search space {experiment.name!r}: {metric.plain} is the same in all runs")
     lost = np.array(losses)
     order = np.argsort(-lost.mean(axis=0), kind="stable")
     spread = lost.std(axis=0, ddof=1) if len(lost) > 1 else np.full(len(axes), np.nan)
     return Importance(
-        METRICS[metric],
+        metric,
         tuple(axes[i] for i in order),
         lost.mean(axis=0)[order],
         spread[order],

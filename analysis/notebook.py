@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from analysis.collect import Experiment, collect
+from analysis.collect import Experiment
+from analysis.search_trials import collect_with_searches
 from clops_sweep.space import load_spaces
 from clops_sweep.store import RunStore
 
@@ -15,7 +16,10 @@ def open_sweep(
 ) -> list[Experiment]:
     """What a search-space file asks for beside what the store has of it, one experiment per search space.
 
+    The cells of a search are its trials.
+
     Raises:
         BadInput: no such file, no SPACE in it, a store that cannot be read, or a data hash that is not there.
     """
-    return collect(load_spaces(Path(space_file)), RunStore(results).read("runs"), data_hashes)
+    collected = collect_with_searches(load_spaces(Path(space_file)), RunStore(results), data_hashes)
+    return [experiment for experiment, _ in collected]

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.collect import Cell, Experiment, collect
+from analysis.collect import Cell, Experiment
 from analysis.page import render_page
 from analysis.provenance import provenance
 from analysis.results import Reference
+from analysis.search_section import build_search_section
+from analysis.search_trials import collect_with_searches
 from analysis.sections import SectionFiles, build_section
 from analysis.selection import cell_name
 from analysis.style import write_whole
@@ -65,11 +67,20 @@ def write_report(
     for axis in axes or ():
         if axis not in known:
             raise BadInput(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
-    experiments = collect(spaces, store.read("runs"), data_hashes, axes or ())
+    collected = collect_with_searches(spaces, store, data_hashes, axes or ())
+    experiments = [experiment for experiment, _ in collected]
+    grids = [experiment for space, experiment in zip(spaces, experiments, strict=True) if space.search is None]
     sections, files = [], SectionFiles()
-    referenced = [_references(experiment, experiments) for experiment in experiments]
+    referenced = [
+        _references(experiment, grids) if space.search is None else []
+        for space, experiment in zip(spaces, experiments, strict=True)
+    ]
     shown_elsewhere = {id(r.experiment) for references in referenced for r in references}
-    for space, experiment, references in zip(spaces, experiments, referenced, strict=True):
+    for space, (experiment, study), references in zip(spaces, collected, referenced, strict=True):
+        if space.search is not None:
+            name = file_name(space.name)
+            sections.append(build_search_section(space, study, experiment, store, name, files))
+            continue
         if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
             continue  # a single configuration that stands in the tables and captions of the others
         sections.append(build_section(space, experiment, references, store, file_name(space.name), axes, files, frames))

@@ -1,0 +1,180 @@
+"""The trials of an Optuna search beside what the store has of their runs: as an experiment, and as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.collect import Edition, Experiment, collect, frame_of_runs, label_text
+from analysis.formats import TextCell, TextTable, plus_minus
+from analysis.heatmaps import axis_title
+from analysis.metrics import METRICS, Metric
+from analysis.statistics import Estimate, estimate
+from clops_sweep.search.distributions import CategoricalDistribution
+from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.space import RunRequest, SearchSpace
+from clops_sweep.store import RunStore
+
+Floats = npt.NDArray[np.float64]
+MOST_ROWS = 20
+
+
+@dataclass(frozen=True)
+class BestTrials:
+    """The best trials with their values. `estimates[i][j]`: objective j of trial i, mean and deviation over seeds."""
+
+    name: str
+    objectives: tuple[str, ...]
+    parameters: tuple[str, ...]
+    trials: tuple[TrialRecord, ...]
+    estimates: tuple[tuple[Estimate, ...], ...]
+
+
+def collect_with_searches(
+    spaces: Sequence[SearchSpace],
+    store: RunStore,
+    data_hashes: Mapping[str, str] | None = None,
+    keep_axes: Iterable[str] = (),
+) -> list[tuple[Experiment, StudyRecord | None]]:
+    """As `collect`, also of searches: beside the experiment that their trials make, their study if there is one.
+
+    Raises:
+        BadInput: a data set or hash that is not there, or a study that was made from another definition.
+    """
+    runs = store.read("runs")
+    grids = iter(collect([space for space in spaces if space.search is None], runs, data_hashes, keep_axes))
+    rows = runs.set_index("run_id", drop=False)
+    found: list[tuple[Experiment, StudyRecord | None]] = []
+    for space in spaces:
+        if space.search is None:
+            found.append((next(grids), None))
+            continue
+        from clops_sweep.search.study import read_study  # Optuna takes its time to be imported
+
+        study = read_study(space, store)
+        found.append((search_experiment(space, study, rows), study))
+    return found
+
+
+def search_experiment(space: SearchSpace, record: StudyRecord | None, rows: pd.DataFrame) -> Experiment:
+    """A search's trials as the cells of an experiment, for figures that know experiments.
+
+    Trials of the same choice are one cell. Runs that a pruned or failed trial has not finished were given up, and are
+    not among the runs asked for.
+
+    Args:
+        space: the search space.
+        record: its study, if there is one.
+        rows: the store's table `runs`, by run id.
+    """
+    assert space.search is not None
+    distributions = space.search.distributions
+    requests: dict[str, RunRequest] = {}
+    for trial in record.trials if record else ():
+        given_up = trial.state in ("pruned", "failed")
+        for run_id, seed in zip(trial.run_ids, space.seeds, strict=False):
+            if given_up and run_id not in rows.index:
+                continue
+            config = space.base.replace(**space.search.settings(trial.labels), seed=seed)
+            requests[run_id] = RunRequest(config, space.name, trial.labels)
+    axes: dict[str, tuple[Any, ...]] = {}
+    for name, distribution in distributions.items():
+        labels = {repr(request.labels[name]): request.labels[name] for request in requests.values()}
+        if isinstance(distribution, CategoricalDistribution):
+            axes[name] = tuple(label for label in distribution.choices if repr(label) in labels)
+        else:
+            axes[name] = tuple(sorted(labels.values()))
+    cells, frame = frame_of_runs(axes, list(requests.values()), list(requests), rows)
+    return Experiment(space.name, axes, cells, frame, _editions(frame))
+
+
+def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:
+    """With one objective the best trials first, with several those that no other betters, by the first objective.
+
+    At most 20.
+    """
+    direction = next(iter(record.objectives.values()))
+    sign = -1.0 if direction == "maximize" else 1.0
+    competing = record.of("complete") if len(record.objectives) == 1 else record.best
+    chosen = sorted(competing, key=lambda trial: sign * (trial.values or (np.nan,))[0])[:MOST_ROWS]
+    runs = experiment.runs.set_index("run_id")
+    estimates = tuple(
+        tuple(estimate(runs[name].reindex(list(trial.run_ids)).to_numpy(dtype=float)) for name in record.objectives)
+        for trial in chosen
+    )
+    return BestTrials(record.name, tuple(record.objectives), tuple(experiment.axes), tuple(chosen), estimates)
+
+
+def best_trials_text(table: BestTrials, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
+    """The best trials for reading."""
+    header = ("trial", *map(axis_title, table.parameters), "runs", *(objective(o).plain for o in table.objectives))
+    rows = tuple(
+        (
+            TextCell(str(trial.number), float(trial.number)),
+            *(_label_cell(trial.labels[parameter]) for parameter in table.parameters),
+            TextCell(str(estimates[0].n), float(estimates[0].n)),
+            *(TextCell(plus_minus(value.mean, value.sd), value.mean) for value in estimates),
+        )
+        for trial, estimates in zip(table.trials, table.estimates, strict=True)
+    )
+    return TextTable(name, title, header, rows, 1 + len(table.parameters), (), tuple(notes))
+
+
+def trials_csv(record: StudyRecord, parameters: Sequence[str]) -> str:
+    """Every trial for machines: full precision, empty where there is no number."""
+    tasks = sorted({task for trial in record.trials for task in trial.intermediate})
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(
+        ["trial", "state", *parameters, *(f"mean_{name}" for name in record.objectives)]
+        + [f"auc_after_{task}_tasks" for task in tasks]
+        + ["run_ids", "error"]
+    )
+    for trial in record.trials:
+        writer.writerow(
+            [trial.number, trial.state]
+            + [_exact(trial.labels.get(parameter, "")) for parameter in parameters]
+            + [_exact(value) for value in trial.values or ("",) * len(record.objectives)]
+            + [_exact(trial.intermediate.get(task, "")) for task in tasks]
+            + [" ".join(trial.run_ids), trial.error or ""]
+        )
+    return stream.getvalue()
+
+
+def objective(column: str) -> Metric:
+    """How an objective, a numeric column of `runs`, is written."""
+    if column in METRICS:
+        return METRICS[column]
+    words = column.replace("_", " ")
+    latex = words.replace("%", r"\%")
+    return Metric(column, words, words, latex, signed=False, formula=f"the column {column}")
+
+
+def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
+    """The data and the semantics of the finished runs."""
+    if "data_hash" not in frame:
+        return ()
+    finished = frame[frame["status"] == "finished"]
+    names = ["dataset", "scenario", "normalize", "split_seed", "data_hash", "semantics_version"]
+    counts = Counter(finished[names].itertuples(index=False, name=None))
+    return tuple(
+        Edition(str(dataset), str(scenario), str(normalize), int(split), str(data_hash), int(version), count)
+        for (dataset, scenario, normalize, split, data_hash, version), count in sorted(counts.items())
+    )
+
+
+def _label_cell(label: Any) -> TextCell:
+    is_number = isinstance(label, int | float) and not isinstance(label, bool)
+    return TextCell(label_text(label), float(label) if is_number else label_text(label))
+
+
+def _exact(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else value if isinstance(value, str) else label_text(value)

@@ -1,0 +1,221 @@
+"""Figures and tables of Optuna searches, from studies and stores with numbers written by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.notebook import open_sweep
+from analysis.optimization_history import (
+    describe_optimization_history,
+    draw_optimization_history,
+    optimization_history,
+)
+from analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from analysis.report import write_report
+from analysis.search_trials import best_trials, best_trials_text, search_experiment, trials_csv
+from analysis.style import as_png
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+from clops_sweep.errors import BadInput
+from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.search.study import SearchStudy
+from clops_sweep.store import RunStore
+
+
+def search_space(trials: int = 5, **arguments: Any) -> SearchSpace:
+    search = OptunaSearch(
+        parameters={
+            "storage_fraction": FloatDistribution(0.1, 0.9, step=0.1),
+            "storage": {"by beta": {}, "random": {"storage_order": "random"}},
+        },
+        n_trials=trials,
+        **arguments,
+    )
+    return SearchSpace(name="tuned", base=RunConfig(), search=search, seeds=range(2))
+
+
+def record(objectives: dict[str, Any], *values: tuple[float, ...] | None) -> StudyRecord:
+    trials = [
+        TrialRecord(number, "complete", {"storage_fraction": 0.1 * (number + 1), "storage": "random"}, value)
+        if value is not None
+        else TrialRecord(number, "pruned", {"storage_fraction": 0.5, "storage": "by beta"}, None, {1: 0.6, 2: 0.55})
+        for number, value in enumerate(values)
+    ]
+    return StudyRecord("tuned", objectives, tuple(trials))
+
+
+def test_history_holds_the_best_up_to_each_trial() -> None:
+    (up,) = optimization_history(record({"auc": "maximize"}, (0.7,), None, (0.6,), (0.9,), (0.8,)))
+    assert up.numbers.tolist() == [0, 2, 3, 4]
+    assert up.best.tolist() == [0.7, 0.7, 0.9, 0.9]
+    assert (up.pruned_numbers.tolist(), up.pruned_values.tolist()) == ([1], [0.55])
+    first, second = optimization_history(
+        record({"auc": "maximize", "seconds": "minimize"}, (0.7, 30.0), (0.6, 20.0), (0.8, 25.0))
+    )
+    assert (first.best.tolist(), second.best.tolist()) == ([0.7, 0.7, 0.8], [30.0, 20.0, 20.0])
+    assert describe_optimization_history([first, second]) == (
+        "Optimisation history over 3 complete trials. Average AUC: best 0.8 in trial 2; seconds: best 20 in trial 1."
+    )
+    assert as_png(draw_optimization_history([up])).startswith(b"\x89PNG")
+    assert as_png(draw_optimization_history([first, second])).startswith(b"\x89PNG")
+    with pytest.raises(BadInput, match="search 'tuned' has no complete trial yet"):
+        optimization_history(record({"auc": "maximize"}, None))
+
+
+@pytest.mark.parametrize("directions", [("maximize", "maximize"), ("maximize", "minimize", "minimize")])
+def test_the_pareto_front_is_that_of_brute_force(directions: tuple[Any, ...]) -> None:
+    rng = np.random.default_rng(len(directions))
+    values = [tuple(row) for row in rng.integers(0, 6, (40, len(directions))).astype(float).tolist()]
+    objectives = dict(zip(("auc", "bwt", "seconds")[-len(directions) :], directions, strict=True))
+    front = pareto_front(record(objectives, *values))
+    signs = [1 if direction == "maximize" else -1 for direction in directions]
+
+    def betters(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+        gains = [sign * (a - b) for sign, a, b in zip(signs, one, other, strict=True)]
+        return min(gains) >= 0 and max(gains) > 0
+
+    expected = [not any(betters(other, mine) for other in values) for mine in values]
+    assert front.on_front.tolist() == expected
+    assert 0 < sum(expected) < 40
+    assert as_png(draw_pareto_front(front)).startswith(b"\x89PNG")
+    assert f"trial {expected.index(True)}: " in describe_pareto_front(front)
+
+
+def test_a_front_needs_two_objectives() -> None:
+    with pytest.raises(BadInput, match="has one objective; a Pareto front needs two"):
+        pareto_front(record({"auc": "maximize"}, (0.7,)))
+
+
+def auc(config: RunConfig) -> float:
+    return 0.5 + 0.4 * config.storage_fraction - 0.02 * config.seed - 0.05 * (config.storage_order == "random")
+
+
+def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
+    """A store with a study in which the last trial is pruned and the one before it has failed."""
+    assert space.search is not None
+    store = RunStore(folder)
+    store.open_for_writing()
+    study = SearchStudy(space, store, {})
+    for number in range(space.search.n_trials):
+        trial = study.ask()
+        configs = [space.base.replace(**space.search.settings(trial.labels), seed=seed) for seed in space.seeds]
+        trial.record_runs([config.run_id("generated0001") for config in configs])
+        if number == space.search.n_trials - 1 and space.search.pruning:
+            trial.falls_behind(1, 0.51)
+            trial.prune()
+        elif number == space.search.n_trials - 2:
+            trial.fail("run 0123 has failed")
+        else:
+            rows = [
+                (config, {"auc": auc(config), "bwt": -config.storage_fraction, "seconds": 3.0}) for config in configs
+            ]
+            generated.write_given_runs(store, rows)
+            means = {name: float(np.mean([given[name] for _, given in rows])) for name in rows[0][1]}
+            means["storage_fraction"] = configs[0].storage_fraction
+            trial.complete([means[name] for name in space.search.objectives])
+    study.close()
+    return store
+
+
+def test_the_best_trials_come_first_with_deviations_over_seeds(tmp_path: Path, generated: ModuleType) -> None:
+    space = search_space(8, pruning=True)
+    store = filled(tmp_path, generated, space)
+    from clops_sweep.search.study import read_study
+
+    study = read_study(space, store)
+    assert study is not None
+    experiment = search_experiment(space, study, store.read("runs").set_index("run_id", drop=False))
+    assert experiment.axes["storage"] in (("by beta", "random"), ("by beta",), ("random",))
+    assert list(experiment.axes["storage_fraction"]) == sorted(experiment.axes["storage_fraction"])
+    assert set(experiment.runs["status"]) == {"finished"}  # what was given up is not missing
+    best = best_trials(study, experiment)
+    means = [estimates[0].mean for estimates in best.estimates]
+    assert means == sorted(means, reverse=True)
+    assert [trial.values for trial in best.trials] == [(pytest.approx(mean),) for mean in means]
+    assert [estimates[0].sd for estimates in best.estimates] == pytest.approx([0.02 / 2**0.5] * 6)
+    table = best_trials_text(best, "t", "T")
+    assert table.header == ("trial", "storage fraction, b", "storage", "runs", "Average AUC")
+    assert [row[0].text for row in table.rows] == [str(trial.number) for trial in best.trials]
+
+    rows = list(csv.DictReader(io.StringIO(trials_csv(study, best.parameters))))
+    assert [row["state"] for row in rows] == ["complete"] * 6 + ["failed", "pruned"]
+    assert [float(row["mean_auc"]) for row in rows[:6]] == [
+        trial.values[0] for trial in study.trials[:6] if trial.values
+    ]
+    assert rows[6]["error"] == "run 0123 has failed"
+    assert rows[7]["auc_after_1_tasks"] == "0.51"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"pruning": True}, {"tuned-history", "tuned-importance-auc"}),
+        (
+            {"objectives": {"auc": "maximize", "bwt": "maximize", "storage_fraction": "minimize"}},
+            {"tuned-history", "tuned-pareto", "tuned-importance-auc", "tuned-importance-bwt"},
+        ),
+    ],
+)
+def test_the_report_shows_a_search(
+    tmp_path: Path, generated: ModuleType, arguments: dict[str, Any], expected: set[str]
+) -> None:
+    space = search_space(12, **arguments)
+    store = filled(tmp_path / "results", generated, space)
+    paths = write_report([space], store, tmp_path / "report")
+    figures = {path.stem for path in paths.figures if path.stem.startswith("tuned")}
+    assert figures == expected
+    assert {path.suffix for path in paths.figures} == {".png", ".svg"}
+    assert {path.name for path in paths.tables if path.stem == "tuned-trials"} == {
+        f"tuned-trials.{ending}" for ending in ("md", "tex", "csv")
+    }
+    page = paths.index.read_text()
+    pruned = ", 1 pruned" if "pruning" in arguments else ""
+    complete = 10 if pruned else 11
+    assert f"{complete} complete{pruned}, 1 failed of 12 trials." in page
+    assert "Trial 10 failed: run 0123 has failed." in page
+    assert "no finished run with learning curves" in page  # written by hand, the runs have none
+
+
+def test_a_search_stands_beside_grids(tmp_path: Path, generated: ModuleType) -> None:
+    store = filled(tmp_path / "results", generated, search_space(4))
+    grid = SearchSpace("grid", RunConfig(), axes={"storage_fraction": [0.1]}, seeds=[0])
+    one = SearchSpace("one", RunConfig(strategy="finetune"), seeds=[0])
+    generated.write_given_runs(store, [(request.config, {"auc": 0.7}) for s in (grid, one) for request in s.requests()])
+    paths = write_report([grid, search_space(4), one], store, tmp_path / "report")
+    stems = {path.stem.partition("-")[0] for path in paths.figures}
+    assert stems == {"grid", "tuned", "one"}
+    again = write_report([grid, search_space(4), one], store, tmp_path / "again")
+    assert again.index.read_bytes() == paths.index.read_bytes()
+
+
+SOURCE = """
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+PARAMETERS = {
+    "storage_fraction": FloatDistribution(0.1, 0.9, step=0.1),
+    "storage": {"by beta": {}, "random": {"storage_order": "random"}},
+}
+SEARCH = OptunaSearch(parameters=PARAMETERS, n_trials=3)
+SPACE = [SearchSpace("tuned", RunConfig(), search=SEARCH, seeds=range(2)), SearchSpace("one", RunConfig(), seeds=[0])]
+"""
+
+
+def test_a_notebook_opens_searches_too(tmp_path: Path, generated: ModuleType) -> None:
+    (tmp_path / "space.py").write_text(SOURCE)
+    store = filled(tmp_path / "results", generated, search_space(3))
+    tuned, one = open_sweep(tmp_path / "space.py", store.uri)
+    assert tuned.by_replicate("auc").shape == (2, 2)  # two trials are complete, the third has failed
+    assert (one.name, one.counts("missing").tolist()) == ("one", [1])
+
+
+def test_a_search_that_has_not_begun_is_said_to_be_so(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    paths = write_report([search_space()], store, tmp_path / "report")
+    assert "No trial of this search is complete yet." in paths.index.read_text()
+    assert "0 complete of 5 trials." in paths.index.read_text()
+    assert paths.figures == ()
