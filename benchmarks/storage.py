@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.timing import table
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.plan import estimate, make_plan
+from clops_sweep.estimate import estimate
+from clops_sweep.plan import make_plan
 from clops_sweep.space import RunRequest
 from clops_sweep.store import RunStore
 from clops_sweep.tables import SCHEMAS, TableName, config_row
@@ -59,7 +60,7 @@ def run(*, quick: bool) -> str:
         measure("which runs are finished", store.statuses)
         measure("plan, everything finished", lambda: make_plan(requests, store, lambda _: HASH), len(requests))
         plan = make_plan(requests, store, lambda _: HASH)
-        measure("estimate what half of them would cost", lambda: estimate(plan.runs[::2], store))
+        measure("estimate what half of them would cost", lambda: estimate(plan.runs[::2], plan.runs, store))
         measure("read the table of runs", lambda: store.read("runs"))
         measure("compact the store", store.compact)
         measure("which runs are finished, compacted", store.statuses)

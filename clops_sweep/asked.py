@@ -64,7 +64,7 @@ class Asked:
     @cached_property
     def store(self) -> RunStore:
         """Where results are."""
-        return RunStore(self.results)
+        return RunStore.named(self.results)
 
     @property
     def work_folder(self) -> Path:
@@ -116,6 +116,12 @@ class Asked:
 
         return content
 
+    def data_hashes(self) -> set[str]:
+        """The content hashes of the data that the runs asked for are computed on, as far as they are prepared here."""
+        content = self._data_hash()
+        configs = {request.config.data_key: request.config for request in self.requests}
+        return {found for config in configs.values() if (found := content(config)) is not None}
+
     def prepare(self) -> None:
         """Prepares the data that the runs need and that are not prepared yet."""
         from clops_sweep.data.prepare import prepare
@@ -125,15 +131,20 @@ class Asked:
 
     def frames_at_hand(self) -> list[FrameSet]:
         """The data of the runs asked for, as far as they are prepared here."""
-        from clops_sweep.data.prepare import open_frames
-
         data_hash = self._data_hash()
         configs = {request.config.data_key: request.config for request in self.requests}
-        return [
-            open_frames(dataset, prepared_root=self.prepared_root, split_seed=split_seed, normalize=normalize)
-            for (dataset, split_seed, normalize), config in configs.items()
-            if data_hash(config) is not None
-        ]
+        return [self.frames_of(config) for config in configs.values() if data_hash(config) is not None]
+
+    def frames_of(self, config: RunConfig) -> FrameSet:
+        """The prepared data of a config.
+
+        Raises:
+            BadInput: they are not prepared.
+        """
+        from clops_sweep.data.prepare import open_frames
+
+        dataset, split_seed, normalize = config.data_key
+        return open_frames(dataset, prepared_root=self.prepared_root, split_seed=split_seed, normalize=normalize)
 
     def frames(self, runs: Sequence[PlannedRun]) -> Mapping[DataKey, FrameSet]:
         """The prepared data of some runs.
@@ -141,18 +152,15 @@ class Asked:
         Raises:
             BadInput: data and scenario do not fit, for any of the runs.
         """
-        from clops_sweep.data.prepare import open_frames
         from clops_sweep.data.scenarios import build_scenario
 
         frames: dict[DataKey, FrameSet] = {}
         checked = set()
         for run in runs:
             config = run.config
-            dataset, split_seed, normalize = key = config.data_key
+            key = config.data_key
             if key not in frames:
-                frames[key] = open_frames(
-                    dataset, prepared_root=self.prepared_root, split_seed=split_seed, normalize=normalize
-                )
+                frames[key] = self.frames_of(config)
             what = (key, config.scenario, config.task_order)
             if what not in checked:
                 checked.add(what)

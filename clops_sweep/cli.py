@@ -15,6 +15,7 @@ from clops_sweep.asked import Asked
 from clops_sweep.cli_data import data
 from clops_sweep.cli_doctor import doctor
 from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
+from clops_sweep.cli_plan import counts, say_cost, say_plan
 from clops_sweep.cli_runs import compact, rerun, show
 from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.plan import Plan, PlannedRun
@@ -91,7 +92,9 @@ def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...
 @click.option("--address", help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.")
 @click.option("--cpus-per-trial", type=click.FloatRange(min=0), default=1, show_default=True)
 @click.option("--gpus-per-trial", type=click.FloatRange(min=0), default=0, show_default=True, help="May be a fraction.")
-@click.option("--stack", default="auto", show_default=True, metavar="N|auto", help="Seeds trained in lockstep.")
+@click.option(
+    "--stack", default="auto", show_default=True, metavar="N|auto", help="Runs trained in lockstep in a trial."
+)
 @click.option("--max-retries", type=click.IntRange(min=0), default=2, show_default=True)
 @click.option("--checkpoint-every", type=click.IntRange(min=0), default=0, metavar="EPOCHS", help="Beside task ends.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Take up failed runs again.")
@@ -112,7 +115,7 @@ def launch(
     """Run what is asked for and not yet finished (the default command)."""
     lockstep = _stack(stack)
     if dry_run:
-        _print_plan(asked.plan(), asked)
+        say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         return
     _ = asked.requests  # whatever is wrong with them is said before anything is written
     if address:
@@ -135,6 +138,7 @@ def launch(
             click.echo(
                 f"{plan.first} runs come first: their s decides the task order of {len(plan.of('waiting'))} others"
             )
+        say_cost(asked, plan, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         resources = Resources(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every)
         with SweepDisplay(asked.varying) as display:
             try:
@@ -149,8 +153,8 @@ def launch(
             sys.exit(EXIT_INTERRUPTED)
         tried |= {str(run.run_id) for run in pending}
         plan, ran = asked.plan(), True
-    click.echo(_counts(plan) if ran else f"nothing is pending: {_counts(plan)}")
-    click.echo(f"results: {asked.store.uri}")
+    click.echo(counts(plan) if ran else f"nothing is pending: {counts(plan)}")
+    click.echo(f"results: {asked.store.files.shown}")
     if not no_report:
         _report(asked, asked.report_folder, keep=not ran)
     sys.exit(EXIT_FAILED if plan.of("failed", "pending", "waiting") else EXIT_FINISHED)
@@ -158,9 +162,12 @@ def launch(
 
 @command.command("plan")
 @_asks()
-def plan_command(asked: Asked) -> None:
-    """Count the runs asked for, finished, pending and failed, and estimate what is left. Starts nothing."""
-    _print_plan(asked.plan(), asked)
+@click.option("--calibrate", is_flag=True, help="Measure kinds of runs of which none is finished; half a minute.")
+@click.option("--cpus-per-trial", type=click.FloatRange(min=0), default=1, show_default=True)
+@click.option("--gpus-per-trial", type=click.FloatRange(min=0), default=0, show_default=True, help="May be a fraction.")
+def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float) -> None:
+    """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
+    say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial, measure=calibrate)
 
 
 @command.command()
@@ -169,17 +176,16 @@ def status(asked: Asked) -> None:
     """Say how the sweep stands, from the store alone; also while it runs elsewhere."""
     if asked.files:
         plan = asked.plan()
-        _print_plan(plan, asked)
-        failed = {run.run_id for run in plan.of("failed")}
+        say_plan(asked, plan)
+        failed = sorted(str(run.run_id) for run in plan.of("failed"))
     else:
         states = asked.store.statuses()
-        failed = {run_id for run_id, state in states.items() if state == "failed"}
-        click.echo(f"{len(states) - len(failed)} runs finished, {len(failed)} failed in {asked.store.uri}")
-    if failed:
-        for row in asked.store.rows("runs", ["run_id", "status", "error"]):
-            if row["status"] == "failed" and row["run_id"] in failed:
-                last_line = (row["error"] or "").strip().rpartition("\n")[2]
-                click.echo(f"  failed {row['run_id']}: {last_line}")
+        failed = sorted(run_id for run_id, state in states.items() if state == "failed")
+        click.echo(f"{len(states) - len(failed)} runs finished, {len(failed)} failed in {asked.store.files.shown}")
+    for row in asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else ():
+        if row["status"] == "failed":
+            last_line = (row["error"] or "").strip().rpartition("\n")[2]
+            click.echo(f"  failed {row['run_id']}: {last_line}")
 
 
 @command.command()
@@ -216,31 +222,6 @@ def _axes(text: str | None) -> tuple[str, str] | None:
     if len(names) != 2:
         raise BadInput(f"--axes {text!r}: expected two names with a comma between them")
     return names
-
-
-def _counts(plan: Plan) -> str:
-    pending, failed = len(plan.of("pending", "waiting")), len(plan.of("failed"))
-    return f"{len(plan.runs)} runs asked for, {len(plan.of('finished'))} finished, {pending} pending, {failed} failed"
-
-
-def _print_plan(plan: Plan, asked: Asked) -> None:
-    from clops_sweep.plan import estimate
-
-    click.echo(_counts(plan))
-    for name in plan.unprepared:
-        click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
-    if plan.first:
-        click.echo(
-            f"{plan.first} of them nobody asked for: their s decides a task order by difficulty, so they come first"
-        )
-    pending = plan.of("pending", "waiting")
-    if pending:
-        cost = estimate(pending, asked.store)
-        if cost.known:
-            rest = f" for {cost.known} of them" if cost.unknown else ""
-            click.echo(f"about {cost.hours:.2g} core- or GPU-hours{rest}, from finished runs of the same kind")
-        else:
-            click.echo("no estimate: no run of this kind is finished yet")
 
 
 def _report(asked: Asked, folder: Path, *, keep: bool, axes: tuple[str, str] | None = None) -> None:

@@ -18,9 +18,9 @@ from clops_sweep.store import RunStore
 @results_option
 def show(run_id: str, results: str) -> None:
     """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix."""
-    store = RunStore(results)
+    store = RunStore.named(results)
     found = store.find(run_id)
-    row = next(row for row in store.rows("runs", None) if row["run_id"] == found)
+    (row,) = store.rows("runs", run_ids=[found])
     for heading, names in (
         ("run", ["run_id", "status"]),
         ("config", list(RunConfig.model_fields)),
@@ -48,7 +48,7 @@ def rerun(run_id: str, results: str, prepared_root: Path | None, verify: bool) -
     from clops_sweep.data.prepare import default_prepared_root
     from clops_sweep.rerun import differences, repeat, stored_run
 
-    store = RunStore(results)
+    store = RunStore.named(results)
     row = stored_run(store, run_id)
     result = repeat(row, prepared_root or default_prepared_root())
     for metric in ("auc", "bwt", "bwt_t", "bwt_lambda", "test_auc"):
@@ -73,5 +73,5 @@ def rerun(run_id: str, results: str, prepared_root: Path | None, verify: bool) -
 @results_option
 def compact(results: str) -> None:
     """Put the many small parts of finished runs together into few; also while a sweep runs."""
-    merged = RunStore(results).compact()
+    merged = RunStore.named(results).compact()
     click.echo(f"{merged} parts put together")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from statistics import mean
 from typing import Literal
 
 from clops_sweep.config import RunConfig
@@ -71,32 +70,3 @@ def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callab
             run_id = config.run_id(content)
             runs[config] = PlannedRun(run_id, config, statuses.get(run_id, "pending"))
     return Plan(tuple(runs.values()), tuple(sorted(unprepared)), len(set(sources) - set(asked)))
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What the pending runs will cost: core- or GPU-hours, where finished runs tell, and how many runs they tell of."""
-
-    hours: float
-    known: int
-    unknown: int
-
-
-def estimate(pending: Sequence[PlannedRun], store: RunStore) -> Estimate:
-    """What finished runs of the same data set, scenario and strategy took per epoch on average, times the epochs."""
-    if not pending:
-        return Estimate(0.0, 0, 0)
-    columns = ["dataset", "scenario", "strategy", "epochs_per_task", "seconds"]
-    finished: dict[tuple[str, str, str], list[float]] = {}
-    for row in store.rows("runs", columns):
-        if row["seconds"] is not None:
-            kind = (row["dataset"], row["scenario"], row["strategy"])
-            finished.setdefault(kind, []).append(row["seconds"] / row["epochs_per_task"])
-    seconds, known = 0.0, 0
-    for run in pending:
-        config = run.config
-        of_kind = finished.get((config.dataset, config.scenario, config.strategy))
-        if of_kind:
-            seconds += mean(of_kind) * config.epochs_per_task
-            known += 1
-    return Estimate(seconds / 3600, known, len(pending) - known)

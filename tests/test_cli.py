@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -244,7 +245,7 @@ def test_plan_counts_what_is_asked_for(
     assert (before.returncode, before.stderr) == (0, "")
     assert before.stdout.splitlines() == [
         "12 runs asked for, 0 finished, 12 pending, 0 failed",
-        "no estimate: no run of this kind is finished yet",
+        "no estimate for them: no run of their kind is finished; plan --calibrate measures some epochs",
     ]
     assert not (tmp_path / "results").exists()
 
@@ -261,10 +262,13 @@ def test_plan_counts_what_is_asked_for(
     for command in (["plan", space.name], [space.name, "--dry-run"]):
         after = clops_sweep(*command)
         assert after.returncode == 0
-        assert after.stdout.splitlines() == [
-            "12 runs asked for, 1 finished, 10 pending, 1 failed",
-            "about 0.0069 core- or GPU-hours, from finished runs of the same kind",
-        ]
+        first, second = after.stdout.splitlines()
+        assert first == "12 runs asked for, 1 finished, 10 pending, 1 failed"
+        assert re.fullmatch(
+            r"about 0\.0\d+ core-hours \(90% interval: 0\.\d+ to 0\.\d+\), \d+ (s|min) by the clock on \d+ cores?; "
+            "from 1 finished run of the same kind",
+            second,
+        ), second
     assert clops_sweep("status").stdout.splitlines() == [
         f"1 runs finished, 1 failed in {tmp_path}/results",
         f"  failed {failed.run_id(content)}: ValueError: no",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.plan import Plan, estimate, make_plan
+from clops_sweep.plan import Plan, make_plan
 from clops_sweep.space import all_requests
 from clops_sweep.store import RunStore
 from clops_sweep.tables import SCHEMAS, config_row
@@ -70,22 +70,6 @@ def test_a_run_on_data_that_are_not_prepared_waits_and_has_no_id(tmp_path: Path)
     plan = make_plan(SMALL.requests(), RunStore(tmp_path), lambda config: None)
     assert {(run.run_id, run.state) for run in plan.runs} == {(None, "waiting")}
     assert plan.unprepared == ("synthetic",)
-
-
-def test_the_estimate_is_the_mean_cost_of_runs_of_the_same_kind(tmp_path: Path, finished_tables: Tables) -> None:
-    store = RunStore(tmp_path)
-    other = SearchSpace(name="other", base=RunConfig(strategy="finetune"), seeds=[0])
-    twice = SearchSpace(name="twice", base=RunConfig(epochs_per_task=40), seeds=[0])
-    pending = _plan(store, SMALL, other, twice).of("pending")
-    assert len(pending) == 6
-    nothing = estimate(pending, store)
-    assert (nothing.hours, nothing.known, nothing.unknown) == (0.0, 0, 6)
-    done = RunConfig(seed=9)  # 20 epochs a task in 2.5 seconds
-    store.write_finished(_id(done), finished_tables(_id(done), done))
-    some = estimate(pending, store)
-    assert (some.known, some.unknown) == (5, 1)
-    assert some.hours == pytest.approx((4 * 2.5 + 5.0) / 3600)
-    assert estimate([], store).hours == 0
 
 
 class SweepMachine(RuleBasedStateMachine):

@@ -1,0 +1,138 @@
+"""What `plan` and `status` say: how runs stand, and what those that are left will cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clops_sweep.cores import available_cores
+from clops_sweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from clops_sweep.asked import Asked
+    from clops_sweep.estimate import Estimate
+    from clops_sweep.plan import Plan
+
+
+def counts(plan: Plan) -> str:
+    """How the runs stand, in one line."""
+    pending, failed = len(plan.of("pending", "waiting")), len(plan.of("failed"))
+    return f"{len(plan.runs)} runs asked for, {len(plan.of('finished'))} finished, {pending} pending, {failed} failed"
+
+
+def say_plan(
+    asked: Asked, plan: Plan, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0, measure: bool = False
+) -> None:
+    """Prints how the runs stand and what is left.
+
+    Args:
+        asked: what is asked for.
+        plan: how it stands.
+        cpus_per_trial: CPUs that a trial takes.
+        gpus_per_trial: share of a GPU that a trial takes.
+        measure: whether kinds of runs of which nothing is known are measured.
+    """
+    click.echo(counts(plan))
+    for name in plan.unprepared:
+        click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
+    if plan.first:
+        click.echo(
+            f"{plan.first} of them nobody asked for: their s decides a task order by difficulty, so they come first"
+        )
+    if not plan.of("pending", "waiting"):
+        return
+    cost = _estimated(asked, plan, gpus_per_trial, measure)
+    if cost.known:
+        click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
+    if cost.unknown:
+        which = f"{cost.unknown} of them" if cost.known else "them"
+        click.echo(f"no estimate for {which}: no run of their kind is finished; plan --calibrate measures some epochs")
+
+
+def say_cost(asked: Asked, plan: Plan, *, cpus_per_trial: float, gpus_per_trial: float) -> None:
+    """Prints what the pending runs will cost, if that is known of all of them."""
+    cost = _estimated(asked, plan, gpus_per_trial, measure=False)
+    if cost.known and not cost.unknown:
+        click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
+
+
+def _estimated(asked: Asked, plan: Plan, gpus_per_trial: float, measure: bool) -> Estimate:
+    """What the pending runs will cost; of kinds of which nothing is known, after they have been measured, if asked."""
+    from clops_sweep.calibration import Calibrations, calibrate
+    from clops_sweep.cost_model import Load
+    from clops_sweep.estimate import estimate
+
+    device = "cuda" if gpus_per_trial else None
+    pending, finished = plan.of("pending", "waiting"), plan.of("finished")
+    kept, data_hashes = Calibrations(asked.work_folder / "calibration.json"), asked.data_hashes()
+    cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
+    if measure and cost.unknown:
+        if plan.unprepared:
+            name = plan.unprepared[0]
+            raise BadInput(f"--calibrate: {name} is not prepared here; expected: clops-sweep data prepare {name}")
+        if device:
+            _require_gpu()
+        calibrate(
+            [run for run in pending if Load.of(run.config).kind in cost.unknown_kinds],
+            asked.frames_of,
+            kept,
+            device=device or "cpu",
+            say=lambda text: click.echo(text, err=True),
+        )
+        cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
+    return cost
+
+
+def _require_gpu() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise BadInput("--calibrate: PyTorch finds no GPU here; leave out --gpus-per-trial to measure on a CPU")
+
+
+def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:
+    """Cost and interval, time by the clock on this machine, and what it rests on."""
+    from clops_sweep.estimate import CONFIDENCE
+
+    if cost.devices == {"cuda"}:
+        unit, each, there, what = "GPU-hours", gpus_per_trial or 1, _gpus(), "GPU"
+    elif cost.devices == {"cpu"}:
+        unit, each, there, what = "core-hours", cpus_per_trial or 1, _cores(), "core"
+    else:
+        unit, each, there, what = "core- or GPU-hours", 1.0, 0, ""
+    words = f"about {_number(each * cost.hours)} {unit} ({CONFIDENCE:.0%} interval: {_number(each * cost.low)} to "
+    words += f"{_number(each * cost.high)})"
+    if there:
+        at_a_time = max(1, int(there / each))
+        words += f", {_clock(cost.wall_hours(at_a_time))} by the clock on {_several(there, what)}"
+    rests = [f"{_several(cost.finished, 'finished run')} of the same kind"] if cost.finished else []
+    rests += [f"{_several(cost.measured, 'short run')} on this machine"] if cost.measured else []
+    return f"{words}; from {' and '.join(rests)}"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
+
+
+def _cores() -> int:
+    return available_cores()
+
+
+def _gpus() -> int:
+    """How many GPUs the driver knows, asked without loading PyTorch; 0 where there is no telling."""
+    known = Path("/proc/driver/nvidia/gpus")
+    return len(list(known.iterdir())) if known.is_dir() else 0
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
+
+
+def _clock(hours: float) -> str:
+    seconds = round(3600 * hours)
+    if seconds < 100:
+        return f"{max(1, seconds)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
