@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,15 +35,12 @@ class CostFrontier:
     on_frontier: npt.NDArray[np.bool_]
 
 
-def cost_frontier(
-    experiment: Experiment, cost: str = "seconds", replayed: Mapping[int, float] | None = None
-) -> CostFrontier:
+def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier:
     """Mean AUC against mean cost of every configuration.
 
     Args:
         experiment: what was asked for and what there is.
-        cost: "seconds", from the table `runs`, or "replayed".
-        replayed: for "replayed": cell to the instances that one of its runs replayed, counted with repetition.
+        cost: "seconds" or "replayed", columns of the table `runs`.
 
     Raises:
         BadInput: an unknown cost, or no finished run that has it.
@@ -52,12 +48,11 @@ def cost_frontier(
     if cost not in COSTS:
         raise BadInput(f"cost {cost!r}: expected one of {', '.join(COSTS)}")
     auc = experiment.by_replicate("auc")
-    seconds = experiment.by_replicate("seconds")
+    costs_of = experiment.by_replicate(cost)
     points = []
     for cell in range(len(experiment.cells)):
         known = np.isfinite(auc[cell])
-        values = seconds[cell][known] if cost == "seconds" else np.array([(replayed or {}).get(cell, np.nan)])
-        values = values[np.isfinite(values)]
+        values = costs_of[cell][known & np.isfinite(costs_of[cell])]
         if known.any() and values.size:
             points.append((cell, float(values.mean()), float(auc[cell][known].mean())))
     if not points:

@@ -88,7 +88,7 @@ def build_section(
     curves = _curves_picture(experiment, grid, references, store, prefix)
     if curves is not None:
         pictures.append(curves)
-    more = instance_figures(experiment, store, prefix, frames) + sweep_figures(experiment, store, prefix)
+    more = instance_figures(experiment, store, prefix, frames) + sweep_figures(experiment, prefix)
     more_pictures = [item for item in more if isinstance(item, Picture)]
     for item in (*pictures, *more_pictures):
         files.add_picture(item)

@@ -23,7 +23,7 @@ _KEYS = {
     "curves": ["epoch", "task"],
     "instances": ["task", "instance"],
 }
-_COUNTED = ["projections", "projection_failures", "left_out"]
+_COUNTED = ["replayed", "projections", "projection_failures", "left_out"]
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ RUNS = pa.schema(
         *((metric, pa.float64()) for metric in METRICS),
         *((f"test_{metric}", pa.float64()) for metric in METRICS),
         ("left_out", pa.int64()),
+        ("replayed", pa.int64()),
         ("projections", pa.int64()),
         ("projection_failures", pa.int64()),
         ("seconds", pa.float64()),

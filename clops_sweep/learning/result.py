@@ -30,7 +30,8 @@ class RunResult:
     """Four tables with a `run_id` column; a lockstep of S runs has the rows of all S in each.
 
     `runs` has a row a run: config, metrics (validation without, test with the prefix `test_`), costs and identity.
-    The seconds of a run in lockstep are its share, the lockstep's divided by S.
+    `replayed` counts instances as often as they were replayed; the seconds of a run in lockstep are its share, the
+    lockstep's divided by S.
     """
 
     runs: pd.DataFrame
@@ -87,6 +88,7 @@ def _runs_row(run: int, config: RunConfig, frames: FrameSet, history: History, r
     shares = {phase: history.seconds[phase] / runs for phase in PHASES}
     return row | {
         "left_out": left_out,
+        "replayed": sum(int(record.times_replayed[run].sum()) for record in history.records),
         **{name: values[run] for name, values in history.counts.items()},
         "seconds": sum(shares.values()),
         **shares,

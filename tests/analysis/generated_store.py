@@ -66,7 +66,7 @@ def generated_tables(
             "runs",
             [
                 config_row(config)
-                | {"run_id": run_id, "status": "finished", "left_out": 0}
+                | {"run_id": run_id, "status": "finished", "left_out": 0, "replayed": round(1000 * b * a) * replays}
                 | metrics(matrices["validation"])
                 | {f"test_{name}": value for name, value in metrics(matrices["test"]).items()}
                 | provenance(data_hash, semantics_version, started_at)

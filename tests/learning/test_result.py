@@ -82,7 +82,8 @@ def test_gem_draws_at_most_256_afresh_in_every_step(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_mir_replays_its_ratio_shared_evenly(ratio: float, kind: str, run: Run) -> None:
-    instances = run(kind, strategy="mir", replay_ratio=ratio, acquisition_fraction=1.0).instances
+    result = run(kind, strategy="mir", replay_ratio=ratio, acquisition_fraction=1.0)
+    instances = result.instances
     batches = [min(BATCH, SIZE[kind] - start) for start in range(0, SIZE[kind], BATCH)]
     expected = [0, 0, 0]
     for current in range(1, TASKS):
@@ -96,6 +97,7 @@ def test_mir_replays_its_ratio_shared_evenly(ratio: float, kind: str, run: Run) 
                     expected[past] += min(share, stored_count(kind))
     found = [int(record["times_replayed"].sum()) for _, record in instances.groupby("task", sort=False)]
     assert found == expected
+    assert result.runs["replayed"].tolist() == [sum(expected)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
