@@ -183,10 +183,3 @@ def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor,
     assert actor.train()["status"] == "finished"
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
-
-
-def test_configs_that_differ_in_more_than_the_seed_do_not_go_in_lockstep(frames: FrameSet) -> None:
-    from clops_sweep.errors import BadInput
-
-    with pytest.raises(BadInput, match="same config but for their seed"):
-        ContinualRun([BASE, OTHER], frames)
