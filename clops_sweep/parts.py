@@ -21,6 +21,7 @@ Status = Literal["finished", "failed"]
 _NAME = re.compile(r"(finished|failed)-([0-9a-f]+)\.parquet|(compact)-(\d+)-[0-9a-f]+\.parquet")
 _RUN_IDS = "clops_sweep.run_ids"
 _ROWS_PER_GROUP = 2**16
+_MANY_ROWS = 10_000
 
 TABLES_AT_A_TIME = 500
 """Many tables of a row each take the memory of a large one: so many are read before they are made one."""
@@ -212,15 +213,15 @@ class PartFolder:
     def write_single(self, part: Part, content: pa.Table) -> None:
         """Writes the part of one run.
 
-        Its columns hold a few values each: dictionaries and statistics would be most of the file, and most of the time
-        that reading it takes.
+        Columns that hold few values are written as they are: dictionaries and statistics would be most of the file, and
+        most of the time that reading it takes.
         """
         sink = pa.BufferOutputStream()
         pq.write_table(
             content.cast(self.schema),
             sink,
             compression="none" if content.num_rows < 2 else "zstd",
-            use_dictionary=False,
+            use_dictionary=content.num_rows >= _MANY_ROWS,
             write_statistics=False,
         )
         self.files.write(self.path(part), sink.getvalue())
