@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from clops_sweep.plan import Plan, make_plan
 from clops_sweep.space import all_requests
 from clops_sweep.store import RunStore
 from clops_sweep.tables import SCHEMAS, config_row
+from clops_sweep.testing.stepping import Worker
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -72,7 +74,10 @@ def test_a_run_on_data_that_are_not_prepared_waits_and_has_no_id(tmp_path: Path)
 
 
 class SweepMachine(RuleBasedStateMachine):
-    """Any order of launching, dying, failing, retrying and extending, against a model that is a dictionary."""
+    """Any order of launching, dying, failing, retrying, extending and compacting, against a model: a dictionary.
+
+    What several processes do to a store at the same moment is in test_compaction.py.
+    """
 
     def __init__(self, finished_tables: Tables) -> None:
         super().__init__()
@@ -128,19 +133,33 @@ class SweepMachine(RuleBasedStateMachine):
         for config in self.pending()[:count]:
             self._finish(config)
 
-    @rule(written=st.sampled_from([[], ["r_matrix"], ["r_matrix", "curves"], ["r_matrix", "curves", "instances"]]))
-    def launch_and_die_while_writing(self, written: list[str]) -> None:
+    @rule(operations=st.integers(0, 25))
+    def launch_and_die(self, operations: int) -> None:
+        """Before some file operation of recording a run; perhaps it has just been recorded."""
         for config in self.pending()[:1]:
-            source = RunStore(self.folder / "elsewhere")
-            source.write_finished(_id(config), self.tables(_id(config), config))
-            for name in written:
-                part = Path(source.folder(name)) / f"finished-{_id(config)}.parquet"  # type: ignore[arg-type]
-                target = self.folder / name / part.name
-                target.parent.mkdir(exist_ok=True)
-                shutil.copy(part, target)
-            (self.folder / "runs").mkdir(exist_ok=True)
-            (self.folder / "runs" / f".finished-{_id(config)}.parquet.tmp").write_bytes(b"PAR1")
-            shutil.rmtree(self.folder / "elsewhere")
+            tables = self.tables(_id(config), config)
+            worker = Worker(str(self.folder), partial(RunStore.write_finished, run_id=_id(config), tables=tables))
+            worker.step(operations)
+            worker.kill()
+            if self.store.finished([_id(config)]):
+                self.states[config] = "finished"
+
+    @rule(name=st.sampled_from(list(SCHEMAS)), content=st.sampled_from([b"", b"PAR1", b"PAR1 PAR1"]))
+    def a_killed_writer_leaves_half_a_file(self, name: str, content: bytes) -> None:
+        (self.folder / name).mkdir(exist_ok=True)
+        for config in self.pending()[:1]:
+            (self.folder / name / f".finished-{_id(config)}.parquet.tmp").write_bytes(content)
+        (self.folder / name / ".compact-2-ab.parquet.tmp").write_bytes(content)
+
+    @rule()
+    def compact(self) -> None:
+        self.store.compact()
+
+    @rule(operations=st.integers(0, 60))
+    def compact_and_die(self, operations: int) -> None:
+        worker = Worker(str(self.folder), RunStore.compact)
+        worker.step(operations)
+        worker.kill()
 
     @rule(count=st.integers(1, 3))
     def launch_and_fail(self, count: int) -> None:
@@ -179,6 +198,9 @@ class SweepMachine(RuleBasedStateMachine):
             _id(config): state for config, state in self.states.items()
         }
         assert len(runs) == len(self.states)
+        finished = sorted(_id(config) for config, state in self.states.items() if state == "finished")
+        curves = self.store.read("curves", finished, ["run_id"])["run_id"].tolist()
+        assert curves == [run_id for run_id in finished for _ in range(6)]
 
 
 def test_any_history_of_a_sweep(finished_tables: Tables) -> None:
