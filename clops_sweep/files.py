@@ -50,7 +50,10 @@ class Files:
         if "://" in self.uri:
             self.system, self.root = _within_seconds(lambda: _opened_uri(self.uri), self.shown)
         else:
-            self.uri = str(Path(root).expanduser().resolve())
+            try:
+                self.uri = str(Path(root).expanduser().resolve())
+            except (OSError, ValueError, RuntimeError) as error:  # a byte that no path has, a user that there is not
+                raise BadInput(f"results {self.uri!r}: {reason(error)}") from None
             self.system, self.root = arrow_fs.LocalFileSystem(), self.uri
         self.local = isinstance(self.system, arrow_fs.LocalFileSystem)
 
