@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.curriculum import orders_by_difficulty
 from clops_sweep.errors import BadInput
-from clops_sweep.plan import Plan, PlannedRun, make_plan
+from clops_sweep.plan import Plan, make_plan
 from clops_sweep.space import RunRequest, SearchSpace, all_requests, load_spaces
 from clops_sweep.store import RunStore
 
@@ -31,8 +31,8 @@ class Asked:
         prepared_root: the prepared frames.
         settings: NAME=VALUE texts that override the base configs.
         seeds: seeds 0 .. seeds - 1 instead of the files'.
-        limit: only so many runs.
-        where: a pandas expression over config fields.
+        limit: only so many runs; of a search, only so many trials.
+        where: a pandas expression over config fields; not for searches.
     """
 
     files: tuple[Path, ...]
@@ -55,11 +55,38 @@ class Asked:
     def requests(self) -> list[RunRequest]:
         """The runs asked for, in order."""
         requests = all_requests(self.spaces)
-        if self.where:
+        if self.where and requests:
             requests = _filtered(requests, self.where)
-        if not requests:
+        if not requests and not self.searches:
             raise BadInput(f"{' '.join(map(str, self.files))}: no run is left to ask for")
         return requests[: self.limit]
+
+    @cached_property
+    def searches(self) -> list[SearchSpace]:
+        """The search spaces with a search in the place of axes."""
+        found = [(space, space.search) for space in self.spaces if space.search is not None]
+        if found and self.where:
+            raise BadInput(
+                f"--where keeps some of a list of runs, and search space {found[0][0].name!r} has none before it is "
+                "run; bound its distributions instead"
+            )
+        trials = [search.n_trials if self.limit is None else min(self.limit, search.n_trials) for _, search in found]
+        return [
+            replace(space, search=replace(search, n_trials=n)) for (space, search), n in zip(found, trials, strict=True)
+        ]
+
+    @cached_property
+    def configs(self) -> list[RunConfig]:
+        """The configs asked for; of a search, those at its bounds."""
+        searched = [config for space in self.searches for config in self.configs_of(space)]
+        return [request.config for request in self.requests] + searched
+
+    def configs_of(self, space: SearchSpace) -> list[RunConfig]:
+        """The configs at the bounds of a search, which need all the data that its trials may need."""
+        if space.search is None:
+            return []
+        settings = [space.search.settings(corner) for corner in space.search.corners()]
+        return [space.base.replace(**setting, seed=space.seeds[0]) for setting in settings]
 
     @cached_property
     def store(self) -> RunStore:
@@ -92,14 +119,15 @@ class Asked:
 
     def plan(self) -> Plan:
         """How the runs asked for stand, and those that have to come first."""
-        return make_plan(self.requests, self.store, self._data_hash())
+        return make_plan(self.requests, self.store, self.data_hash)
 
     def resolved_spaces(self) -> list[SearchSpace]:
         """The spaces with task orders by difficulty replaced by permutations, as far as these are known."""
-        resolved = orders_by_difficulty([r.config for r in self.requests], self.store, self._data_hash())
+        resolved = orders_by_difficulty([r.config for r in self.requests], self.store, self.data_hash)
         return [replace(space, resolve=lambda config: resolved.get(config) or config) for space in self.spaces]
 
-    def _data_hash(self) -> Callable[[RunConfig], str | None]:
+    @property
+    def data_hash(self) -> Callable[[RunConfig], str | None]:
         """The content hash of the data that a config runs on, looked up once; None where they are not prepared."""
         from clops_sweep.data.prepare import data_hash
 
@@ -118,21 +146,21 @@ class Asked:
 
     def data_hashes(self) -> set[str]:
         """The content hashes of the data that the runs asked for are computed on, as far as they are prepared here."""
-        content = self._data_hash()
-        configs = {request.config.data_key: request.config for request in self.requests}
+        content = self.data_hash
+        configs = {config.data_key: config for config in self.configs}
         return {found for config in configs.values() if (found := content(config)) is not None}
 
     def prepare(self) -> None:
         """Prepares the data that the runs need and that are not prepared yet."""
         from clops_sweep.data.prepare import prepare
 
-        for name in dict.fromkeys(request.config.dataset for request in self.requests):
+        for name in dict.fromkeys(config.dataset for config in self.configs):
             prepare(name, prepared_root=self.prepared_root, data_root=self.data_root, progress=True)
 
     def frames_at_hand(self) -> list[FrameSet]:
         """The data of the runs asked for, as far as they are prepared here."""
-        data_hash = self._data_hash()
-        configs = {request.config.data_key: request.config for request in self.requests}
+        data_hash = self.data_hash
+        configs = {config.data_key: config for config in self.configs}
         return [self.frames_of(config) for config in configs.values() if data_hash(config) is not None]
 
     def frames_of(self, config: RunConfig) -> FrameSet:
@@ -146,18 +174,17 @@ class Asked:
         dataset, split_seed, normalize = config.data_key
         return open_frames(dataset, prepared_root=self.prepared_root, split_seed=split_seed, normalize=normalize)
 
-    def frames(self, runs: Sequence[PlannedRun]) -> Mapping[DataKey, FrameSet]:
-        """The prepared data of some runs.
+    def frames(self, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
+        """The prepared data of some configs.
 
         Raises:
-            BadInput: data and scenario do not fit, for any of the runs.
+            BadInput: data and scenario do not fit, for any of them.
         """
         from clops_sweep.data.scenarios import build_scenario
 
         frames: dict[DataKey, FrameSet] = {}
         checked = set()
-        for run in runs:
-            config = run.config
+        for config in configs:
             key = config.data_key
             if key not in frames:
                 frames[key] = self.frames_of(config)

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -17,8 +17,18 @@ from clops_sweep.cli_doctor import doctor
 from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
 from clops_sweep.cli_plan import counts, say_cost, say_plan
 from clops_sweep.cli_runs import compact, rerun, show
+from clops_sweep.cli_search import (
+    all_ended,
+    check_searches,
+    print_searches,
+    print_studies,
+    run_searches,
+)
 from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.plan import Plan, PlannedRun
+
+if TYPE_CHECKING:
+    from clops_sweep.sweep import Resources
 
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -58,7 +68,7 @@ def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...
         prepared_root_option,
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override the base config."),
         click.option("--seeds", type=click.IntRange(min=1), help="Seeds 0 .. N-1 instead of the file's."),
-        click.option("--limit", type=click.IntRange(min=1), help="Only the first N runs."),
+        click.option("--limit", type=click.IntRange(min=1), help="Only the first N runs, or trials of a search."),
         click.option("--where", metavar="EXPRESSION", help='Only runs such as "storage_fraction == 0.5".'),
     ]
 
@@ -117,47 +127,70 @@ def launch(
     if dry_run:
         say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         return
-    _ = asked.requests  # whatever is wrong with them is said before anything is written
+    _ = asked.configs  # whatever is wrong with them is said before anything is written
     if address:
         from clops_sweep.cluster import running_cluster
 
         address = running_cluster(address)
     asked.store.open_for_writing()
     asked.prepare()
+    check_searches(asked)
     plan = asked.plan()
     resume = shlex.join(["clops-sweep", *sys.argv[1:]])
+
+    def interrupted() -> NoReturn:
+        click.echo(f"interrupted; resume with: {resume}")
+        sys.exit(EXIT_INTERRUPTED)
+
+    def stopped(error: Exception) -> NoReturn:
+        click.echo(f"clops-sweep: stopped: {error}; once that is mended, resume with: {resume}", err=True)
+        sys.exit(EXIT_FAILED)
+
+    def resources() -> Resources:
+        from clops_sweep.sweep import Resources
+
+        return Resources(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every)
+
     tried: set[str] = set()
     ran = False
     while pending := [run for run in _to_do(plan, retry) if run.run_id not in tried]:
         # Ray and torch are imported here and not before: everything a user can get wrong has been looked at by now.
-        frames = asked.frames(pending)
+        frames = asked.frames([run.config for run in pending])
         from clops_sweep.display import SweepDisplay
-        from clops_sweep.sweep import Resources, run_sweep
+        from clops_sweep.sweep import run_sweep
 
         if plan.first:
             click.echo(
                 f"{plan.first} runs come first: their s decides the task order of {len(plan.of('waiting'))} others"
             )
         say_cost(asked, plan, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
-        resources = Resources(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every)
         with SweepDisplay(asked.varying) as display:
             try:
-                outcome = run_sweep(pending, frames, asked.store, asked.work_folder, resources, display)
+                outcome = run_sweep(pending, frames, asked.store, asked.work_folder, resources(), display)
             except KeyboardInterrupt:
                 outcome = None
             except (StoreError, OSError) as error:
-                click.echo(f"clops-sweep: stopped: {error}; once that is mended, resume with: {resume}", err=True)
-                sys.exit(EXIT_FAILED)
+                stopped(error)
         if outcome is None or outcome.interrupted:
-            click.echo(f"interrupted; resume with: {resume}")
-            sys.exit(EXIT_INTERRUPTED)
+            interrupted()
         tried |= {str(run.run_id) for run in pending}
         plan, ran = asked.plan(), True
-    click.echo(counts(plan) if ran else f"nothing is pending: {counts(plan)}")
+    if asked.requests:
+        click.echo(counts(plan) if ran else f"nothing is pending: {counts(plan)}")
+    if asked.searches:
+        try:
+            searched = run_searches(asked, resources, retry is not None)
+        except (StoreError, OSError) as error:
+            stopped(error)
+        if searched is None:
+            interrupted()
+        print_searches(asked)
+        ran = ran or searched
     click.echo(f"results: {asked.store.files.shown}")
     if not no_report:
         _report(asked, asked.report_folder, keep=not ran)
-    sys.exit(EXIT_FAILED if plan.of("failed", "pending", "waiting") else EXIT_FINISHED)
+    complete = not plan.of("failed", "pending", "waiting") and all_ended(asked)
+    sys.exit(EXIT_FINISHED if complete else EXIT_FAILED)
 
 
 @command.command("plan")
@@ -182,6 +215,7 @@ def status(asked: Asked) -> None:
         states = asked.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")
         click.echo(f"{len(states) - len(failed)} runs finished, {len(failed)} failed in {asked.store.files.shown}")
+        print_studies(asked.store)
     for row in asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else ():
         if row["status"] == "failed":
             last_line = (row["error"] or "").strip().rpartition("\n")[2]

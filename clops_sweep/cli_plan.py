@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clops_sweep.cli_search import print_searches, runs_to_come, unprepared
 from clops_sweep.cores import available_cores
 from clops_sweep.errors import BadInput
 
 if TYPE_CHECKING:
     from clops_sweep.asked import Asked
     from clops_sweep.estimate import Estimate
-    from clops_sweep.plan import Plan
+    from clops_sweep.plan import Plan, PlannedRun
 
 
 def counts(plan: Plan) -> str:
@@ -34,14 +35,16 @@ def say_plan(
         gpus_per_trial: share of a GPU that a trial takes.
         measure: whether kinds of runs of which nothing is known are measured.
     """
-    click.echo(counts(plan))
-    for name in plan.unprepared:
+    if plan.runs:
+        click.echo(counts(plan))
+    print_searches(asked)
+    for name in dict.fromkeys((*plan.unprepared, *unprepared(asked))):
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     if plan.first:
         click.echo(
             f"{plan.first} of them nobody asked for: their s decides a task order by difficulty, so they come first"
         )
-    if not plan.of("pending", "waiting"):
+    if not _pending(asked, plan):
         return
     cost = _estimated(asked, plan, gpus_per_trial, measure)
     if cost.known:
@@ -49,6 +52,8 @@ def say_plan(
     if cost.unknown:
         which = f"{cost.unknown} of them" if cost.known else "them"
         click.echo(f"no estimate for {which}: no run of their kind is finished; plan --calibrate measures some epochs")
+    if asked.searches and cost.known:
+        click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
 
 
 def say_cost(asked: Asked, plan: Plan, *, cpus_per_trial: float, gpus_per_trial: float) -> None:
@@ -65,12 +70,11 @@ def _estimated(asked: Asked, plan: Plan, gpus_per_trial: float, measure: bool) -
     from clops_sweep.estimate import estimate
 
     device = "cuda" if gpus_per_trial else None
-    pending, finished = plan.of("pending", "waiting"), plan.of("finished")
+    pending, finished = _pending(asked, plan), plan.of("finished")
     kept, data_hashes = Calibrations(asked.work_folder / "calibration.json"), asked.data_hashes()
     cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
     if measure and cost.unknown:
-        if plan.unprepared:
-            name = plan.unprepared[0]
+        for name in (*plan.unprepared, *unprepared(asked)):
             raise BadInput(f"--calibrate: {name} is not prepared here; expected: clops-sweep data prepare {name}")
         if device:
             _require_gpu()
@@ -83,6 +87,11 @@ def _estimated(asked: Asked, plan: Plan, gpus_per_trial: float, measure: bool) -
         )
         cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
     return cost
+
+
+def _pending(asked: Asked, plan: Plan) -> list[PlannedRun]:
+    """The runs that are left, those that searches may still ask for included."""
+    return plan.of("pending", "waiting") + runs_to_come(asked)
 
 
 def _require_gpu() -> None:

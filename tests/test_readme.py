@@ -12,6 +12,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from clops_sweep.space import load_spaces
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BUDGET = ["--seeds", "1", "--set", "epochs_per_task=1", "--set", "mc_samples=2"]
@@ -96,7 +98,7 @@ def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
     names: dict[str, object] = {}
     shown = [_last_value(block, names) for block in PYTHON]
-    query, more, space, one_run = shown
+    query, more, space, search, one_run = shown
     assert isinstance(query, pd.DataFrame)
     assert query.shape == (3, 3)
     assert query.notna().to_numpy().sum() == 5  # four cells of replay, one of fine-tuning
@@ -104,6 +106,7 @@ def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest
     assert more.notna().all()
     assert len(more) == 12
     assert space is None
+    assert search is None
     assert isinstance(one_run, pd.DataFrame)
     assert one_run["auc"].between(0.5, 1).all()
 
@@ -111,10 +114,15 @@ def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest
 def test_the_search_space_asks_for_what_the_readme_says(
     tmp_path: Path, environment: dict[str, str], console_script: str
 ) -> None:
-    (block,) = (block for block in PYTHON if "SPACE =" in block)
-    (tmp_path / "space.py").write_text(block)
+    grid, search = (block for block in PYTHON if "SPACE =" in block)
+    (tmp_path / "space.py").write_text(grid)
     assert "2 x 3 x 5 = 30 runs" in README
     assert _run("clops-sweep plan space.py", tmp_path, environment, console_script).startswith("30 runs asked for")
+    (tmp_path / "space.py").write_text(search)
+    assert "40 trials of three seeds each" in README
+    (space,) = load_spaces(tmp_path / "space.py")
+    assert space.search is not None
+    assert (space.search.n_trials, len(space.seeds)) == (40, 3)
 
 
 def test_links_and_pictures_are_there() -> None:

@@ -31,7 +31,8 @@ STAND_INS = {
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
 def test_every_file_loads_and_says_what_it_is(path: Path) -> None:
-    assert all_requests(load_spaces(path))
+    spaces = load_spaces(path)
+    assert all_requests(spaces) or all(space.search for space in spaces)
     assert path.read_text().startswith('"""')
 
 
@@ -43,6 +44,15 @@ def test_an_experiment_asks_for_its_runs_and_takes_a_stand_in(name: str) -> None
         for dataset in STAND_INS[space.base.scenario]:
             changed = space.overridden({"dataset": dataset})
             assert {request.config.dataset for request in changed.requests()} == {dataset}
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("optuna_*.py")), ids=lambda path: path.stem)
+def test_a_search_takes_generated_data(path: Path) -> None:
+    (space,) = load_spaces(path)
+    changed = space.overridden({"dataset": "synthetic"}).with_seeds(1)
+    assert changed.search is not None
+    settings = [changed.search.settings(corner) for corner in changed.search.corners()]
+    assert {changed.base.replace(**setting).dataset for setting in settings} == {"synthetic"}
 
 
 def test_the_paper_at_once_is_the_union_and_shares_runs() -> None:

@@ -237,8 +237,9 @@ def test_the_shipped_spaces_need_neither_torch_nor_ray(path: Path) -> None:
 import json, sys
 from pathlib import Path
 from clops_sweep.space import all_requests, load_spaces
-runs = all_requests(load_spaces(Path(sys.argv[1])))
-print(json.dumps([len(runs), sorted(set(sys.modules) & {"torch", "ray", "pandas", "matplotlib", "scipy"})]))
+spaces = load_spaces(Path(sys.argv[1]))
+asked = len(all_requests(spaces)) + sum(space.search.n_trials for space in spaces if space.search)
+print(json.dumps([asked, sorted(set(sys.modules) & {"torch", "ray", "optuna", "pandas", "matplotlib", "scipy"})]))
 """
     done = subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True)
     runs, heavy = json.loads(done.stdout)

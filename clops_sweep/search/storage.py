@@ -133,7 +133,7 @@ def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise BadInput(
                 f"search space {space.name!r} is being run by another driver on the same results; "
-                "wait for it, or give that one more of the cluster"
+                "one is enough, it takes all that its cluster has"
             ) from None
         except OSError:  # a file system without locks: then nobody can tell
             pass

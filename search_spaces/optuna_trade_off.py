@@ -1,0 +1,26 @@
+"""What CLOPS can trade: AUC against forgetting and against time, 60 trials of two seeds each on MIT-BIH.
+
+With several objectives there is no best trial but a Pareto front: the trials that no other betters in all objectives.
+The report draws it. Any numeric column of the table `runs` can be an objective. Seconds depend on what else the
+machine does, so they compare well only where trials do not share their CPUs.
+"""
+
+from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace
+
+SPACE = SearchSpace(
+    name="optuna_trade_off",
+    base=RunConfig(scenario="class_il", dataset="mitbih", strategy="clops"),
+    search=OptunaSearch(
+        parameters={
+            "storage_fraction": FloatDistribution(0.05, 1.0, step=0.05),
+            "acquisition_fraction": FloatDistribution(0.1, 1.0, step=0.1),
+            "mc_samples": IntDistribution(2, 32, log=True),
+            "acquire_every": [1, 2, 5, 10],
+        },
+        n_trials=60,
+        objectives={"auc": "maximize", "bwt": "maximize", "seconds": "minimize"},
+        sampler="nsga2",
+        sampler_options={"population_size": 20},
+    ),
+    seeds=range(2),
+)
