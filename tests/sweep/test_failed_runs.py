@@ -1,0 +1,135 @@
+"""Runs that fail: rows that say why, taken up again when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from launching import ALL_METRICS, Sweep, Tables, assert_equal
+
+from clops_sweep import RunConfig
+from clops_sweep.data.prepare import open_frames
+from clops_sweep.space import load_spaces
+from clops_sweep.store import RunStore
+from clops_sweep.tables import SCHEMAS, config_row
+
+Launch = Callable[..., Sweep]
+
+BREAKABLE = """
+import resource
+from pathlib import Path
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+
+FLAG = Path({flag!r})
+
+@acquisition_function("breakable")
+def breakable(context, rows):
+    from clops_sweep.learning.replay.acquisition import random
+    if FLAG.exists():
+        raise RuntimeError("the flag is up")
+    return random(context, rows)
+
+@acquisition_function("greedy")
+def greedy(context, rows):
+    import numpy as np
+    from clops_sweep.learning.replay.acquisition import random
+    if FLAG.exists():  # the process may not have much more memory than it has, and wants it
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**28, before[1]))
+        try:
+            np.ones(2**29, np.uint8)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+    return random(context, rows)
+
+@acquisition_function("crowded")
+def crowded(context, rows):
+    import torch
+    from clops_sweep.learning.replay.acquisition import random
+    seen = FLAG.with_name("seen")
+    if FLAG.exists() and not seen.exists():  # what PyTorch raises when somebody else has the GPU's memory for a moment
+        seen.touch()
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    return random(context, rows)
+
+SPACE = SearchSpace(
+    name="breakable",
+    base=RunConfig(epochs_per_task=2, mc_samples=3),
+    axes={{"variant": {{
+        "good": {{"storage_fraction": 0.1}},
+        "bad": {{"acquisition": "breakable"}},
+        "greedy": {{"acquisition": "greedy"}},
+        "crowded": {{"acquisition": "crowded"}},
+    }}}},
+    seeds=range(2),
+)
+"""
+
+
+def test_failed_and_unrecorded_runs_are_taken_up_again(
+    launch: Launch, alone: Tables, tmp_path: Path, prepared_root: Path
+) -> None:
+    results, flag = tmp_path / "results", tmp_path / "flag"
+    flag.touch()
+    (tmp_path / "breakable.py").write_text(BREAKABLE.format(flag=str(flag)))
+    command = ("breakable.py", "--stack", "1", "--no-report")
+    good = RunConfig(epochs_per_task=2, mc_samples=3, storage_fraction=0.1)
+    dataset, split_seed, normalize = good.data_key
+    frames = open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+    recorded, unrecorded = (good.replace(seed=seed).run_id(frames.data_hash) for seed in (0, 1))
+    in_the_way = results / "curves" / f"finished-{unrecorded}.parquet"
+    in_the_way.mkdir(parents=True)  # a disk that takes everything but one part of one run
+
+    failing = launch(*command, "--max-retries", "1")
+    assert failing.wait() == 1
+    assert "8 runs asked for, 3 finished, 1 pending, 4 failed" in failing.output
+    assert "not recorded  storage_fraction 0.1, acquisition bald_mcd, seed 1: [Errno 21]" in failing.output
+    assert str(in_the_way) in failing.output
+    runs = pd.read_parquet(results / "runs").set_index("run_id")
+    failed = runs[runs["status"] == "failed"]
+    assert recorded in runs.index
+    assert sorted(runs.loc[runs["status"] == "finished", "acquisition"]) == ["bald_mcd", "crowded", "crowded"]
+    assert sorted(failed["acquisition"]) == ["breakable", "breakable", "greedy", "greedy"]
+    errors = failed.groupby("acquisition")["error"]
+    assert errors.get_group("breakable").str.contains("RuntimeError: the flag is up").all()
+    assert errors.get_group("greedy").str.contains("MemoryError: Unable to allocate").all()
+
+    status = launch("status")
+    assert status.wait() == 0
+    assert f"3 runs finished, 4 failed in {results}" in status.output
+    assert (
+        f"failed {failed.index[failed['acquisition'] == 'breakable'][0]}: RuntimeError: the flag is up" in status.output
+    )
+
+    in_the_way.rmdir()
+    flag.unlink()
+    retried = launch(*command, "--retry", "failed")
+    assert retried.wait() == 0
+    assert "5 runs to do; " in retried.output
+    runs = pd.read_parquet(results / "runs")
+    assert runs["status"].tolist() == ["finished"] * 8
+    assert np.isfinite(runs[ALL_METRICS].to_numpy()).all()
+    for name, frame in alone.items():
+        found = pd.read_parquet(results / name)
+        assert_equal(name, _of(found, {recorded, unrecorded}), _of(frame, {recorded, unrecorded}))
+
+
+def test_failed_runs_are_left_alone_unless_asked_for(launch: Launch, tmp_path: Path, prepared_root: Path) -> None:
+    config = next(load_spaces(tmp_path / "space.py")[0].requests()).config
+    dataset, split_seed, normalize = config.data_key
+    frames = open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+    run_id = config.run_id(frames.data_hash)
+    row = {"run_id": run_id, **config_row(config), "status": "failed", "error": "ValueError: no"}
+    table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
+    RunStore(tmp_path / "results").write_failed(run_id, table)
+    left = launch("space.py", "--limit", "1", "--no-report")
+    assert left.wait() == 1
+    assert left.output.startswith("nothing is pending: 1 runs asked for, 0 finished, 0 pending, 1 failed")
+
+
+def _of(frame: pd.DataFrame, run_ids: set[str]) -> pd.DataFrame:
+    return frame[frame["run_id"].isin(run_ids)].reset_index(drop=True)

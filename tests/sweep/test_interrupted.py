@@ -1,0 +1,81 @@
+"""Sweeps that are asked to stop."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import torch
+from launching import TABLES, Counted, Sweep, Tables, assert_counted_like_fine_tuning, assert_same, runs_alone
+
+from clops_sweep.store import RunStore
+
+RUNS = 6
+
+Launch = Callable[..., Sweep]
+
+
+def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
+    launch: Launch, alone: Tables, tmp_path: Path
+) -> None:
+    interrupted = launch()
+    interrupted.read_until("[1/")
+    interrupted.interrupt()
+    assert interrupted.wait() == 130
+    assert interrupted.errors == ""
+    assert "stopping: running trials are being checkpointed (Ctrl-C again stops at once)\n" in interrupted.output
+    assert "Traceback" not in interrupted.output
+    last = interrupted.output.splitlines()[-1]
+    assert last.startswith("interrupted; resume with: clops-sweep ")
+    interrupted.wait_until_gone()
+    finished = RunStore(tmp_path / "results").statuses()
+    assert 1 <= len(finished) < RUNS
+
+    resumed = launch(*shlex.split(last.partition("resume with: clops-sweep ")[2]))
+    assert resumed.wait() == 0
+    assert f"{RUNS - len(finished)} runs to do; " in resumed.output
+    assert_same(tmp_path / "results", alone)
+    assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*")) == []
+
+
+def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_path: Path) -> None:
+    sweep = launch()
+    sweep.read_until("runs to do")  # and Ray is being started
+    sweep.interrupt()
+    assert sweep.wait() == 130
+    assert sweep.errors == ""
+    assert sweep.output.splitlines()[-1] == "interrupted; resume with: clops-sweep space.py"
+    sweep.wait_until_gone()
+    assert RunStore(tmp_path / "results").statuses() == {}
+
+
+def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not_trained_again(
+    launch: Launch, prepared_root: Path, tmp_path: Path
+) -> None:
+    counted = Counted(tmp_path, runs=2)
+    counted.gate.touch()  # both workers are in an epoch that does not end
+    command = ("space.py", "--no-report")
+    twice = launch(*command)
+    counted.wait_at_gate(workers=2)
+    twice.process.send_signal(signal.SIGTERM)  # what batch systems and containers send is taken for an interrupt
+    twice.read_until("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
+    asked = time.monotonic()
+    twice.interrupt()
+    assert twice.wait() == 130
+    assert time.monotonic() - asked < 9  # Ray's own patience with workers that do not stop is longer
+    assert twice.errors == ""
+    assert twice.output.splitlines()[-1] == "interrupted; resume with: clops-sweep space.py --no-report"
+    twice.wait_until_gone()
+    checkpoints = (tmp_path / "results" / ".work" / "checkpoints").glob("*.pt")
+    assert [torch.load(path, weights_only=True)["task"] for path in checkpoints] == [1, 1]
+
+    counted.gate.unlink()
+    assert launch(*command).wait() == 0
+    assert sorted(one.seed for one in counted.beginnings(task=0)) == [0, 1]
+    assert sorted(one.seed for one in counted.beginnings(task=1)) == [0, 0, 1, 1]
+    found = {name: pd.read_parquet(tmp_path / "results" / name) for name in TABLES}
+    assert_counted_like_fine_tuning(found, runs_alone(counted.configs(range(2)), prepared_root))

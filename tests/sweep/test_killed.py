@@ -1,0 +1,128 @@
+"""Sweeps whose driver or workers are killed at moments that nobody has chosen."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from launching import (
+    TABLES,
+    Counted,
+    Sweep,
+    Tables,
+    assert_counted_like_fine_tuning,
+    assert_same,
+    kill,
+    runs_alone,
+    wait_for,
+)
+
+from clops_sweep.store import RunStore
+
+Launch = Callable[..., Sweep]
+
+SEED = int(os.environ.get("CLOPS_TEST_SEED", "7"))
+CLOCK = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
+KILLS = 5
+
+
+@pytest.fixture
+def moments() -> random.Random:
+    print(f"random moments of seed {SEED}: set CLOPS_TEST_SEED for others")
+    return random.Random(SEED)
+
+
+def test_a_driver_killed_five_times_loses_only_what_was_running(
+    launch: Launch, tmp_path: Path, prepared_root: Path, moments: random.Random
+) -> None:
+    counted = Counted(tmp_path, runs=40)
+    killed = []
+    for _ in range(KILLS):
+        sweep = launch("space.py", "--no-report")
+        sweep.read_until("runs to do")
+        for _ in range(moments.randint(0, 7)):
+            sweep.read_until("finished")
+        time.sleep(moments.uniform(0, 0.5))
+        sweep.kill()  # and the next one is launched while Ray has not yet noticed
+        killed.append(sweep)
+        _whole(tmp_path / "results")
+    last = launch("space.py", "--no-report", changes=_wrong_clock())
+    assert last.wait() == 0
+    assert "40 runs asked for, 40 finished, 0 pending, 0 failed" in last.output
+
+    found = _whole(tmp_path / "results")
+    assert sorted(found["runs"]["seed"]) == list(range(40))
+    # Of what a killed driver's worker began, the last run may have been cut short, and the next driver may take it up.
+    begun: dict[tuple[str, int], int] = {}
+    for one in counted.beginnings():
+        begun[one.tag, one.pid] = one.seed
+    in_flight = {begun[tag, pid] for tag, pid in begun if tag in {sweep.tag for sweep in killed}}
+    assert len(in_flight) <= 2 * KILLS
+    for task in range(6):
+        times = collections.Counter(one.seed for one in counted.beginnings(task))
+        assert set(times) == set(range(40))
+        assert {seed for seed, count in times.items() if count > 1} <= in_flight
+    some = sorted(in_flight | {0, 39})
+    assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
+    assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*.pt")) == []
+
+
+def _wrong_clock() -> dict[str, str]:
+    """For processes whose clock is years behind; nothing is changed where there is no libfaketime."""
+    if not CLOCK.exists():
+        return {}
+    return {"LD_PRELOAD": str(CLOCK), "FAKETIME": "-9y"}
+
+
+def _whole(results: Path) -> dict[str, pd.DataFrame]:
+    """The tables as pandas reads them: every finished run whole, and once."""
+    finished = set(RunStore(results).statuses())  # first: workers that have lost their driver may add to it
+    found = {name: pd.read_parquet(results / name) for name in TABLES}
+    assert set(found["runs"]["run_id"]) >= finished
+    assert found["runs"]["run_id"].is_unique
+    for name, keys in (
+        ("r_matrix", ["run_id", "split", "trained_on", "evaluated_on"]),
+        ("curves", ["run_id", "epoch", "task"]),
+        ("instances", ["run_id", "task", "instance"]),
+    ):
+        assert set(found[name]["run_id"]) >= finished
+        assert not found[name].duplicated(keys).any()
+        assert len(set(found[name].groupby("run_id").size())) <= 1
+    return found
+
+
+def test_workers_killed_at_random_cost_no_run_and_change_no_number(
+    launch: Launch, alone: Tables, tmp_path: Path, moments: random.Random
+) -> None:
+    sweep = launch("space.py", "--no-report")
+    for finished in (1, 2, 4):
+        sweep.read_until(f"[{finished}/")
+        time.sleep(moments.uniform(0, 0.5))
+        workers = sweep.workers()
+        if workers:
+            kill(moments.choice(workers))
+    assert sweep.wait() == 0
+    assert_same(tmp_path / "results", alone)
+
+
+def test_whoever_waits_for_a_killed_worker_gets_the_same_run_from_its_checkpoint(
+    launch: Launch, tmp_path: Path, prepared_root: Path
+) -> None:
+    counted = Counted(tmp_path, runs=2)
+    counted.gate.touch()
+    sweep = launch("space.py", "--no-report")
+    first = counted.wait_at_gate(workers=2)
+    for number in {one.pid for one in first}:
+        kill(number)
+    wait_for(lambda: len({one.pid for one in counted.beginnings(task=1)}) == 4, "two other workers at the gate")
+    counted.gate.unlink()
+    assert sweep.wait() == 0
+    assert sorted(one.seed for one in counted.beginnings(task=0)) == [0, 1]
+    found = {name: pd.read_parquet(tmp_path / "results" / name) for name in TABLES}
+    assert_counted_like_fine_tuning(found, runs_alone(counted.configs(range(2)), prepared_root))

@@ -1,0 +1,38 @@
+"""Two sweeps on one store at the same time."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from launching import Counted, Sweep
+
+Launch = Callable[..., Sweep]
+
+RUNS = 40
+SECONDS_TO_BEGIN = 3  # from the worker's look at the store to the first task, on a busy machine
+
+
+def test_two_sweeps_on_one_store_share_the_work(launch: Launch, tmp_path: Path) -> None:
+    counted = Counted(tmp_path, runs=RUNS, epochs=3)
+    sweeps = [launch("space.py", "--no-report") for _ in range(2)]
+    assert [sweep.wait() for sweep in sweeps] == [0, 0]
+    for sweep in sweeps:
+        assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in sweep.output
+    results = tmp_path / "results"
+    runs = pd.read_parquet(results / "runs").set_index("seed")
+    assert sorted(runs.index) == list(range(RUNS))
+    for name in ("r_matrix", "curves", "instances"):
+        sizes = pd.read_parquet(results / name).groupby("run_id").size()
+        assert set(sizes.index) == set(runs["run_id"])
+        assert len(set(sizes)) == 1
+
+    began = counted.beginnings(task=0)
+    assert max(collections.Counter((one.seed, one.tag) for one in began).values()) == 1
+    for one in began:  # nobody began what had been recorded
+        recorded = (results / "runs" / f"finished-{runs['run_id'][one.seed]}.parquet").stat().st_mtime_ns
+        assert one.moment < recorded + SECONDS_TO_BEGIN * 10**9
+    twice = len(began) - RUNS
+    assert twice < RUNS // 2, f"{twice} of {RUNS} runs were computed twice"

@@ -1,0 +1,92 @@
+"""A sweep that nothing disturbs, and what the same command does afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from launching import ALL_METRICS, TABLES, Sweep, Tables, assert_same
+
+RUNS = 6
+
+Launch = Callable[..., Sweep]
+
+
+@pytest.fixture(scope="module")
+def finished(
+    console_script: str, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory, space: str
+) -> Sweep:
+    """A launch of the whole space that has ended by itself."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "space.py").write_text(space)
+    (folder / "clops_sweep").mkdir()  # as in a checkout that the installed package was not made from
+    (folder / "clops_sweep" / "__init__.py").write_text("raise RuntimeError('a worker has imported another package')")
+    sweep = Sweep(console_script, folder, environment, "space.py")
+    sweep.wait()
+    return sweep
+
+
+def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) -> None:
+    lines = finished.output.splitlines()
+    assert (finished.returncode, finished.errors) == (0, "")
+    assert lines[0].startswith(f"{RUNS} runs to do; Ray's own output goes to {finished.folder}/results/.work/logs/")
+    assert Path(lines[0].partition("goes to ")[2]).is_file()
+    assert [line.split("]")[0] for line in lines[1 : RUNS + 1]] == [f"[{n}/{RUNS}" for n in range(1, RUNS + 1)]
+    assert lines[RUNS + 1 :] == [
+        "6 runs asked for, 6 finished, 0 pending, 0 failed",
+        f"results: {finished.folder}/results",
+        f"report: {finished.folder}/results/report/space/index.html",
+    ]
+    assert (finished.folder / "results" / "report" / "space" / "index.html").is_file()
+
+
+def test_a_sweep_gives_what_each_run_gives_alone(finished: Sweep, alone: Tables) -> None:
+    assert_same(finished.folder / "results", alone)
+
+
+def test_a_sweep_leaves_no_process_and_no_files_but_the_log(finished: Sweep) -> None:
+    finished.wait_until_gone()
+    work = finished.folder / "results" / ".work"
+    files = {path.relative_to(work) for path in work.rglob("*") if path.is_file()}
+    assert {path.parts[0] for path in files} == {"lock", "logs"}
+
+
+def test_pandas_reads_finite_metrics_and_where_they_come_from(finished: Sweep) -> None:
+    runs = pd.read_parquet(finished.folder / "results" / "runs")
+    assert len(runs) == RUNS
+    assert np.isfinite(runs[ALL_METRICS].to_numpy()).all()
+    assert runs["auc"].between(0.5, 1).all()
+    assert (runs["seconds"] > 0).all()
+    assert (runs["seconds"] >= runs[["seconds_train", "seconds_acquire", "seconds_evaluate"]].max(axis=1)).all()
+    assert runs[["python", "torch", "ray", "device", "host", "data_hash", "package_version"]].notna().all(axis=None)
+    assert (pd.Timestamp.now("UTC") - runs["started_at"]).between(pd.Timedelta(0), pd.Timedelta(minutes=30)).all()
+    table = runs[runs["strategy"] == "clops"].pivot_table("auc", "storage_fraction", "seed")
+    assert table.shape == (2, 2)
+
+
+def test_a_second_launch_has_nothing_to_do(finished: Sweep, launch: Launch) -> None:
+    parts = _parts(finished.folder)
+    again = launch("space.py", folder=finished.folder)
+    assert again.wait() == 0
+    assert again.output.splitlines() == [
+        "nothing is pending: 6 runs asked for, 6 finished, 0 pending, 0 failed",
+        f"results: {finished.folder}/results",
+        f"report: {finished.folder}/results/report/space/index.html",
+    ]
+    assert _parts(finished.folder) == parts
+
+
+def test_more_seeds_mean_the_difference_only(finished: Sweep, launch: Launch) -> None:
+    plan = launch("plan", "space.py", "--seeds", "3", folder=finished.folder)
+    assert plan.wait() == 0
+    assert plan.output.splitlines()[0] == "9 runs asked for, 6 finished, 3 pending, 0 failed"
+
+
+def _parts(folder: Path) -> dict[str, int]:
+    """Every part of the store and when it was written."""
+    return {
+        str(path): path.stat().st_mtime_ns for name in TABLES for path in (folder / "results" / name).glob("*.parquet")
+    }
