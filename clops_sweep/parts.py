@@ -250,11 +250,11 @@ class PartFolder:
         if table.schema.equals(schema):
             return table
         have = set(table.column_names)
-        arrays = [
-            table[field.name].cast(field.type) if field.name in have else pa.nulls(table.num_rows, field.type)
-            for field in schema
-        ]
-        return pa.table(arrays, schema=schema)
+        for field in schema:
+            if field.name not in have:  # it has been added since the part was written
+                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        table = table.select(schema.names)
+        return table if table.schema.equals(schema) else table.cast(schema)
 
     def _selected(self, columns: tuple[str, ...]) -> pa.Schema:
         if columns not in self._schemas:

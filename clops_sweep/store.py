@@ -155,9 +155,7 @@ class RunStore:
         names = list(columns or SCHEMAS[table].names)
         parts = self._parts[table]
         wanted = None if run_ids is None else set(run_ids)
-        needed = [
-            name for name in SCHEMAS[table].names if name == "run_id" or name in names
-        ]  # as they are in the parts
+        needed = [name for name in SCHEMAS[table].names if name in {*names, "run_id"}]  # in the order of the parts
         attempts = 0
         while True:
             try:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from clops_sweep import RunConfig
@@ -96,6 +97,27 @@ def test_reading_some_runs_only(store: RunStore, finished_tables: Tables) -> Non
         store.write_finished(run_id, finished_tables(run_id, RunConfig()))
     assert store.read("r_matrix", [B])["run_id"].unique().tolist() == [B]
     assert len(store.read("r_matrix", [])) == 0
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_parts_of_an_earlier_version_are_read(store: RunStore, finished_tables: Tables, compacted: bool) -> None:
+    """Columns are only ever added: an older part has nulls there, and its whole numbers may be narrower."""
+    for run_id in (A, B):
+        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
+    path = Path(store.folder("runs")) / f"finished-{A}.parquet"
+    old = pq.read_table(path).drop_columns(["backend", "stack"])
+    position = old.schema.get_field_index("seed")
+    pq.write_table(old.set_column(position, "seed", old["seed"].cast(pa.int32())), path)
+    if compacted:
+        store.compact()
+        assert len(list(path.parent.iterdir())) == 1
+    for columns in (None, ["stack", "seed", "run_id"]):
+        frame = store.read("runs", columns=columns)
+        assert list(frame.columns) == (columns or SCHEMAS["runs"].names)
+        assert frame["run_id"].tolist() == [A, B]
+        assert frame["stack"].isna().all()
+        assert frame["seed"].tolist() == [0, 0]
+    assert store.read("runs", [A], ["seed"])["seed"].tolist() == [0]
 
 
 # --- a run counts once ------------------------------------------------------------------------------------------------
