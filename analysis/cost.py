@@ -119,7 +119,8 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= float(record.cost.max()) + 0.05 * width])
     axes.set(xlabel=COSTS[record.cost_name], ylabel="average AUC")
     if len(record.groups) > 1:
-        figure.legend(loc="outside upper left", ncols=min(len(record.groups), 4))
+        longest = max(map(len, record.groups))
+        figure.legend(loc="outside upper left", ncols=max(1, min(len(record.groups), 4, 64 // (longest + 4))))
     return figure
 
 

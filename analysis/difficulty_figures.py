@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import matplotlib as mpl
@@ -68,7 +69,8 @@ def draw_distributions(record: Distributions) -> Figure:
                 x, np.exp(-(((x - mean) / sd) ** 2) / 2) / (sd * np.sqrt(2 * np.pi)), color=colour(position), lw=1.6
             )
         axes.axvline(mean, ymax=0.12, color="black", lw=1.4)
-        text = f"{mean:.3f} ± {sd:.3f}, n = {record.gaussians.n[position]:,}"
+        places = max(3, 1 - math.floor(math.log10(sd))) if 0 < sd < math.inf else 3  # two digits of the deviation
+        text = f"{mean:.{places}f} ± {sd:.{places}f}, n = {record.gaussians.n[position]:,}"
         side = "right" if mean < (record.edges[0] + record.edges[-1]) / 2 else "left"  # where there is less
         axes.set_title(text, loc=side, fontsize=7.5, fontweight="normal", color=MUTED, pad=-6, y=1.0)
         axes.set_ylabel(tasks[position], rotation=0, ha="right", va="center", labelpad=8)
