@@ -225,6 +225,7 @@ class Counted:
     """A space of short runs that leave a line in a file whenever one of their tasks begins.
 
     Attributes:
+        file: the search space.
         gate: a file; while it is there, runs wait at the beginning of their second task.
     """
 
@@ -233,7 +234,8 @@ class Counted:
         self.epochs = epochs
         self.gate = folder / "gate"
         self._began = folder / "began"
-        (folder / "space.py").write_text(COUNTED.format(folder=str(folder), runs=runs, epochs=epochs))
+        self.file = folder / "space.py"
+        self.file.write_text(COUNTED.format(folder=str(folder), runs=runs, epochs=epochs))
 
     def beginnings(self, task: int | None = None) -> list[Beginning]:
         lines = self._began.read_text().splitlines() if self._began.exists() else []

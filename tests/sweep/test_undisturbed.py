@@ -83,6 +83,7 @@ def test_more_seeds_mean_the_difference_only(finished: Sweep, launch: Launch) ->
     plan = launch("plan", "space.py", "--seeds", "3", folder=finished.folder)
     assert plan.wait() == 0
     assert plan.output.splitlines()[0] == "9 runs asked for, 6 finished, 3 pending, 0 failed"
+    assert "finished runs of the" in plan.output
 
 
 def _parts(folder: Path) -> dict[str, int]:
