@@ -46,8 +46,8 @@ class Display(Protocol):
     def heard(self, job: Job, result: dict[str, Any]) -> None:
         """A trial has reported: progress, or how it ended."""
 
-    def told(self, text: str, left_out: int = 0) -> None:
-        """A trial of a search has ended, and so many of its runs will not be run."""
+    def told(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
+        """A trial of a search has ended, and so many of its runs will not be run; it may be the best so far."""
 
     def stopping(self) -> None:
         """The sweep has seen that the user wants it to stop, and is stopping."""
@@ -73,6 +73,7 @@ class SweepDisplay:
         self._began = time.monotonic()
         self._running: dict[tuple[str, ...], tuple[Job, dict[str, Any]]] = {}
         self._best: tuple[float, str] | None = None
+        self._best_trial: str | None = None
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn(), expand=True
         )
@@ -145,9 +146,11 @@ class SweepDisplay:
         if not self.console.is_terminal:
             self.console.print(f"[{self._done}/{self._pending}] {line}", highlight=False, markup=False)
 
-    def told(self, text: str, left_out: int = 0) -> None:
+    def told(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
         """A trial of a search has ended."""
         self._left_out += left_out
+        if best:
+            self._best_trial = text
         self._progress.update(self._bar, completed=self._done)
         self.console.print(text, highlight=False, markup=False)
 
@@ -179,10 +182,9 @@ class SweepDisplay:
             left = (time.monotonic() - self._began) / done * (self._pending - done)
             summary.append(f"; about {_duration(left)} left")
         lines: list[RenderableType] = [self._progress, summary]
-        if self._best:
-            lines.append(
-                Text(f"best so far: AUC {self._best[0]:.3f} ({self._best[1]})", overflow="ellipsis", no_wrap=True)
-            )
+        best = self._best_trial or (f"AUC {self._best[0]:.3f} ({self._best[1]})" if self._best else None)
+        if best:
+            lines.append(Text(f"best so far: {best}", overflow="ellipsis", no_wrap=True))
         table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, expand=True)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(no_wrap=True, min_width=len("task 10/12, epoch 40/40"))

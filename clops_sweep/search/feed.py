@@ -269,9 +269,10 @@ class SearchFeed:
             values.append(fmean(numbers))
         if self._search.pruner:
             self._report_rungs(trial)
+        best = self._study.is_best(values)
         trial.open.complete(values)
         told = ", ".join(f"{name} {value:.4g}" for name, value in zip(self._search.objectives, values, strict=True))
-        self._end(trial, f"complete: {told}")
+        self._end(trial, f"complete: {told}", best=best)
 
     def _report_rungs(self, trial: _Trial) -> None:
         """What it had after the tasks at which others are compared with it, where it was not stopped to be asked."""
@@ -295,10 +296,11 @@ class SearchFeed:
         trial.open.fail(error)
         self._end(trial, f"failed: {error}")
 
-    def _end(self, trial: _Trial, how: str) -> None:
+    def _end(self, trial: _Trial, how: str, *, best: bool = False) -> None:
         under_way = {run_id for job, owner in self._jobs.items() if owner is trial for run_id in job.run_ids}
         left_out = trial.runs.keys() - trial.counted - under_way
-        self._display.told(f"trial {trial.open.number} {how} ({in_words(trial.open.labels)})", len(left_out))
+        text = f"trial {trial.open.number} {how} ({in_words(trial.open.labels)})"
+        self._display.told(text, len(left_out), best=best)
         self._drop(trial)
 
     def _drop(self, trial: _Trial) -> None:

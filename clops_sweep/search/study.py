@@ -139,6 +139,15 @@ class SearchStudy:
         """How many trials have not ended yet, those that are still to be suggested included."""
         return self.to_ask + sum(trial.state == TrialState.RUNNING for trial in self._current())
 
+    def is_best(self, values: Sequence[float]) -> bool:
+        """Whether no complete trial is as good; of several objectives there is no best."""
+        with quiet(self._url):
+            sign = 1 if self._study.directions[0] == optuna.study.StudyDirection.MAXIMIZE else -1
+            others = (
+                [t.value for t in self._current() if t.state == TrialState.COMPLETE] if len(values) == 1 else [None]
+            )
+        return all(other is not None and sign * values[0] > sign * other for other in others)
+
     def left_under_way(self) -> list[OpenTrial]:
         """The trials that are under way in the study."""
         with quiet(self._url):

@@ -62,6 +62,7 @@ class Said:
     lines: list[str] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
     left_out: int = 0
+    best: list[str] = field(default_factory=list)
 
     def begin(self, pending: int, log: Path) -> None: ...
     def started(self, job: Job) -> None: ...
@@ -70,9 +71,10 @@ class Said:
     def heard(self, job: Job, result: dict[str, Any]) -> None:
         self.statuses += [result["status"]] * len(job.run_ids)
 
-    def told(self, text: str, left_out: int = 0) -> None:
+    def told(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
         self.lines.append(text)
         self.left_out += left_out
+        self.best += [text] * best
 
 
 @dataclass
