@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
+from clops_sweep.cores import available_cores
 from clops_sweep.errors import BadInput
 from clops_sweep.provenance import software
 
@@ -32,7 +33,7 @@ def doctor(results: str, data_root: Path | None, prepared_root: Path | None, add
 
 
 def _machine() -> None:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = available_cores()
     click.echo(f"{'cores':16} {cores} for this process: that many runs at a time by default")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     click.echo(f"{'memory':16} {memory:.1f} GiB")
@@ -43,13 +44,15 @@ def _machine() -> None:
 def _store(results: str) -> None:
     from clops_sweep.store import RunStore
 
-    store = RunStore(results)
+    store = RunStore.named(results)
     try:
         states = list(store.statuses().values())
     except BadInput as error:
         click.echo(f"{'results':16} {error}")
         return
-    click.echo(f"{'results':16} {store.uri}: {states.count('finished')} runs finished, {states.count('failed')} failed")
+    click.echo(
+        f"{'results':16} {store.files.shown}: {states.count('finished')} runs finished, {states.count('failed')} failed"
+    )
     if "://" not in results and Path(store.uri).exists():
         click.echo(f"{'disk':16} {shutil.disk_usage(store.uri).free / 2**30:.1f} GiB free for results")
 
