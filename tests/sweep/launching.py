@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import json
 import os
 import signal
@@ -94,6 +96,25 @@ def tagged(tag: str) -> dict[int, str]:
                     found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:  # it has ended meanwhile
                 continue
+    return found
+
+
+def listeners(processes: Iterable[int]) -> set[str]:
+    """The addresses at which processes listen for connections over TCP."""
+    sockets = set()
+    for number in processes:
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            for descriptor in Path(f"/proc/{number}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    sockets.add(os.readlink(descriptor))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                words = bytes.fromhex(fields[1].partition(":")[0])
+                address = ipaddress.ip_address(b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4)))
+                found.add(str(getattr(address, "ipv4_mapped", None) or address))
     return found
 
 

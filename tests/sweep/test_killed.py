@@ -19,6 +19,7 @@ from launching import (
     assert_counted_like_fine_tuning,
     assert_same,
     kill,
+    listeners,
     runs_alone,
     wait_for,
 )
@@ -111,13 +112,15 @@ def test_workers_killed_at_random_cost_no_run_and_change_no_number(
     assert_same(tmp_path / "results", alone)
 
 
-def test_whoever_waits_for_a_killed_worker_gets_the_same_run_from_its_checkpoint(
+def test_a_sweep_of_this_machine_is_reached_from_it_alone_and_a_killed_worker_is_followed_by_another(
     launch: Launch, tmp_path: Path, prepared_root: Path
 ) -> None:
     counted = Counted(tmp_path, runs=2)
     counted.gate.touch()
     sweep = launch("space.py", "--no-report")
     first = counted.wait_at_gate(workers=2)
+    assert {one.pid for one in first} <= set(sweep.processes())
+    assert listeners(sweep.processes()) == {"127.0.0.1"}
     for number in {one.pid for one in first}:
         kill(number)
     wait_for(lambda: len({one.pid for one in counted.beginnings(task=1)}) == 4, "two other workers at the gate")
