@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import fmean
@@ -15,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from launching import Sweep, kill, kill_all
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli import main
@@ -44,50 +41,6 @@ SPACE = SearchSpace(
 )
 """
 TRIALS = 6
-pytestmark = pytest.mark.timeout(600)  # a busy machine may take a minute to start Ray
-
-
-class Driver:
-    """A launch of the command as a process of its own, with all that it starts."""
-
-    def __init__(self, script: str, folder: Path, environment: dict[str, str], *arguments: str) -> None:
-        self.tag = f"clops-sweep-test-{uuid.uuid4().hex}"
-        self.output = ""
-        self.process = subprocess.Popen(
-            [script, *arguments],
-            cwd=folder,
-            env=environment | {"CLOPS_TEST_TAG": self.tag, "RAY_OVERRIDE_RESOURCES": '{"CPU": 2}'},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    def read_until(self, text: str) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.output += line
-            if text in line:
-                return
-        raise AssertionError(f"{text!r} was not printed: {self.output}")
-
-    def wait(self) -> int:
-        self.output += self.process.communicate(timeout=280)[0]
-        return self.process.returncode
-
-    def processes(self, title: str = "") -> list[int]:
-        """The processes that this launch has started and that are there now."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    mine = self.tag.encode() in (entry / "environ").read_bytes()
-                    if mine and title in (entry / "cmdline").read_text():
-                        found.append(int(entry.name))
-                except OSError:  # it has ended meanwhile
-                    continue
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -96,32 +49,28 @@ def searched(
 ) -> Iterator[Path]:
     """The folder of a search whose driver was killed, that was extended, and lost its workers on the way."""
     folder = tmp_path_factory.mktemp("searched")
-    drivers = []
+    drivers: list[Sweep] = []
     try:
         (folder / "space.py").write_text(SPACE.format(trials=3))
-        drivers.append(Driver(console_script, folder, environment, "space.py"))
+        drivers.append(Sweep(console_script, folder, environment, "space.py"))
         drivers[0].read_until("[3/6]")  # one of the runs of the second trial
-        drivers[0].process.kill()
-        assert drivers[0].wait() == -signal.SIGKILL
-        end = time.monotonic() + 120
-        while drivers[0].processes():
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        drivers[0].kill()
+        drivers[0].wait_until_gone()
         before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/finished-*.parquet")}
 
         (folder / "space.py").write_text(SPACE.format(trials=TRIALS))
-        drivers.append(Driver(console_script, folder, environment, "space.py"))
+        drivers.append(Sweep(console_script, folder, environment, "space.py"))
         drivers[1].read_until("trial 1 ")
-        for worker in drivers[1].processes("ray::ContinualRunTrainable"):
-            os.kill(worker, signal.SIGKILL)
-        assert drivers[1].wait() == 0, drivers[1].output
+        assert (workers := drivers[1].workers())
+        for worker in workers:
+            kill(worker)
+        assert (drivers[1].wait(), drivers[1].errors) == (0, "")
         (folder / "output").write_text(drivers[1].output)
         assert {path: path.stat().st_mtime_ns for path in before} == before  # what was finished was not repeated
         yield folder
     finally:
         for driver in drivers:
-            for process in driver.processes():
-                os.kill(process, signal.SIGKILL)
+            kill_all(driver.tag)
             driver.process.communicate()
 
 
