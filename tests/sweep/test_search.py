@@ -61,7 +61,8 @@ def searched(
         (folder / "space.py").write_text(SPACE.format(trials=TRIALS))
         drivers.append(Sweep(console_script, folder, environment, "space.py"))
         drivers[1].read_until("trial 1 ")
-        assert (workers := drivers[1].workers())
+        workers = drivers[1].workers()
+        assert workers
         for worker in workers:
             kill(worker)
         assert (drivers[1].wait(), drivers[1].errors) == (0, "")
