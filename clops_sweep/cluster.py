@@ -10,7 +10,7 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,8 @@ from clops_sweep.errors import BadInput
 
 _SECONDS_TO_ANSWER = 10
 _RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
+_SECONDS_BETWEEN_LOOKS = 5.0
+_MISSED_LOOKS = 2
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -62,8 +64,15 @@ class Resources:
 
 
 @contextmanager
-def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterator[None]:
+def cluster(
+    resources: Resources, frames: Mapping[DataKey, FrameSet], warn: Callable[[str], None] | None = None
+) -> Iterator[None]:
     """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach.
+
+    Args:
+        resources: the address, and what a trial takes.
+        frames: the prepared data that go into its object store.
+        warn: told, in another thread, when the head of the cluster is gone.
 
     Raises:
         BadInput: no cluster at the address, or it cannot hold a single trial.
@@ -81,7 +90,8 @@ def cluster(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> Iterato
             raise BadInput(f"Ray: {' '.join(str(error).split())}") from None
     try:
         _check_fits(resources)
-        yield
+        with _head_watched(warn) if warn else contextlib.nullcontext():
+            yield
     finally:
         ray.shutdown()
 
@@ -192,6 +202,34 @@ def _check_answers(asked: str, address: str) -> None:
             grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)
         except grpc.FutureTimeoutError:
             raise BadInput(f"{nobody} (waited {_SECONDS_TO_ANSWER} s)") from None
+
+
+@contextmanager
+def _head_watched(warn: Callable[[str], None]) -> Iterator[None]:
+    """Says so when the head of the cluster is gone. Ray ends the driver a minute later, without a word to the user."""
+    address: str = ray.get_runtime_context().gcs_address
+    host, _, port = address.rpartition(":")
+    left = threading.Event()
+
+    def watch() -> None:
+        missed = 0
+        while not left.wait(_SECONDS_BETWEEN_LOOKS):
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_BETWEEN_LOOKS).close()
+                missed = 0
+            except OSError:
+                missed += 1
+            if missed == _MISSED_LOOKS:
+                warn(
+                    f"the head of the Ray cluster, at {address}, no longer answers; if it is not back within a minute, "
+                    "this command ends (what is finished is recorded, and the same command goes on with the rest)"
+                )
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        left.set()
 
 
 def _check_fits(resources: Resources) -> None:

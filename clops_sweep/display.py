@@ -52,6 +52,9 @@ class Display(Protocol):
     def stopping(self) -> None:
         """The sweep has seen that the user wants it to stop, and is stopping."""
 
+    def warn(self, text: str) -> None:
+        """Something that the user has to know while the sweep goes on."""
+
 
 class SweepDisplay:
     """Counts what happens and shows it; a context manager around the sweep.
@@ -157,6 +160,10 @@ class SweepDisplay:
     def stopping(self) -> None:
         """The sweep is stopping."""
         self.console.print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
+
+    def warn(self, text: str) -> None:
+        """Says something on a line of its own."""
+        self.console.print(text, highlight=False, markup=False)
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         del number, frame

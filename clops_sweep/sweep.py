@@ -122,7 +122,7 @@ def run_sweep(
     jobs = make_jobs(pending, resources.runs_per_job)
     log = new_log(work_folder)
     display.begin(sum(len(job.run_ids) for job in jobs), log)
-    with only_sweep(store) as alone, output_to(log), cluster(resources, frames):
+    with only_sweep(store) as alone, output_to(log), cluster(resources, frames, display.warn):
         workplace = make_workplace(jobs if alone else shuffled(jobs), frames, store, work_folder, resources)
         for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
             shard = range(first, min(first + _JOBS_PER_TUNE_RUN, len(jobs)))

@@ -80,7 +80,7 @@ def run_search(
     display.begin(study.left * len(space.seeds), log)
     feed.begin()
     if not feed.finished:  # it is when the store had all that was missing
-        with output_to(log), cluster(resources, frames):
+        with output_to(log), cluster(resources, frames, display.warn):
             workplace = make_workplace([], frames, store, work_folder, resources)
             software.update(workplace.software)
             watcher = _FeedWatcher(workplace, display, feed)
