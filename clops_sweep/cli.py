@@ -163,7 +163,7 @@ def launch(
             click.echo(
                 f"{plan.first} runs come first: their s decides the task order of {len(plan.of('waiting'))} others"
             )
-        say_cost(asked, plan, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+        say_cost(asked, plan, pending, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         with SweepDisplay(asked.varying) as display:
             try:
                 outcome = run_sweep(pending, frames, asked.store, asked.work_folder, resources(), display)

@@ -46,7 +46,7 @@ def say_plan(
         )
     if not _pending(asked, plan):
         return
-    cost = _estimated(asked, plan, gpus_per_trial, measure)
+    cost = _estimated(asked, plan, plan.of("pending", "waiting"), gpus_per_trial, measure)
     if cost.known:
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
     if cost.unknown:
@@ -56,15 +56,19 @@ def say_plan(
         click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
 
 
-def say_cost(asked: Asked, plan: Plan, *, cpus_per_trial: float, gpus_per_trial: float) -> None:
-    """Prints what the pending runs will cost, if that is known of all of them."""
-    cost = _estimated(asked, plan, gpus_per_trial, measure=False)
+def say_cost(
+    asked: Asked, plan: Plan, to_do: Sequence[PlannedRun], *, cpus_per_trial: float, gpus_per_trial: float
+) -> None:
+    """Prints what the runs that are about to start will cost, if that is known of all of them."""
+    cost = _estimated(asked, plan, to_do, gpus_per_trial, measure=False)
     if cost.known and not cost.unknown:
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
 
 
-def _estimated(asked: Asked, plan: Plan, gpus_per_trial: float, measure: bool) -> Estimate:
-    """What the pending runs will cost; of kinds of which nothing is known, after they have been measured, if asked."""
+def _estimated(
+    asked: Asked, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float, measure: bool
+) -> Estimate:
+    """What runs will cost; of kinds of which nothing is known, after they have been measured, if that is asked for."""
     from clops_sweep.calibration import Calibrations, calibrate
     from clops_sweep.cost_model import Load
     from clops_sweep.estimate import estimate
