@@ -12,6 +12,8 @@ from clops_sweep.cores import available_cores
 from clops_sweep.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clops_sweep.asked import Asked
     from clops_sweep.estimate import Estimate
     from clops_sweep.plan import Plan, PlannedRun
