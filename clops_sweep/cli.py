@@ -20,6 +20,7 @@ from clops_sweep.cli_runs import compact, rerun, show
 from clops_sweep.cli_search import (
     all_ended,
     check_searches,
+    failed_runs,
     print_searches,
     print_studies,
     run_searches,
@@ -210,7 +211,7 @@ def status(asked: Asked) -> None:
     if asked.files:
         plan = asked.plan()
         say_plan(asked, plan)
-        failed = sorted(str(run.run_id) for run in plan.of("failed"))
+        failed = sorted({str(run.run_id) for run in plan.of("failed")} | failed_runs(asked))
     else:
         states = asked.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")

@@ -126,6 +126,13 @@ def print_searches(asked: Asked) -> None:
             click.echo(f"  {best_in_words(record)}")
 
 
+def failed_runs(asked: Asked) -> set[str]:
+    """The runs of all searches that have failed."""
+    records = [study_of(asked, space) for space in asked.searches]
+    runs = {run_id for record in records if record for trial in record.trials for run_id in trial.run_ids}
+    return {run_id for run_id, state in asked.store.statuses().items() if state == "failed"} & runs if runs else set()
+
+
 def print_studies(store: RunStore) -> None:
     """The searches whose studies lie beside a store, a line each."""
     from clops_sweep.search.study import search_counts

@@ -33,11 +33,11 @@ def study_url(space: SearchSpace, store: RunStore) -> str:
         return space.search.storage
     if "://" in store.uri:
         raise BadInput(
-            f"search space {space.name!r}: no database can be kept at {store.uri}; "
+            f"search space {space.name!r}: no database can be kept at {store.files.shown}; "
             "expected OptunaSearch(storage=...) with the URL of one"
         )
     if any(character in store.uri for character in "?%"):
-        raise BadInput(f"results {store.uri}: a folder with ? or % in its path cannot hold a study's database")
+        raise BadInput(f"results {store.files.shown}: a folder with ? or % in its path cannot hold a study's database")
     return f"sqlite:///{Path(store.uri) / STUDIES}"
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -390,7 +391,8 @@ def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, folder: P
     assert not (world.folder / "optuna.db").exists()
 
     class Remote:
-        uri = "s3://bucket/results"
+        uri = "s3://me:secret@bucket/results"
+        files = SimpleNamespace(shown="s3://bucket/results")
 
     with pytest.raises(
         BadInput, match=r"no database can be kept at s3://bucket/results; expected OptunaSearch\(storage="
