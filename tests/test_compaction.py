@@ -427,7 +427,7 @@ def test_neighbours_do_not_harm_each_other(finished_tables: Tables) -> None:
     run_state_machine_as_test(
         lambda: Neighbours(finished_tables),
         settings=settings(
-            max_examples=30, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=20, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 
