@@ -46,9 +46,10 @@ def say_plan(
         click.echo(
             f"{plan.first} of them nobody asked for: their s decides a task order by difficulty, so they come first"
         )
-    if not _pending(asked, plan):
+    pending = _pending(asked, plan)
+    if not pending:
         return
-    cost = _estimated(asked, plan, plan.of("pending", "waiting"), gpus_per_trial, measure)
+    cost = _estimated(asked, plan, pending, gpus_per_trial, measure)
     if cost.known:
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
     if cost.unknown:
@@ -76,7 +77,7 @@ def _estimated(
     from clops_sweep.estimate import estimate
 
     device = "cuda" if gpus_per_trial else None
-    pending, finished = _pending(asked, plan), plan.of("finished")
+    finished = plan.of("finished")
     kept, data_hashes = Calibrations(asked.work_folder / "calibration.json"), asked.data_hashes()
     cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
     if measure and cost.unknown:
