@@ -55,7 +55,7 @@ def searched(
         drivers.append(Sweep(console_script, folder, environment, "space.py"))
         drivers[0].read_until("[3/6]")  # one of the runs of the second trial
         drivers[0].kill()
-        drivers[0].wait_until_gone()
+        kill_all(drivers[0].tag)  # and its workers, as when the power fails
         before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/finished-*.parquet")}
 
         (folder / "space.py").write_text(SPACE.format(trials=TRIALS))
