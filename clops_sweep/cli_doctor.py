@@ -85,9 +85,9 @@ def _gpus() -> None:
 
 
 def _cluster(address: str) -> None:
-    import ray
+    from clops_sweep.cluster import Resources, cluster  # isort: split
 
-    from clops_sweep.sweep import Resources, cluster
+    import ray
 
     with cluster(Resources(address=address), {}):
         nodes = [node for node in ray.nodes() if node["Alive"]]

@@ -21,6 +21,13 @@ import grpc
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
+# A cluster of Ray 2.60 asks for a token as soon as its starter has one. Whoever has one too is to show it.
+if (
+    os.environ.get("RAY_AUTH_TOKEN")
+    or Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token").exists()
+):
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+
 import ray
 from ray._private import ray_constants
 from ray.exceptions import RayError
@@ -87,9 +94,10 @@ def cluster(
             else:
                 _start_here(frames)
         except (OSError, RuntimeError, ValueError, RayError) as error:
-            raise BadInput(f"Ray: {' '.join(str(error).split())}") from None
+            hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md" if address else ""
+            raise BadInput(f"Ray: {' '.join(str(error).split())}{hint}") from None
     try:
-        _check_fits(resources)
+        _check_fits(resources, warn)
         with _head_watched(warn) if warn else contextlib.nullcontext():
             yield
     finally:
@@ -232,11 +240,12 @@ def _head_watched(warn: Callable[[str], None]) -> Iterator[None]:
         left.set()
 
 
-def _check_fits(resources: Resources) -> None:
-    """A trial that no machine can hold would wait forever."""
+def _check_fits(resources: Resources, warn: Callable[[str], None] | None) -> None:
+    """A trial that no machine can hold waits for one: forever, unless the cluster starts machines by itself."""
     for name, needed in (("CPU", resources.cpus_per_trial), ("GPU", resources.gpus_per_trial)):
         most = max((node["Resources"].get(name, 0) for node in ray.nodes() if node["Alive"]), default=0)
+        sentence = f"--{name.lower()}s-per-trial {needed:g}: no machine of this cluster has more than {most:g} {name}s"
         if needed > most and not resources.address:
-            raise BadInput(
-                f"--{name.lower()}s-per-trial {needed:g}: no machine of this cluster has more than {most:g} {name}s"
-            )
+            raise BadInput(sentence)
+        if needed > most and warn:
+            warn(f"{sentence}; waiting for one that has")

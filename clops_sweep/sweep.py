@@ -111,7 +111,7 @@ def run_sweep(
         pending: the runs, all with an id.
         frames: the prepared data of each of them.
         store: where the workers record what they have finished.
-        work_folder: logs, checkpoints and Tune's own files.
+        work_folder: logs.
         resources: what a trial takes.
         display: told what happens.
 
@@ -123,10 +123,10 @@ def run_sweep(
     log = new_log(work_folder)
     display.begin(sum(len(job.run_ids) for job in jobs), log)
     with only_sweep(store) as alone, output_to(log), cluster(resources, frames, display.warn):
-        workplace = make_workplace(jobs if alone else shuffled(jobs), frames, store, work_folder, resources)
+        workplace = make_workplace(jobs if alone else shuffled(jobs), frames, store, resources)
         for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
             shard = range(first, min(first + _JOBS_PER_TUNE_RUN, len(jobs)))
-            _run_jobs(shard, workplace, work_folder, resources, display, store)
+            _run_jobs(shard, workplace, resources, display, store)
             if display.interrupted:
                 break
             with storing(store):
@@ -145,7 +145,7 @@ def new_log(work_folder: Path) -> Path:
 
 
 def make_workplace(
-    jobs: Sequence[Job], frames: Mapping[DataKey, FrameSet], store: RunStore, work_folder: Path, resources: Resources
+    jobs: Sequence[Job], frames: Mapping[DataKey, FrameSet], store: RunStore, resources: Resources
 ) -> Workplace:
     """What the workers need to know, with the frames in the object store of the cluster that is running."""
     return Workplace(
@@ -163,7 +163,6 @@ def make_workplace(
 def _run_jobs(
     jobs: Sequence[int],
     workplace: Workplace,
-    work_folder: Path,
     resources: Resources,
     display: Display,
     store: RunStore,
@@ -176,7 +175,7 @@ def _run_jobs(
     for attempt in range(resources.max_retries + 1):
         watcher = Watcher(workplace, display)
         param_space = {"job": tune.grid_search(list(jobs))}
-        run_tune(workplace, work_folder, resources, watcher, param_space=param_space)
+        run_tune(workplace, resources, watcher, param_space=param_space)
         with storing(store):
             finished = {run_id for run_id, status in store.statuses().items() if status == "finished"}
         died = {
@@ -193,7 +192,6 @@ def _run_jobs(
 
 def run_tune(
     workplace: Workplace,
-    work_folder: Path,
     resources: Resources,
     watcher: Watcher,
     param_space: dict[str, Any] | None = None,

@@ -55,7 +55,7 @@ def run_search(
         frames: the prepared data of every run that there may be.
         data_hash: content hash of the data that a config runs on.
         store: where the workers record what they have finished.
-        work_folder: logs, checkpoints and Tune's own files.
+        work_folder: logs.
         resources: what a trial of Tune, a job, takes.
         display: told what happens.
         retry: whether runs that have failed are taken up again.
@@ -81,11 +81,11 @@ def run_search(
     feed.begin()
     if not feed.finished:  # it is when the store had all that was missing
         with output_to(log), cluster(resources, frames, display.warn):
-            workplace = make_workplace([], frames, store, work_folder, resources)
+            workplace = make_workplace([], frames, store, resources)
             software.update(workplace.software)
             watcher = _FeedWatcher(workplace, display, feed)
             with _many_pending():
-                run_tune(workplace, work_folder, resources, watcher, search_alg=_FeedSearcher(feed, resources))
+                run_tune(workplace, resources, watcher, search_alg=_FeedSearcher(feed, resources))
         with storing(store):
             store.compact_if_many()
     if feed.error:
