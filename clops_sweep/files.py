@@ -75,17 +75,21 @@ class Files:
         if info.type == arrow_fs.FileType.NotFound:
             raise BadInput(f"results {self.shown}: there is no bucket {bucket!r}")
 
-    def names(self, folder: str) -> list[str]:
+    def names(self, folder: str, beginning: str = "") -> list[str]:
         """The files of a folder, in order; those that a reader of Parquet folders passes over are passed over.
+
+        Args:
+            folder: which folder.
+            beginning: of the names that are wanted.
 
         Raises:
             BadInput: the folder is there and cannot be read.
         """
         try:
-            found = _scan(folder) if self.local else self._select(folder)
+            found = _scan(folder, beginning) if self.local else self._select(folder)
         except OSError as error:
             raise BadInput(f"results {self.shown}: cannot be read ({reason(error)})") from None
-        return sorted(name for name in found if not name.startswith((".", "_")))
+        return sorted(name for name in found if name.startswith(beginning) and not name.startswith((".", "_")))
 
     def exists(self, path: str) -> bool:
         """Whether there is a file of this name."""
@@ -213,10 +217,10 @@ def reason(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _scan(folder: str) -> list[str]:
+def _scan(folder: str, beginning: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.is_file()]
+            return [entry.name for entry in entries if entry.name.startswith(beginning) and entry.is_file()]
     except FileNotFoundError:
         return []
 

@@ -18,7 +18,9 @@ from clops_sweep.files import Files, reason
 
 Status = Literal["finished", "failed"]
 
-_NAME = re.compile(r"(finished|failed)-([0-9a-f]+)\.parquet|(compact)-(\d+)-[0-9a-f]+\.parquet")
+_COMPACT = "compact-"
+
+_NAME = re.compile(rf"(finished|failed)-([0-9a-f]+)\.parquet|({_COMPACT})(\d+)-[0-9a-f]+\.parquet")
 _RUN_IDS = "clops_sweep.run_ids"
 _ROWS_PER_GROUP = 2**16
 _MANY_ROWS = 10_000
@@ -69,7 +71,7 @@ def compacted(run_ids: Iterable[str]) -> Part:
     """The part of many runs, named after them: whoever puts the same runs together writes the same file."""
     ids = sorted(run_ids)
     digest = hashlib.sha256(",".join(ids).encode()).hexdigest()[:16]
-    return Part(f"compact-{len(ids)}-{digest}.parquet", "finished", None, len(ids))
+    return Part(f"{_COMPACT}{len(ids)}-{digest}.parquet", "finished", None, len(ids))
 
 
 def parsed(name: str) -> Part | None:
@@ -115,15 +117,16 @@ class PartFolder:
         """Where a part is, in the file system of the store."""
         return f"{self.folder}/{part.name}"
 
-    def listing(self) -> Listing:
+    def listing(self, *, only_compacted: bool = False) -> Listing:
         """The parts, such that no run is missing although its parts are just being put together.
 
         A folder may change while it is listed. A part that has been deleted meanwhile is in a compacted one, which has
         appeared before; if it was overlooked, the next listing shows it. So the first of two listings with the same
         compacted parts has everything.
         """
-        listing = self._listed_once()
-        while (again := self._listed_once()).compacts != listing.compacts:
+        beginning = _COMPACT if only_compacted else ""
+        listing = self._listed_once(beginning)
+        while (again := self._listed_once(beginning)).compacts != listing.compacts:
             listing = again
         return listing
 
@@ -133,7 +136,7 @@ class PartFolder:
         found = self.files.for_each(lambda part: self.files.exists(self.path(part)), parts)
         missing = {run_id for run_id, there in zip(run_ids, found, strict=True) if not there}
         if missing:  # a part that has just been compacted away is in a compacted one by now
-            missing = missing.difference(*(self.ids(part) for part in self.listing().compacts))
+            missing = missing.difference(*(self.ids(part) for part in self.listing(only_compacted=True).compacts))
         return set(run_ids) - missing
 
     def ids(self, part: Part) -> frozenset[str]:
@@ -239,8 +242,8 @@ class PartFolder:
         """Deletes parts, as far as they are still there."""
         self.files.delete(self.path(part) for part in parts)
 
-    def _listed_once(self) -> Listing:
-        parts = [part for name in self.files.names(self.folder) if (part := parsed(name)) is not None]
+    def _listed_once(self, beginning: str) -> Listing:
+        parts = [part for name in self.files.names(self.folder, beginning) if (part := parsed(name)) is not None]
         compacts = sorted((part for part in parts if part.run_id is None), key=lambda part: part.rank)
         return Listing(tuple(part for part in parts if part.run_id is not None), tuple(compacts))
 

@@ -86,15 +86,15 @@ class _SteppedFiles(Files):
         super().__init__(root)
         self._before = before
 
-    def names(self, folder: str) -> list[str]:
+    def names(self, folder: str, beginning: str = "") -> list[str]:
         """What is certain to be found: a folder is not listed at one moment.
 
         Of what appears or goes meanwhile, an operating system may show either, and an object store lists in pages.
         """
         self._before()
-        at_first = super().names(folder)
+        at_first = super().names(folder, beginning)
         self._before()
-        in_the_end = set(super().names(folder))
+        in_the_end = set(super().names(folder, beginning))
         return [name for name in at_first if name in in_the_end]
 
     def exists(self, path: str) -> bool:
