@@ -55,9 +55,11 @@ def _commands(root: Path, runs: int) -> str:
     assert content is not None
     requests = list(asked.requests())
     store = RunStore(root / "results")
-    fill(store, requests[: runs * 19 // 20], content)
-    store.compact()
-    fill(store, requests[runs * 19 // 20 :], content)
+    last = len(requests) - len(requests) // 20
+    for start in range(0, last, 2000):
+        fill(store, requests[start : min(start + 2000, last)], content)
+        store.compact()
+    fill(store, requests[last:], content)
     command = [sys.executable, "-m", "clops_sweep.cli"]
     here = ["--results", str(root / "results")]
     rows = []
