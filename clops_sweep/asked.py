@@ -95,7 +95,7 @@ class Asked:
 
     @property
     def work_folder(self) -> Path:
-        """Checkpoints, logs and Ray's files: beside tables that are in a folder, else in this user's cache."""
+        """Logs: beside tables that are in a folder, else in this user's cache."""
         if "://" not in self.results:
             return Path(self.store.uri) / ".work"
         from platformdirs import user_cache_path

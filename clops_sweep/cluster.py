@@ -15,19 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import clops_sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+
+# isort: split
+
 import grpc
-
-# Ray reads these when it starts: nothing is reported to its makers, and no GPU is hidden from those who ask for none.
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-
-# A cluster of Ray 2.60 asks for a token as soon as its starter has one. Whoever has one too is to show it.
-if (
-    os.environ.get("RAY_AUTH_TOKEN")
-    or Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token").exists()
-):
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-
 import ray
 from ray._private import ray_constants
 from ray.exceptions import RayError

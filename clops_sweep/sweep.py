@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import clops_sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+
+# isort: split
+
+import ray
+from ray import tune
+from ray.tune.search import Searcher
+
 from clops_sweep import provenance
+from clops_sweep.cluster import Resources as Resources
+from clops_sweep.cluster import cluster as cluster
 from clops_sweep.config import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.display import Display
@@ -25,21 +35,6 @@ from clops_sweep.plan import PlannedRun
 from clops_sweep.plugins import REGISTRIES
 from clops_sweep.quiet import output_to
 from clops_sweep.store import RunStore
-
-# Tune reads these when it is imported. It writes no result files and no snapshots: the store has what they would hold.
-os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
-os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "86400")
-os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # an interrupt is the display's
-os.environ.setdefault("TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", "0")
-os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-os.environ.setdefault("RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS", "0")
-
-import ray
-from ray import tune
-from ray.tune.search import Searcher
-
-from clops_sweep.cluster import Resources as Resources
-from clops_sweep.cluster import cluster as cluster
 from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace, record_failure, storing
 
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
