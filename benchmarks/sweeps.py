@@ -9,13 +9,16 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 import pandas as pd
 
 from benchmarks.storage import fill, space
 from benchmarks.timing import table
-from clops_sweep.data.prepare import data_hash, prepare
+from clops_sweep import RunConfig
+from clops_sweep.data.prepare import data_hash, open_frames, prepare
+from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store import RunStore
 
 GRID = """
@@ -37,7 +40,8 @@ def run(*, quick: bool) -> str:
         parts = [
             "## Commands on a large store\n\nEach a process of its own, from its start to its end.\n\n"
             + _commands(root, 1_000 if quick else 10_000),
-            "## A sweep of trivial runs\n\nBy the clock, on all cores.\n\n" + _trivial(root, 20 if quick else 200),
+            "## A sweep of trivial runs\n\nBy the clock, and processor time of all its processes together.\n\n"
+            + _trivial(root, 20 if quick else 200),
             "## Memory of the driver\n\n" + _memory(root, *((10, 3) if quick else (100, 4))),
         ]
     return "\n\n".join(parts)
@@ -97,30 +101,69 @@ def _timed(arguments: list[str], root: Path) -> tuple[float, float]:
 
 
 def _trivial(root: Path, runs: int) -> str:
-    """From the command to the first trial, and what a trial costs beyond its run while the sweep is under way."""
-    (root / "trivial.py").write_text(TRIVIAL.format(runs=runs))
-    results = root / "trivial"
-    begun = time.time()
-    arguments = [sys.executable, "-m", "clops_sweep.cli", "trivial.py", "--results", str(results), "--no-report"]
-    subprocess.run(arguments, cwd=root, env=_environment(root), check=True, stdout=subprocess.DEVNULL)
-    ended = time.time()
-    table_of_runs = pd.read_parquet(results / "runs").sort_values("started_at")
-    assert (table_of_runs["status"] == "finished").all()
-    started = table_of_runs["started_at"].map(lambda when: when.timestamp()).to_numpy()
-    # Until the last one starts, every core always has a trial.
+    """From the command to the first trial, and what a trial costs beyond its run: by what more runs cost more."""
+    begun, few, used_few = _swept(root, max(2, runs // 10))
+    first = few["started_at"].min().timestamp() - begun
+    begun, many, used = _swept(root, runs)
+    started = sorted(when.timestamp() for when in many["started_at"])
     cores = len(os.sched_getaffinity(0))
-    per_trial = cores * (started[-1] - started[0]) / (runs - cores)
-    computed = float(table_of_runs["seconds"].mean())
+    # Until the last one starts, every core always has a trial.
+    by_the_clock = cores * (started[-1] - started[0]) / (len(many) - cores)
+    per_trial = (used - used_few) / (len(many) - len(few))
+    computed, alone = float(many["seconds"].mean()), _alone(root)
     return table(
-        ["what", "seconds"],
+        ["what", "seconds", "processor time"],
         [
-            ["from the command to the first trial", f"{started[0] - begun:.2f}"],
-            [f"a trial, of {runs}, on {cores} cores: from its start to the start of the next", f"{per_trial:.3f}"],
-            ["of that, training, acquisition and evaluation", f"{computed:.3f}"],
-            ["of that, everything else", f"{per_trial - computed:.3f}"],
-            ["the whole command", f"{ended - begun:.1f}"],
+            ["from the command to the first trial", f"{first:.2f}", ""],
+            [f"a trial, of {runs}, on {cores} cores", f"{by_the_clock:.3f}", f"{per_trial:.3f}"],
+            ["training, acquisition and evaluation of its run", f"{computed:.3f}", f"{alone:.3f}"],
+            ["everything else", f"{by_the_clock - computed:.3f}", f"{per_trial - alone:.3f}"],
+            ["a whole command without the trials", "", f"{used - runs * per_trial:.1f}"],
         ],
     )
+
+
+def _swept(root: Path, runs: int) -> tuple[float, pd.DataFrame, float]:
+    """A sweep from the command line: when it began, its table of runs, and the processor time of all its processes."""
+    (root / "trivial.py").write_text(TRIVIAL.format(runs=runs))
+    results, tag = root / f"trivial-{runs}", f"CLOPS_BENCHMARK={uuid.uuid4().hex}"
+    arguments = [sys.executable, "-m", "clops_sweep.cli", "trivial.py", "--results", str(results), "--no-report"]
+    begun = time.time()
+    environment = {**_environment(root), **dict([tag.split("=")])}
+    process = subprocess.Popen(arguments, cwd=root, env=environment, stdout=subprocess.DEVNULL)
+    used: dict[int, float] = {}
+    while process.poll() is None:
+        used |= _used_by(tag)
+        time.sleep(0.2)
+    assert process.returncode == 0
+    found = pd.read_parquet(results / "runs")
+    assert (found["status"] == "finished").all()
+    return begun, found, sum(used.values())
+
+
+def _used_by(tag: str) -> dict[int, float]:
+    """Processor time so far of every process that has a variable in its environment, Ray's among them."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    used = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if tag.encode() in (folder / "environ").read_bytes():
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                used[int(folder.name)] = (int(fields[11]) + int(fields[12])) / ticks
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return used
+
+
+def _alone(root: Path) -> float:
+    """Processor time of such a run in this process."""
+    frames = open_frames("synthetic", prepared_root=root / "prepared")
+    config = RunConfig(strategy="finetune", epochs_per_task=1)
+    ContinualRun(config, frames).run()
+    begun = time.process_time()
+    for _ in range(5):
+        ContinualRun(config, frames).run()
+    return (time.process_time() - begun) / 5
 
 
 def _memory(root: Path, shard: int, shards: int) -> str:
