@@ -23,7 +23,7 @@ import ray
 from ray import tune
 from ray.tune.search import Searcher
 
-from clops_sweep import provenance
+from clops_sweep import provenance, worker_deaths
 from clops_sweep.cluster import Resources as Resources
 from clops_sweep.cluster import cluster as cluster
 from clops_sweep.config import DataKey
@@ -38,6 +38,7 @@ from clops_sweep.store import RunStore
 from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace, record_failure, storing
 
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
+_NO_MEMORY = "the machine ran out of memory and Ray ended the worker; fewer run at a time with more --cpus-per-trial"
 _UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
 
 
@@ -203,6 +204,7 @@ def run_tune(
     )
     # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
     files = Path(tempfile.mkdtemp(prefix="clops-sweep-"))
+    worker_deaths.install()
     tuner = tune.Tuner(
         trainable,
         param_space=param_space,
@@ -293,6 +295,8 @@ class Watcher(tune.Callback):
             error = Path(trial.error_file).read_text()
         except (OSError, TypeError):  # there is no such file, or none that could be written
             error = "the worker died"
+        if "low on memory" in error:  # Ray's words, before pages of advice; the last line is what `status` shows
+            error = f"{error.rstrip()}\n{_NO_MEMORY}"
         self.died[trial.config["job"]] = error
         self._display.heard(self._job(trial), {"status": "died"})
 

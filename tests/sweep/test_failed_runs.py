@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pytest
 from launching import ALL_METRICS, Sweep, Tables, assert_equal
+from ray._common.utils import get_system_memory
+from ray._private.utils import get_used_memory
 
 from clops_sweep import RunConfig
 from clops_sweep.data.prepare import open_frames
@@ -129,6 +132,39 @@ def test_failed_runs_are_left_alone_unless_asked_for(launch: Launch, tmp_path: P
     left = launch("space.py", "--limit", "1", "--no-report")
     assert left.wait() == 1
     assert left.output.startswith("nothing is pending: 1 runs asked for, 0 finished, 0 pending, 1 failed")
+
+
+HUNGRY = """
+import time
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+
+@acquisition_function("hungry")
+def hungry(context, rows):
+    import numpy as np
+    from clops_sweep.learning.replay.acquisition import random
+    taken = np.ones({size}, np.uint8)
+    time.sleep(120)  # Ray looks several times a second
+    return random(context, rows)
+
+SPACE = SearchSpace(name="hungry", base=RunConfig(epochs_per_task=1, acquisition="hungry"), seeds=range(1))
+"""
+GIGABYTE = 10**9
+
+
+def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_end_of_the_sweep(
+    launch: Launch, tmp_path: Path
+) -> None:
+    used, there = get_used_memory(), get_system_memory()
+    if there - used < 5 * GIGABYTE:
+        pytest.skip("takes three gigabytes of memory, and there are not many more")
+    (tmp_path / "hungry.py").write_text(HUNGRY.format(size=3 * GIGABYTE))
+    full = {"RAY_memory_usage_threshold": str((used + 2 * GIGABYTE) / there)}
+    ended = launch("hungry.py", "--no-report", "--max-retries", "0", changes=full)
+    assert ended.wait() == 1
+    assert "1 runs asked for, 0 finished, 0 pending, 1 failed" in ended.output
+    status = launch("status")
+    assert status.wait() == 0
+    assert ": the machine ran out of memory and Ray ended the worker; fewer run at a time" in status.output
 
 
 def _of(frame: pd.DataFrame, run_ids: set[str]) -> pd.DataFrame:
