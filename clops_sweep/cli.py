@@ -187,7 +187,6 @@ def launch(
             interrupted()
         print_searches(asked)
         ran = ran or searched
-        asked.store.compact_if_many()
     click.echo(f"results: {asked.store.files.shown}")
     if not no_report:
         _report(asked, asked.report_folder, keep=not ran)
