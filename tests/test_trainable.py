@@ -165,6 +165,31 @@ def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
+def test_a_checkpoint_of_another_version_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.checkpoints.mkdir(exist_ok=True)
+    torch.save({"task": 1, "epoch": 0, "weights": torch.zeros(3)}, actor.checkpoints / f"{actor.ids[0][0]}.pt")
+    actor.call("reset", {"job": 0})
+    assert actor.train()["status"] == "finished"
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor: Actor, tmp_path: Path) -> None:
+    actor.forget_results()
+    actor.call("reset", {"job": 3})
+    assert actor.call("train")["status"] == "running"
+    elsewhere = tmp_path / "elsewhere"
+    actor.results.rename(elsewhere)
+    try:
+        told = actor.train()
+        assert told["status"] == "unrecorded"
+        assert told["error"] == f"results {actor.results}: the folder has gone"
+        assert not actor.results.exists()
+    finally:
+        elsewhere.rename(actor.results)
+    assert RunStore(actor.results).statuses() == {}
+
+
 def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor, frames: FrameSet) -> None:
     actor.forget_results()
     stopped = Actor(cluster, frames, actor.results, [LONG])
