@@ -10,7 +10,6 @@ from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from clops_sweep.errors import DamagedStore
@@ -200,6 +199,8 @@ class PartFolder:
             FileNotFoundError: it is no longer there.
             DamagedStore: it is not a whole Parquet file, or not of this table.
         """
+        import pyarrow.dataset as ds  # it imports pandas, which `status` can do without
+
         leave_out = list(without)
         wanted = None if only is None else ds.field("run_id").isin(list(only))
         if leave_out:
