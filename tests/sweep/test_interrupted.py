@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from launching import TABLES, Counted, Sweep, Tables, assert_counted_like_fine_tuning, assert_same, runs_alone
+from launching import (
+    TABLES,
+    Counted,
+    Sweep,
+    Tables,
+    assert_counted_like_fine_tuning,
+    assert_same,
+    listeners,
+    runs_alone,
+)
 
 from clops_sweep.store import RunStore
 
@@ -60,7 +69,9 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     counted.gate.touch()  # both workers are in an epoch that does not end
     command = ("space.py", "--no-report")
     twice = launch(*command)
-    counted.wait_at_gate(workers=2)
+    waiting = counted.wait_at_gate(workers=2)
+    assert {one.pid for one in waiting} <= set(twice.processes())
+    assert listeners(twice.processes()) == {"127.0.0.1"}  # nobody but this machine reaches Ray meanwhile
     twice.process.send_signal(signal.SIGTERM)  # what batch systems and containers send is taken for an interrupt
     twice.read_until("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
     asked = time.monotonic()

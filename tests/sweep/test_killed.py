@@ -19,9 +19,7 @@ from launching import (
     assert_counted_like_fine_tuning,
     assert_same,
     kill,
-    listeners,
     runs_alone,
-    wait_for,
 )
 
 from clops_sweep.store import RunStore
@@ -110,22 +108,3 @@ def test_workers_killed_at_random_cost_no_run_and_change_no_number(
             kill(moments.choice(workers))
     assert sweep.wait() == 0
     assert_same(tmp_path / "results", alone)
-
-
-def test_a_sweep_of_this_machine_is_reached_from_it_alone_and_a_killed_worker_is_followed_by_another(
-    launch: Launch, tmp_path: Path, prepared_root: Path
-) -> None:
-    counted = Counted(tmp_path, runs=2)
-    counted.gate.touch()
-    sweep = launch("space.py", "--no-report")
-    first = counted.wait_at_gate(workers=2)
-    assert {one.pid for one in first} <= set(sweep.processes())
-    assert listeners(sweep.processes()) == {"127.0.0.1"}
-    for number in {one.pid for one in first}:
-        kill(number)
-    wait_for(lambda: len({one.pid for one in counted.beginnings(task=1)}) == 4, "two other workers at the gate")
-    counted.gate.unlink()
-    assert sweep.wait() == 0
-    assert sorted(one.seed for one in counted.beginnings(task=0)) == [0, 1]
-    found = {name: pd.read_parquet(tmp_path / "results" / name) for name in TABLES}
-    assert_counted_like_fine_tuning(found, runs_alone(counted.configs(range(2)), prepared_root))
