@@ -35,4 +35,5 @@ def test_two_sweeps_on_one_store_share_the_work(launch: Launch, tmp_path: Path) 
         recorded = (results / "runs" / f"finished-{runs['run_id'][one.seed]}.parquet").stat().st_mtime_ns
         assert one.moment < recorded + SECONDS_TO_BEGIN * 10**9
     twice = len(began) - RUNS
-    assert twice < RUNS // 2, f"{twice} of {RUNS} runs were computed twice"
+    print(f"{twice} of {RUNS} runs were computed twice")
+    assert twice < RUNS // 2
