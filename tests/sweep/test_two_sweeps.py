@@ -9,6 +9,10 @@ from pathlib import Path
 import pandas as pd
 from launching import Counted, Sweep
 
+from clops_sweep import RunConfig
+from clops_sweep.plan import PlannedRun
+from clops_sweep.store import RunStore
+
 Launch = Callable[..., Sweep]
 
 RUNS = 40
@@ -37,3 +41,20 @@ def test_two_sweeps_on_one_store_share_the_work(launch: Launch, tmp_path: Path) 
     twice = len(began) - RUNS
     print(f"{twice} of {RUNS} runs were computed twice")
     assert twice < RUNS // 2
+
+
+def test_the_second_sweep_on_a_store_goes_through_it_in_another_order(tmp_path: Path) -> None:
+    """Runs of equal length in the same order would be in flight at both all the time."""
+    from clops_sweep.sweep import make_jobs, only_sweep, shuffled
+
+    store = RunStore(tmp_path / "results")
+    with only_sweep(store) as first, only_sweep(store) as second:
+        assert (first, second) == (True, False)
+    with only_sweep(store) as again:
+        assert again
+    configs = [RunConfig(seed=seed, mc_samples=samples) for seed in (7, 3) for samples in range(1, 51)]
+    jobs = make_jobs([PlannedRun(str(index), config, "pending") for index, config in enumerate(configs)], 1)
+    other = shuffled(jobs)
+    assert [job.configs[0].seed for job in other] == [7] * 50 + [3] * 50
+    assert sorted(job.run_ids for job in other) == sorted(job.run_ids for job in jobs)
+    assert sum(mine == theirs for mine, theirs in zip(jobs, other, strict=True)) < 20
