@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -154,6 +155,17 @@ class Story:
     last: Sweep | None = None
 
 
+def _submit(command: list[str], environment: dict[str, str]) -> None:
+    """Submits a job, again and again while the nodes are there but the agents that take jobs have not started yet."""
+    deadline = time.monotonic() + 120
+    while True:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+        if "No available agent" not in done.stderr or time.monotonic() > deadline:
+            break
+        time.sleep(1)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module")
 def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("nodes")
@@ -162,8 +174,7 @@ def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pyt
     ray = str(Path(sys.executable).with_name("ray"))
     sweep = [console_script, str(folder / "space.py"), "--no-report", "--results", results]
     submit = [ray, "job", "submit", "--address", nodes.dashboard, "--no-wait", "--", *sweep, "--address", "auto"]
-    submitted = subprocess.run(submit, env=nodes.environment, capture_output=True, text=True, timeout=200, check=False)
-    assert submitted.returncode == 0, submitted.stdout + submitted.stderr
+    _submit(submit, nodes.environment)
     story.job = story.counted.wait_at_gate(workers=3)
     drivers = [number for number, title in tagged(nodes.tag).items() if results in title and "job" not in title]
     for number in drivers:
