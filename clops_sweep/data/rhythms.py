@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.ecg_model import Beat, P, R, T, draw_beats, normal_beat, ventricular_beat
+from clops_sweep.data.ecg_model import Beat, P, R, T, normal_beat, ventricular_beat
 
 FRAME_SECONDS: Final = 5.0
-_LEAD_IN: Final = 1.0
+LEAD_IN: Final = 1.0
 """Seconds generated before the frame begins, so that it starts anywhere in a beat."""
 
 Stream = np.random.Generator
@@ -48,7 +48,7 @@ def draw_patient(stream: Stream) -> Patient:
         ectopic=_personal(ventricular_beat(), stream),
         interval=float(np.clip(stream.normal(0.82, 0.12), 0.6, 1.1)),
         variability=float(stream.uniform(0.02, 0.06)),
-        fibrillation=stream.normal(0, 1, 3) * 0.02 + np.array([0.03, 0.05, -0.03]),
+        fibrillation=stream.normal(0, 1, 3) * 0.04 + np.array([0.06, 0.10, -0.06]),
         noise=float(stream.uniform(0.02, 0.07)),
         wander=float(stream.uniform(0.02, 0.15)),
     )
@@ -106,13 +106,14 @@ class Strip:
     @property
     def unfinished(self) -> bool:
         """Whether beats are still missing at the end of the frame."""
-        return self.end < FRAME_SECONDS + _LEAD_IN + 0.5
+        return self.end < FRAME_SECONDS + LEAD_IN + 0.5
 
 
 Rhythm = Callable[[Patient, Stream], Strip]
 
 
-def _sinus_interval(patient: Patient, stream: Stream, factor: float = 1.0) -> float:
+def sinus_interval(patient: Patient, stream: Stream, factor: float = 1.0) -> float:
+    """One interval of sinus rhythm in seconds, `factor` times the resting one on average."""
     return patient.interval * factor * float(np.exp(stream.normal(0, patient.variability)))
 
 
@@ -128,12 +129,12 @@ def normal_sinus(patient: Patient, stream: Stream) -> Strip:
     strip, phase = Strip(), stream.uniform(0, 2 * np.pi)
     while strip.unfinished:
         breathing = 1 + 0.04 * np.sin(2 * np.pi * 0.25 * strip.end + phase)
-        strip.add(_sinus_interval(patient, stream, breathing), patient.sinus)
+        strip.add(sinus_interval(patient, stream, breathing), patient.sinus)
     return strip
 
 
 def atrial_fibrillation(patient: Patient, stream: Stream) -> Strip:
-    """AFIB: no P waves, fast RR intervals without a pattern; the fibrillatory waves are added by `draw_dipole`."""
+    """AFIB: no P waves, fast RR intervals without a pattern; the fibrillatory waves are added by `episodes`."""
     mean = patient.interval * stream.uniform(0.55, 0.9)
     return _repeated(patient.sinus.without(P), mean, stream.uniform(0.10, 0.24), stream)
 
@@ -146,7 +147,7 @@ def second_degree_block(patient: Patient, stream: Stream) -> Strip:
     alone = _only_p(conducted)
     step = int(stream.integers(ratio))
     while strip.unfinished:
-        interval = _sinus_interval(patient, stream, 0.9)
+        interval = sinus_interval(patient, stream, 0.9)
         strip.add(interval, alone if step % ratio == ratio - 1 else conducted)
         step += 1
     return strip
@@ -162,17 +163,22 @@ def trigeminy(patient: Patient, stream: Stream) -> Strip:
     return _premature(patient, stream, every=3)
 
 
+def premature_beat(patient: Patient, stream: Stream) -> Beat:
+    """A beat from a focus in the ventricles: wide, and about as tall as those of sinus rhythm or taller."""
+    return patient.ectopic.scaled(R, stream.uniform(0.8, 1.6))
+
+
 def _premature(patient: Patient, stream: Stream, every: int) -> Strip:
     strip, coupling = Strip(), stream.uniform(0.55, 0.75)
     step = int(stream.integers(every))
-    early = patient.ectopic.scaled(R, stream.uniform(0.4, 0.8))
+    early = premature_beat(patient, stream)
     while strip.unfinished:
         position = step % every
         if position == every - 1:
-            strip.add(_sinus_interval(patient, stream, coupling), early)
+            strip.add(sinus_interval(patient, stream, coupling), early)
         else:
             # The pause is compensatory: the sinus node kept its beat while the ventricles were refractory.
-            strip.add(_sinus_interval(patient, stream, 2 - coupling if position == 0 else 1), patient.sinus)
+            strip.add(sinus_interval(patient, stream, 2 - coupling if position == 0 else 1), patient.sinus)
         step += 1
     return strip
 
@@ -203,7 +209,7 @@ def supraventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
 
 def ventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
     """VT: wide beats at 110 to 190 a minute."""
-    beat = patient.ectopic.scaled(R, stream.uniform(0.3, 0.8)).scaled(T, 0.5)
+    beat = patient.ectopic.scaled(R, stream.uniform(0.6, 1.6)).scaled(T, 0.5)
     return _repeated(beat, stream.uniform(0.32, 0.55), 0.025, stream)
 
 
@@ -214,7 +220,7 @@ def wenckebach(patient: Patient, stream: Stream) -> Strip:
     step, p_time = int(stream.integers(cycle)), 0.0
     base = -float(patient.sinus.centre[P])
     while strip.unfinished:
-        p_time += _sinus_interval(patient, stream, 0.9)
+        p_time += sinus_interval(patient, stream, 0.9)
         position = step % cycle
         delay = base + growth * position
         beat = patient.sinus.moved(P, -delay)
@@ -244,56 +250,3 @@ RHYTHMS: Final[Mapping[str, Rhythm]] = {
     "WENCKEBACH": wenckebach,
 }
 """Alphabetical, as the tasks pair them. NOISE is sinus rhythm under `artefacts`."""
-
-
-SHORT_EPISODES: Final[Mapping[str, float]] = {
-    "AFIB": 0.2,
-    "AVB": 0.2,
-    "BIGEMINY": 0.9,
-    "EAR": 0.3,
-    "IVR": 0.5,
-    "JUNCTIONAL": 0.3,
-    "SVT": 0.5,
-    "TRIGEMINY": 0.2,
-    "VT": 0.9,
-    "WENCKEBACH": 0.2,
-}
-"""Share of frames in which the rhythm ends before the frame does, and sinus rhythm follows: as in the Cardiology data
-set, a frame's label is the rhythm at its beginning."""
-
-
-def draw_dipole(rhythm: str, patient: Patient, stream: Stream, length: int) -> NDArray[np.float64]:
-    """The heart's dipole over one frame of the rhythm, [3, length] mV, without what a recorder adds."""
-    rate = length / FRAME_SECONDS
-    strip = RHYTHMS[rhythm](patient, stream)
-    end = FRAME_SECONDS
-    if stream.random() < SHORT_EPISODES.get(rhythm, 0.0):
-        end = float(stream.uniform(0.05, 1.0)) * FRAME_SECONDS
-        strip = _then_sinus(strip, end + _LEAD_IN, patient, stream)
-    times = np.array(strip.times) - _LEAD_IN
-    signal = draw_beats(times, np.array(strip.intervals), strip.beats, length, rate)
-    if rhythm == "AFIB":
-        lasting = np.arange(length) < end * rate
-        signal += lasting * patient.fibrillation[:, None] * _fibrillatory_waves(stream, length, rate)
-    return signal
-
-
-def _then_sinus(strip: Strip, end: float, patient: Patient, stream: Stream) -> Strip:
-    """The strip up to `end` seconds, and sinus rhythm after it."""
-    mixed = Strip()
-    for interval, beat in zip(strip.intervals, strip.beats, strict=True):
-        if mixed.end + interval > end:
-            break
-        mixed.add(interval, beat)
-    while mixed.unfinished:
-        mixed.add(_sinus_interval(patient, stream), patient.sinus)
-    return mixed
-
-
-def _fibrillatory_waves(stream: Stream, length: int, rate: float) -> NDArray[np.float64]:
-    """A wave of 4 to 8 Hz whose frequency and height drift, [length], of amplitude about 1."""
-    time = np.arange(length) / rate
-    frequency = stream.uniform(4.5, 7.5) + 0.6 * np.sin(2 * np.pi * stream.uniform(0.1, 0.4) * time)
-    phase = 2 * np.pi * np.cumsum(frequency) / rate + stream.uniform(0, 2 * np.pi)
-    height = 1 + 0.4 * np.sin(2 * np.pi * stream.uniform(0.2, 0.7) * time + stream.uniform(0, 2 * np.pi))
-    return np.asarray(height * (np.sin(phase) + 0.3 * np.sin(2 * phase)))

@@ -1,7 +1,8 @@
 """`synthetic` and `synthetic_paper`: generated ECG of the twelve rhythms of the Cardiology data set.
 
 Patients have their own morphology and rate (`rhythms`), beats are sums of Gaussians seen by twelve leads (`ecg_model`),
-and each of three years has its own recorder, so that all three scenarios can be run without any download. The same
+rhythms end and are disturbed (`episodes`), and each of three years has its own recorder, so that all three scenarios
+can be run without any download: a network learns each task, none perfectly, and forgets the earlier ones. The same
 package generates the same samples on every machine: they are rounded to the microvolt.
 """
 
@@ -16,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.ecg_model import LEAD_NAMES, lead_matrix
+from clops_sweep.data.episodes import AMBULATORY, ARTEFACT_LEVEL, CLINIC, Difficulty, draw_dipole
 from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
-from clops_sweep.data.rhythms import FRAME_SECONDS, RHYTHMS, Patient, draw_dipole, draw_patient
+from clops_sweep.data.rhythms import FRAME_SECONDS, RHYTHMS, Patient, draw_patient
 
 SEED: Final = 2021
 _MICROVOLT: Final = 1e-3
@@ -76,14 +78,16 @@ def paper_population(frames_each: int = 22) -> list[Person]:
 
 @dataclass(frozen=True)
 class Recorder:
-    """What the instrument of a term does to the signal: gain, extra noise (mV) and a smoothing filter (seconds)."""
+    """What the instrument of a term does to a lead: mains hum and an offset in mV, a smoothing filter in seconds."""
 
-    gain: float
-    noise: float
-    smoothing: float
+    hum: float = 0.0
+    offset: float = 0.0
+    smoothing: float = 0.0
 
 
-RECORDERS: Final = (Recorder(1.0, 0.0, 0.0), Recorder(0.6, 0.03, 0.0), Recorder(1.3, 0.0, 0.006))
+RECORDERS: Final = (Recorder(), Recorder(smoothing=0.015, offset=0.15), Recorder(hum=0.1, offset=-0.15))
+MAINS: Final = 50.0
+"""Hertz."""
 TERM_ENDS: Final = ("2019-01-01", "2020-01-01", "2021-01-01")
 
 
@@ -96,7 +100,10 @@ class Synthetic(Reader):
     lead_names = LEAD_NAMES
     stored_as = np.int16
     reads_files = False
+    version = 2
     seed: ClassVar[int] = SEED
+    difficulty: ClassVar[Difficulty] = CLINIC
+    """How far the classes overlap."""
 
     def population(self) -> Sequence[Person]:
         """Everybody in the data set."""
@@ -128,11 +135,11 @@ class Synthetic(Reader):
         number, person = source.detail
         patient = draw_patient(np.random.default_rng([self.seed, number]))
         codes = windows.labels[:: len(self.lead_names)]
+        recorder = RECORDERS[person.term]
+        streams = (np.random.default_rng([self.seed, number, frame]) for frame in range(len(codes)))
         frames = [
-            record_frame(
-                self.classes[code], patient, RECORDERS[person.term], np.random.default_rng([self.seed, number, frame])
-            )
-            for frame, code in enumerate(codes)
+            record_frame(self.classes[code], patient, recorder, stream, self.difficulty)
+            for code, stream in zip(codes, streams, strict=True)
         ]
         stored = np.rint(np.concatenate(frames) / _MICROVOLT)
         gain = np.full(len(stored), _MICROVOLT, np.float32)
@@ -160,9 +167,10 @@ class Synthetic(Reader):
 
 
 class SyntheticPaper(Synthetic):
-    """The same at the paper's own split sizes for Class-IL."""
+    """The same at the paper's own split sizes for Class-IL; classes overlap further, since there are more frames."""
 
     name = "synthetic_paper"
+    difficulty = AMBULATORY
 
     def population(self) -> Sequence[Person]:
         """291 people whose frames add up to the paper's table of task splits."""
@@ -185,16 +193,21 @@ _INDEPENDENT: Final = lead_matrix()[[0, 1, 6, 7, 8, 9, 10, 11]]
 _ALL_FROM_INDEPENDENT: Final = _derivation()
 
 
-def record_frame(rhythm: str, patient: Patient, recorder: Recorder, stream: np.random.Generator) -> NDArray[np.float64]:
+def record_frame(
+    rhythm: str, patient: Patient, recorder: Recorder, stream: np.random.Generator, difficulty: Difficulty
+) -> NDArray[np.float64]:
     """One frame of a rhythm in twelve leads, [12, 2500] mV: the heart, breathing, muscles and the recorder."""
     time = np.arange(FRAME_LENGTH, dtype=np.float64) * (FRAME_SECONDS / FRAME_LENGTH)
-    leads: NDArray[np.float64] = _INDEPENDENT @ draw_dipole(rhythm, patient, stream, FRAME_LENGTH)
+    leads: NDArray[np.float64] = _INDEPENDENT @ draw_dipole(rhythm, patient, stream, FRAME_LENGTH, difficulty)
     if rhythm == "NOISE":
         leads = leads * stream.uniform(0.3, 1.0) + _artefacts(stream, time)
+    elif stream.random() < difficulty.artefacts:
+        leads = leads + stream.uniform(0, ARTEFACT_LEVEL) * _artefacts(stream, time)
     breath = 2 * np.pi * (stream.uniform(0.15, 0.4) * time + stream.uniform(0, 1, (8, 1)))
     leads += patient.wander * stream.uniform(0.3, 1.0, (8, 1)) * np.sin(breath)
-    leads = recorder.gain * _smooth(leads, recorder.smoothing)
-    leads += (patient.noise + recorder.noise) * stream.standard_normal(leads.shape)
+    leads = _smooth(leads, recorder.smoothing) + recorder.offset
+    leads += recorder.hum * np.sin(2 * np.pi * (MAINS * time + stream.uniform()))
+    leads += patient.noise * stream.standard_normal(leads.shape)
     return np.asarray(_ALL_FROM_INDEPENDENT @ leads)
 
 
@@ -202,7 +215,7 @@ def _artefacts(stream: np.random.Generator, time: NDArray[np.float64]) -> NDArra
     """Muscle noise in bursts, electrode movement and lost contact, [8, len(time)] mV."""
     shape = (8, len(time))
     burst = np.exp(-0.5 * ((time - stream.uniform(0, FRAME_SECONDS)) / stream.uniform(0.4, 2.0)) ** 2)
-    muscle = stream.uniform(0.05, 0.4) * (0.2 + burst) * stream.standard_normal(shape)
+    muscle = stream.uniform(0.15, 0.4) * (0.2 + burst) * stream.standard_normal(shape)
     drift = np.cumsum(stream.standard_normal(shape), axis=1) * stream.uniform(0.002, 0.015)
     steps = np.zeros(shape)
     for _ in range(int(stream.integers(0, 4))):
