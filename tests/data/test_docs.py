@@ -36,7 +36,7 @@ def test_counts_of_synthetic(synthetic: FrameSet) -> None:
 
 
 def test_the_picture_shows_every_class_of_another_patient(synthetic: FrameSet) -> None:
-    tracings = one_tracing_per_class(synthetic, seed=3)
+    tracings = one_tracing_per_class(synthetic, seed=1)
     assert [tracing.label for tracing in tracings] == list(synthetic.classes)
     assert len({tracing.patient for tracing in tracings}) == 12
     figure = draw_tracings(tracings, 5.0, "mV")
