@@ -53,7 +53,7 @@ def searched(
     try:
         (folder / "space.py").write_text(SPACE.format(trials=3))
         drivers.append(Sweep(console_script, folder, environment, "space.py"))
-        drivers[0].read_until("[3/6]")  # one of the runs of the second trial
+        drivers[0].read_until("trial 0 complete")  # the second is being trained then
         drivers[0].kill()
         kill_all(drivers[0].tag)  # and its workers, as when the power fails
         before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/finished-*.parquet")}
