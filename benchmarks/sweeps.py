@@ -183,6 +183,7 @@ def drive(folder: str, shard: int) -> None:
     """A sweep in this process, in Tune runs of so many jobs; prints the megabytes after each."""
     from clops_sweep import sweep
     from clops_sweep.asked import Asked
+    from clops_sweep.cluster import Resources
     from clops_sweep.display import SweepDisplay
 
     root = Path(folder)
@@ -199,15 +200,16 @@ def drive(folder: str, shard: int) -> None:
     asked.store.open_for_writing()
     pending = asked.plan().of("pending")
     with SweepDisplay([]) as display:
-        outcome = sweep.run_sweep(
-            pending,
+        sweep.run_sweep(
+            [pending],
+            len(pending),
             asked.frames([run.config for run in pending]),
             asked.store,
             asked.work_folder,
-            sweep.Resources(),
+            Resources(),
             display,
         )
-    assert outcome.finished == len(pending)
+    assert len(asked.plan().of("finished")) == len(pending)
     print(json.dumps(megabytes))
 
 

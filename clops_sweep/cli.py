@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +15,7 @@ from clops_sweep.asked import Asked
 from clops_sweep.cli_data import data
 from clops_sweep.cli_doctor import doctor
 from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
-from clops_sweep.cli_plan import counts, say_cost, say_plan
+from clops_sweep.cli_plan import counts, say_cost, say_first, say_plan
 from clops_sweep.cli_runs import compact, rerun, show
 from clops_sweep.cli_search import (
     all_ended,
@@ -29,7 +29,7 @@ from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.plan import Plan, PlannedRun
 
 if TYPE_CHECKING:
-    from clops_sweep.sweep import Resources
+    from clops_sweep.cluster import Resources
 
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -148,34 +148,31 @@ def launch(
         sys.exit(EXIT_FAILED)
 
     def resources() -> Resources:
-        from clops_sweep.sweep import Resources
+        from clops_sweep.cluster import Resources
 
         return Resources(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every)
 
-    tried: set[str] = set()
-    ran = False
-    while pending := [run for run in _to_do(plan, retry) if run.run_id not in tried]:
+    pending, ran = _to_do(plan, retry), False
+    if pending:
         # Ray and torch are imported here and not before: everything a user can get wrong has been looked at by now.
         frames = asked.frames([run.config for run in pending])
         from clops_sweep.display import SweepDisplay
         from clops_sweep.sweep import run_sweep
 
-        if plan.first:
-            click.echo(
-                f"{plan.first} runs come first: their s decides the task order of {len(plan.of('waiting'))} others"
-            )
+        say_first(plan)
         say_cost(asked, plan, pending, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+        rounds, total = _rounds(asked, pending, retry), len(pending) + len(plan.of("waiting"))
+        at_once = False
         with SweepDisplay(asked.varying) as display:
             try:
-                outcome = run_sweep(pending, frames, asked.store, asked.work_folder, resources(), display)
+                run_sweep(rounds, total, frames, asked.store, asked.work_folder, resources(), display)
             except KeyboardInterrupt:
-                outcome = None
+                at_once = True
             except (StoreError, OSError) as error:
                 stopped(error)
-        if outcome is None or outcome.interrupted:
-            interrupted()
-        tried |= {str(run.run_id) for run in pending}
         plan, ran = asked.plan(), True
+        if at_once or (display.interrupted and plan.of("pending", "waiting")):
+            interrupted()
     if asked.requests:
         click.echo(counts(plan) if ran else f"nothing is pending: {counts(plan)}")
     if asked.searches:
@@ -240,6 +237,15 @@ for other in (compact, data, doctor, rerun, show):
 
 def _to_do(plan: Plan, retry: str | None) -> list[PlannedRun]:
     return plan.of("pending", "failed") if retry else plan.of("pending")
+
+
+def _rounds(asked: Asked, pending: list[PlannedRun], retry: str | None) -> Iterator[list[PlannedRun]]:
+    """What is to run; whenever that has run, what could not be asked for before. Nothing is tried a second time."""
+    tried: set[str | None] = set()
+    while pending:
+        yield pending
+        tried |= {run.run_id for run in pending}
+        pending = [run for run in _to_do(asked.plan(), retry) if run.run_id not in tried]
 
 
 def _stack(text: str) -> int | None:

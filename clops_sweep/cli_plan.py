@@ -42,10 +42,7 @@ def say_plan(
     print_searches(asked)
     for name in dict.fromkeys((*plan.unprepared, *unprepared(asked))):
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
-    if plan.first:
-        click.echo(
-            f"{plan.first} of them nobody asked for: their s decides a task order by difficulty, so they come first"
-        )
+    say_first(plan)
     pending = _pending(asked, plan)
     if not pending:
         return
@@ -57,6 +54,16 @@ def say_plan(
         click.echo(f"no estimate for {which}: no run of their kind is finished; plan --calibrate measures some epochs")
     if asked.searches and cost.known:
         click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
+
+
+def say_first(plan: Plan) -> None:
+    """Prints how many runs there are for the sake of others alone."""
+    if plan.first:
+        come, whose = ("comes", "its") if plan.first == 1 else ("come", "their")
+        click.echo(
+            f"{_several(plan.first, 'run')} that nobody asked for {come} first: "
+            f"{whose} s decides the task order of others"
+        )
 
 
 def say_cost(

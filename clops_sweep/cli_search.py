@@ -15,7 +15,7 @@ from clops_sweep.space import SearchSpace
 from clops_sweep.store import RunStore
 
 if TYPE_CHECKING:
-    from clops_sweep.sweep import Resources
+    from clops_sweep.cluster import Resources
 
 
 def check_searches(asked: Asked) -> None:

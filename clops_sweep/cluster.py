@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import pwd
@@ -32,6 +33,7 @@ _SECONDS_TO_ANSWER = 10
 _RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
 _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
+_TAKE_LONG_TO_IMPORT = ("torch", "pandas")
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -79,7 +81,7 @@ def cluster(
     address = running_cluster(resources.address) if resources.address else None
     # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
     # They are to import the one that the driver has imported.
-    with contextlib.chdir(Path(__file__).parents[1]), _own_sigterm():
+    with contextlib.chdir(Path(__file__).parents[1]), _own_sigterm(), _imported_meanwhile(*_TAKE_LONG_TO_IMPORT):
         try:
             if address:
                 ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
@@ -109,6 +111,25 @@ def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
             # What the frames take, and room for what passes between the processes.
             object_store_memory=sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20,
         )
+
+
+@contextmanager
+def _imported_meanwhile(*modules: str) -> Iterator[None]:
+    """Imports modules that are needed afterwards: Ray mostly waits for its processes while it starts.
+
+    None that imports Ray: this process is in the middle of that.
+    """
+
+    def imports() -> None:
+        for name in modules:
+            importlib.import_module(name)
+
+    thread = threading.Thread(target=imports)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from clops_sweep.config import RunConfig
 from clops_sweep.search.records import in_words
 
 if TYPE_CHECKING:
-    from clops_sweep.trainable import Job
+    from clops_sweep.jobs import Job
 
 _RUNNING_SHOWN = 12
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C; a batch system whose time is up, a stopped job or container

@@ -5,27 +5,23 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-import pyarrow as pa
 import ray
 import torch
 from ray import tune
 
 from clops_sweep import provenance
 from clops_sweep.checkpoint import CheckpointFile
-from clops_sweep.config import DataKey, RunConfig
+from clops_sweep.config import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, StoreError
+from clops_sweep.jobs import Workplace
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.plugins import REGISTRIES
+from clops_sweep.recording import record_failure, record_result, storing
 from clops_sweep.store import RunStore
-from clops_sweep.tables import SCHEMAS, TableName, config_row
 
 _log = logging.getLogger(__name__)
 
@@ -33,50 +29,6 @@ _SECONDS_PER_STEP = 1.0
 _SECONDS_WITHOUT_CHECKPOINT = 60.0
 _PAUSES = (1.0, 4.0)
 """Seconds before a finished run is offered to the store once more: a file server may be away for a moment."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """Runs that one trial trains in lockstep, with their ids.
-
-    With `until` they are trained on so many tasks only: they end there as "paused", with a checkpoint, unless that is
-    all there is.
-    """
-
-    configs: tuple[RunConfig, ...]
-    run_ids: tuple[str, ...]
-    until: int | None = None
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """What every worker of a sweep needs to know.
-
-    Attributes:
-        jobs: all jobs of the sweep; a trial's config holds the index of its own, or the job itself where jobs are
-            thought of while the sweep runs.
-        frames: the prepared data, in the object store, one copy a node.
-        store_uri: where results go.
-        checkpoints: folder of the checkpoints, in the file system of the store.
-        software: versions, found out once by the driver.
-        plugins: what the search-space file has registered, by registry and name.
-        max_retries: how often a run that raises is taken up again from its last checkpoint.
-        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
-    """
-
-    jobs: Sequence[Job]
-    frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
-    store_uri: str
-    checkpoints: str
-    software: Mapping[str, Any]
-    plugins: Mapping[str, Mapping[str, Any]]
-    max_retries: int
-    checkpoint_every: int
-
-    def job(self, config: Mapping[str, Any]) -> Job:
-        """The job of a trial."""
-        job = config["job"]
-        return job if isinstance(job, Job) else self.jobs[job]
 
 
 class ContinualRunTrainable(tune.Trainable):
@@ -193,27 +145,15 @@ class ContinualRunTrainable(tune.Trainable):
         return ContinualRun(self._job.configs, self._frames[key], _device())
 
     def _record(self, result: RunResult) -> None:
+        facts = {**self._workplace.software, **provenance.machine(str(_device()))}
         for pause in _PAUSES:
             try:
-                self._write(result)
+                record_result(self._store, self._job, result, facts)
                 return
             except StoreError:
                 _log.exception("another try follows in %g s", pause)
                 time.sleep(pause)
-        self._write(result)
-
-    def _write(self, result: RunResult) -> None:
-        facts = {**self._workplace.software, **provenance.machine(str(_device()))}
-        for config, run_id in zip(self._job.configs, self._job.run_ids, strict=True):
-            row: dict[Any, Any] = _rows_of(run_id, result.runs).to_dict("records")[0]
-            tables: dict[TableName, pa.Table] = {
-                "runs": _runs_table([{**row, **config_row(config), **facts}]),
-                "r_matrix": _table("r_matrix", _rows_of(run_id, result.r_matrix)),
-                "curves": _table("curves", _rows_of(run_id, result.curves)),
-                "instances": _table("instances", _rows_of(run_id, result.instances)),
-            }
-            with storing(self._store):
-                self._store.write_finished(run_id, tables)
+        record_result(self._store, self._job, result, facts)
 
     def cleanup(self) -> None:
         """Called when the sweep is interrupted: what has been trained so far is kept."""
@@ -221,37 +161,6 @@ class ContinualRunTrainable(tune.Trainable):
             self._save()
 
 
-@contextmanager
-def storing(store: RunStore) -> Iterator[None]:
-    """Around all that is done with the store: tells what goes wrong with it from what goes wrong with a run."""
-    if not store.is_there():
-        raise StoreError(f"results {store.files.shown}: the folder has gone")
-    try:
-        yield
-    except (OSError, BadInput) as error:
-        raise StoreError(" ".join(str(error).split())) from error
-
-
-def record_failure(store: RunStore, job: Job, error: str, software: Mapping[str, Any]) -> None:
-    """Failed runs as rows of the `runs` table, with the error that ended them."""
-    for config, run_id in zip(job.configs, job.run_ids, strict=True):
-        row = {"run_id": run_id, **config_row(config), "status": "failed", "error": error, **software}
-        store.write_failed(run_id, _runs_table([row]))
-
-
 def _device() -> torch.device:
     """The GPU that Ray has assigned to this worker, else the CPU."""
     return torch.device("cuda" if ray.get_gpu_ids() and torch.cuda.is_available() else "cpu")
-
-
-def _rows_of(run_id: str, frame: pd.DataFrame) -> pd.DataFrame:
-    return frame[frame["run_id"] == run_id]
-
-
-def _runs_table(rows: list[dict[str, Any]]) -> pa.Table:
-    schema = SCHEMAS["runs"]
-    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
-
-
-def _table(name: TableName, frame: pd.DataFrame) -> pa.Table:
-    return pa.Table.from_pandas(frame, schema=SCHEMAS[name], preserve_index=False)

@@ -6,10 +6,10 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cluster import Resources
+from clops_sweep.jobs import make_jobs
 from clops_sweep.lockstep import lockstep_key
 from clops_sweep.plan import PlannedRun
 from clops_sweep.space import all_requests
-from clops_sweep.sweep import make_jobs
 
 GRID = SearchSpace(
     "grid",

@@ -40,7 +40,7 @@ def alone(frames: FrameSet) -> Tables:
 
 @pytest.fixture(scope="module")
 def cluster(frames: FrameSet) -> Iterator[Any]:
-    from clops_sweep.sweep import Resources, cluster, ray
+    from clops_sweep.cluster import Resources, cluster, ray
 
     with cluster(Resources(), {BASE.data_key: frames}):
         yield ray
@@ -52,7 +52,8 @@ class Actor:
     def __init__(self, ray: Any, frames: FrameSet, results: Path, *jobs: Sequence[RunConfig]) -> None:
         from ray import tune
 
-        from clops_sweep.trainable import ContinualRunTrainable, Job, Workplace
+        from clops_sweep.jobs import Job, Workplace
+        from clops_sweep.trainable import ContinualRunTrainable
 
         self.ray = ray
         self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]

@@ -5,6 +5,7 @@ NumPy alone, so that a plan can be made without torch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,8 +28,11 @@ class TaskDistribution:
 
     @property
     def difficulty(self) -> float:
-        """1 / mean: an instance that is easy to learn has a large area under its beta (CLOPS, section 6.5)."""
-        return 1 / self.mean
+        """1 / mean: an instance that is easy to learn has a large area under its beta (CLOPS, section 6.5).
+
+        Infinite where the area is 0, as it is after a single epoch.
+        """
+        return 1 / self.mean if self.mean else math.inf
 
 
 def hellinger_similarity(mean: float, deviation: float, other_mean: float, other_deviation: float) -> float:
@@ -81,6 +85,6 @@ def curriculum(tasks: Sequence[TaskDistribution], *, easiest_first: bool = True)
     Returns:
         A permutation of 0 .. N - 1.
     """
-    difficulties = np.array([task.difficulty for task in tasks])
-    start = int(np.argmin(difficulties) if easiest_first else np.argmax(difficulties))
+    ease = [task.mean for task in tasks]
+    start = int(np.argmax(ease) if easiest_first else np.argmin(ease))
     return chain(similarity_matrix(tasks), start)

@@ -18,7 +18,7 @@ from clops_sweep.space import SearchSpace
 from clops_sweep.store import RunStore
 
 if TYPE_CHECKING:
-    from clops_sweep.trainable import Job
+    from clops_sweep.jobs import Job
 
 _STORING = (BadInput, StoreError, OSError)
 """What may go wrong with the store or with the study's database while a search runs."""

@@ -26,6 +26,12 @@ def test_the_fit_is_maximum_likelihood() -> None:
     assert task.difficulty == pytest.approx(1 / mean, rel=1e-15)
 
 
+def test_tasks_of_which_one_epoch_tells_nothing_are_taken_as_they_come() -> None:
+    tasks = [TaskDistribution.of([0.0, 0.0])] * 4
+    assert tasks[0].difficulty == math.inf
+    assert curriculum(tasks) == curriculum(tasks, easiest_first=False) == (0, 1, 2, 3)
+
+
 @pytest.mark.parametrize(
     ("m0", "s0", "m1", "s1"), [(0, 1, 0, 1), (0, 1, 1, 1), (18.85, 0.1, 18.95, 0.05), (2, 0.3, 0, 2), (5, 1, 0, 0.5)]
 )

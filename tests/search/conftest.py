@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.jobs import Job
 from clops_sweep.plan import PlannedRun
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store import RunStore
 from clops_sweep.tables import METRICS, SCHEMAS, config_row
-from clops_sweep.trainable import Job
 
 TASKS = 6
 

@@ -45,7 +45,8 @@ def test_two_sweeps_on_one_store_share_the_work(launch: Launch, tmp_path: Path) 
 
 def test_the_second_sweep_on_a_store_goes_through_it_in_another_order(tmp_path: Path) -> None:
     """Runs of equal length in the same order would be in flight at both all the time."""
-    from clops_sweep.sweep import make_jobs, only_sweep, shuffled
+    from clops_sweep.jobs import make_jobs, shuffled
+    from clops_sweep.sweep import only_sweep
 
     store = RunStore(tmp_path / "results")
     with only_sweep(store) as first, only_sweep(store) as second:

@@ -8,12 +8,13 @@ import sys
 from ray.cluster_utils import Cluster
 
 dashboard_port = int(sys.argv[1])
-sizes = {"object_store_memory": 300 * 2**20}
+# Agents at ports of their own: both would ask for the same one, and jobs are taken by the head's alone.
+each = {"object_store_memory": 300 * 2**20, "dashboard_agent_listen_port": 0}
 cluster = Cluster(
     initialize_head=True,
-    head_node_args={"num_cpus": 2, "include_dashboard": True, "dashboard_port": dashboard_port, **sizes},
+    head_node_args={"num_cpus": 2, "include_dashboard": True, "dashboard_port": dashboard_port, **each},
 )
-other = cluster.add_node(num_cpus=1, **sizes)
+other = cluster.add_node(num_cpus=1, **each)
 print(
     json.dumps(
         {

@@ -1,0 +1,84 @@
+"""Jobs: what one trial trains, and what the workers need to know to train it. No torch, no Tune."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.config import DataKey, RunConfig
+from clops_sweep.lockstep import lockstep_key
+from clops_sweep.plan import PlannedRun
+
+if TYPE_CHECKING:
+    import ray
+
+    from clops_sweep.data.frames import FrameSet
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that one trial trains in lockstep, with their ids.
+
+    With `until` they are trained on so many tasks only: they end there as "paused", with a checkpoint, unless that is
+    all there is.
+    """
+
+    configs: tuple[RunConfig, ...]
+    run_ids: tuple[str, ...]
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What every worker of a sweep needs to know.
+
+    Attributes:
+        frames: the prepared data, in the object store, one copy a node.
+        store_uri: where results go.
+        checkpoints: folder of the checkpoints, in the file system of the store.
+        software: versions, found out once by the driver.
+        plugins: what the search-space file has registered, by registry and name.
+        max_retries: how often a run that raises is taken up again from its last checkpoint.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+        jobs: those of a Tune run over a grid, where a trial's config holds the index of its own; elsewhere it holds
+            the job.
+    """
+
+    frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
+    store_uri: str
+    checkpoints: str
+    software: Mapping[str, Any]
+    plugins: Mapping[str, Mapping[str, Any]]
+    max_retries: int
+    checkpoint_every: int
+    jobs: Sequence[Job] = ()
+
+    def job(self, config: Mapping[str, Any]) -> Job:
+        """The job of a trial."""
+        job = config["job"]
+        return job if isinstance(job, Job) else self.jobs[job]
+
+
+def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
+    """Pending runs as jobs of up to `runs_per_job` that can be trained in lockstep, in the order of the plan."""
+    if runs_per_job == 1:
+        return [Job((run.config,), (str(run.run_id),)) for run in pending]
+    groups: dict[str, list[PlannedRun]] = {}
+    for run in pending:
+        groups.setdefault(lockstep_key(run.config), []).append(run)
+    chunks = [
+        runs[start : start + runs_per_job] for runs in groups.values() for start in range(0, len(runs), runs_per_job)
+    ]
+    place = {run.config: index for index, run in enumerate(pending)}
+    chunks.sort(key=lambda runs: place[runs[0].config])
+    return [Job(tuple(run.config for run in runs), tuple(str(run.run_id) for run in runs)) for runs in chunks]
+
+
+def shuffled(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs in a random order, but for their seeds: as before, a seed comes after the one before it."""
+    by_seed: dict[int, list[Job]] = {}
+    for job in jobs:
+        by_seed.setdefault(job.configs[0].seed, []).append(job)
+    return [job for group in by_seed.values() for job in random.sample(group, len(group))]

@@ -1,0 +1,74 @@
+"""How runs get into the store: finished ones with their tables, failed ones with their error. No torch, no Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from clops_sweep.errors import BadInput, StoreError
+from clops_sweep.jobs import Job
+from clops_sweep.store import RunStore
+from clops_sweep.tables import SCHEMAS, TableName, config_row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from clops_sweep.learning.result import RunResult
+
+
+@contextmanager
+def storing(store: RunStore) -> Iterator[None]:
+    """Around all that is done with the store: tells what goes wrong with it from what goes wrong with a run."""
+    if not store.is_there():
+        raise StoreError(f"results {store.files.shown}: the folder has gone")
+    try:
+        yield
+    except (OSError, BadInput) as error:
+        raise StoreError(" ".join(str(error).split())) from error
+
+
+def record_result(store: RunStore, job: Job, result: RunResult, facts: Mapping[str, Any]) -> None:
+    """The tables of every run of a job that has ended, one run at a time.
+
+    Args:
+        store: where to.
+        job: its runs.
+        result: what they gave.
+        facts: versions and machine, for the `runs` table.
+
+    Raises:
+        StoreError: they could not be written; those before are.
+    """
+    for config, run_id in zip(job.configs, job.run_ids, strict=True):
+        row: dict[Any, Any] = _rows_of(run_id, result.runs).to_dict("records")[0]
+        tables: dict[TableName, pa.Table] = {
+            "runs": _runs_table([{**row, **config_row(config), **facts}]),
+            "r_matrix": _table("r_matrix", _rows_of(run_id, result.r_matrix)),
+            "curves": _table("curves", _rows_of(run_id, result.curves)),
+            "instances": _table("instances", _rows_of(run_id, result.instances)),
+        }
+        with storing(store):
+            store.write_finished(run_id, tables)
+
+
+def record_failure(store: RunStore, job: Job, error: str, software: Mapping[str, Any]) -> None:
+    """Failed runs as rows of the `runs` table, with the error that ended them."""
+    for config, run_id in zip(job.configs, job.run_ids, strict=True):
+        row = {"run_id": run_id, **config_row(config), "status": "failed", "error": error, **software}
+        store.write_failed(run_id, _runs_table([row]))
+
+
+def _rows_of(run_id: str, frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[frame["run_id"] == run_id]
+
+
+def _runs_table(rows: list[dict[str, Any]]) -> pa.Table:
+    schema = SCHEMAS["runs"]
+    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
+
+
+def _table(name: TableName, frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, schema=SCHEMAS[name], preserve_index=False)

@@ -1,0 +1,93 @@
+"""What Tune runs next in a search.
+
+Tune's own way to be told what to run next (`ray.tune.search.Searcher`) is used, so that a search has the cluster, the
+workers, the retries and the display of any sweep, and a worker that becomes free gets its next job at once: a batch of
+trials would wait for the slowest of each. What comes next is said by `SearchFeed`, and not by Tune's wrapper around
+Optuna, which keeps its study in memory, takes one run for a trial, and hears of Tune's trials only: here a trial is
+several runs, the study outlives the driver, and what a run is worth is what the store holds of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import clops_sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+
+# isort: split
+
+import ray
+from ray.tune.search import Searcher
+
+from clops_sweep.cluster import Resources
+from clops_sweep.display import Display
+from clops_sweep.jobs import Workplace
+from clops_sweep.search.feed import SearchFeed
+from clops_sweep.tune_run import Watcher, run_tune
+
+
+def run_fed(feed: SearchFeed, workplace: Workplace, resources: Resources, display: Display) -> None:
+    """One Tune run over the jobs of a feed, until it has no more.
+
+    Raises:
+        StoreError: one run after the other could not be recorded.
+    """
+    watcher = FeedWatcher(workplace, display, feed)
+    run_tune(workplace, resources, watcher, search_alg=FeedSearcher(feed, resources))
+
+
+class FeedSearcher(Searcher):
+    """What Tune asks for the next job."""
+
+    def __init__(self, feed: SearchFeed, resources: Resources) -> None:
+        super().__init__()
+        self._feed = feed
+        self._resources = resources
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its searchers so that it can restore a sweep, which is never asked of it."""
+        return {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FeedSearcher:
+        return self
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]  # as Tune documents it
+        """The next job; None if there is none now, "FINISHED" if there never will be."""
+        job = self._feed.next_job(self._places())
+        if job is not None:
+            return {"job": job}
+        return Searcher.FINISHED if self._feed.finished else None
+
+    def _places(self) -> int:
+        """How many jobs the cluster holds, as it is now."""
+        there = ray.cluster_resources()
+        needed = {"CPU": self._resources.cpus_per_trial, "GPU": self._resources.gpus_per_trial}
+        return int(min((there.get(name, 0) // share for name, share in needed.items() if share), default=1))
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """The watcher has heard of it already, and of the error too."""
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing to save: the study and the store have it."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing to restore."""
+
+
+class FeedWatcher(Watcher):
+    """Passes on to the feed, too, what Tune hears from the trials."""
+
+    def __init__(self, workplace: Workplace, display: Display, feed: SearchFeed) -> None:
+        super().__init__(workplace, display)
+        self._feed = feed
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        """A step of a trial has ended."""
+        super().on_trial_result(iteration, trials, trial, result, **info)
+        self._feed.heard(self._job(trial), result)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """A worker died, or raised what the trainable could not catch."""
+        super().on_trial_error(iteration, trials, trial, **info)
+        self._feed.died(self._job(trial), self.died.pop(trial.config["job"]))

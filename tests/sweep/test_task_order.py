@@ -1,0 +1,43 @@
+"""Runs whose task order follows from another run's s: that run comes first, in the same sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from launching import Sweep
+
+from clops_sweep import RunConfig
+from clops_sweep.curriculum import source_config
+
+Launch = Callable[..., Sweep]
+
+CURRICULUM = """
+from clops_sweep import RunConfig, SearchSpace
+
+BASE = RunConfig(strategy="finetune", epochs_per_task=3, mc_samples=2)
+SPACE = SearchSpace("order", BASE, axes={"task_order": ["curriculum", "anti_curriculum"]}, seeds=[0])
+"""
+
+
+def test_the_run_that_tells_a_task_order_comes_first(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "space.py").write_text(CURRICULUM)
+    sweep = launch("space.py", "--no-report")
+    assert sweep.wait() == 0, sweep.errors
+    lines = sweep.output.splitlines()
+    assert lines[0] == "1 run that nobody asked for comes first: its s decides the task order of others"
+    assert lines[1].startswith("3 runs to do")
+    assert [line.split("]")[0] for line in lines[2:5]] == ["[1/3", "[2/3", "[3/3"]
+    assert len(list((tmp_path / "results" / ".work" / "logs").iterdir())) == 1  # one start of Ray
+
+    runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("strategy")
+    source = runs.loc["clops"]
+    asked = RunConfig(strategy="finetune", epochs_per_task=3, mc_samples=2, task_order="curriculum")
+    assert source["run_id"] == source_config(asked).run_id(source["data_hash"])
+    instances = pd.read_parquet(tmp_path / "results" / "instances")
+    ease = instances[instances["run_id"] == source["run_id"]].groupby("task", sort=False)["s"].mean().to_numpy()
+    orders = runs.loc["finetune"].sort_values("started_at")["task_order"]
+    first = {int(order.strip("[]()").split(",")[0]) for order in orders}
+    assert first == {ease.argmax(), ease.argmin()}
+    assert (runs.loc["finetune", "started_at"] >= source["started_at"]).all()
