@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -125,10 +126,13 @@ class SweepDisplay:
         if status in ("died", "paused"):
             return  # the job will be run again, or be said to have failed; or more is to come of it
         runs = len(job.run_ids)
-        name = self._name(job.configs[0]) + (f", {runs} seeds" if runs > 1 else f", seed {job.configs[0].seed}")
+        name = self._name_of_all(job.configs)
         if status == "failed":
-            self._failed += runs
-            line = f"failed    {name}  (clops-sweep status shows why)"
+            failed = len(result.get("failed", job.run_ids))
+            self._failed += failed
+            if job.until is None:
+                self._finished += runs - failed
+            line = f"failed    {f'{failed} of ' if failed < runs else ''}{name}  (clops-sweep status shows why)"
         elif status == "unrecorded":
             self._failed += runs
             line = f"not recorded  {name}: {result['error']}"
@@ -179,6 +183,14 @@ class SweepDisplay:
     def _name(self, config: RunConfig) -> str:
         values = {field: getattr(config, field) for field in self._varying}
         return in_words(values) or config.strategy
+
+    def _name_of_all(self, configs: Sequence[RunConfig]) -> str:
+        first, runs = configs[0], len(configs)
+        if runs == 1:
+            return f"{self._name(first)}, seed {first.seed}"
+        if len({config.replace(seed=0) for config in configs}) == 1:
+            return f"{self._name(first)}, {runs} seeds"
+        return f"{self._name(first)}, seed {first.seed}, and {runs - 1} others in lockstep"
 
     def _render(self) -> RenderableType:
         done = self._done

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class BadInput(ValueError):
     """Wrong usage or input: one sentence that names the file or key, what is wrong and what would be right.
@@ -20,3 +22,19 @@ class StoreError(Exception):
     That is no fault of a run: it is not finished, and has not failed. The command prints the sentence and ends with
     exit status 1; the same command goes on when the store is back.
     """
+
+
+class Diverged(FloatingPointError):
+    """The training of some runs of a lockstep has come to parameters or outputs that are no numbers.
+
+    Attributes:
+        runs: their positions in the lockstep.
+    """
+
+    def __init__(self, message: str, runs: Sequence[int]) -> None:
+        super().__init__(message, runs)
+        self.message = message
+        self.runs = tuple(runs)
+
+    def __str__(self) -> str:
+        return self.message

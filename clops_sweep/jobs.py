@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,11 @@ class Job:
     configs: tuple[RunConfig, ...]
     run_ids: tuple[str, ...]
     until: int | None = None
+
+    def part(self, runs: Iterable[int]) -> Job:
+        """The job of some of its runs, by their position."""
+        kept = tuple(runs)
+        return Job(tuple(self.configs[run] for run in kept), tuple(self.run_ids[run] for run in kept), self.until)
 
 
 @dataclass(frozen=True)

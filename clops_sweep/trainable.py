@@ -15,8 +15,8 @@ from clops_sweep import provenance
 from clops_sweep.checkpoint import CheckpointFile
 from clops_sweep.config import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput, StoreError
-from clops_sweep.jobs import Workplace
+from clops_sweep.errors import BadInput, Diverged, StoreError
+from clops_sweep.jobs import Job, Workplace
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.plugins import REGISTRIES
@@ -36,6 +36,10 @@ class ContinualRunTrainable(tune.Trainable):
 
     A step ends between two epochs; what it returns is for the display alone. An actor that is handed its next job
     starts it from nothing but the job: what it did before leaves no trace in the numbers.
+
+    Runs that fail do not take those with them that were to be trained in lockstep: where it is known which have
+    diverged, the others start anew without them; else the lockstep is halved until what fails is alone. That also
+    finds how many runs a GPU's memory holds.
     """
 
     def setup(self, config: dict[str, Any], workplace: Workplace) -> None:  # type: ignore[override]
@@ -54,10 +58,15 @@ class ContinualRunTrainable(tune.Trainable):
         return True
 
     def _assign(self, config: dict[str, Any]) -> None:
-        self._job = self._workplace.job(config)
+        self._runs_failed: tuple[str, ...] = ()
+        self._begin_job(self._workplace.job(config))
+
+    def _begin_job(self, job: Job, *later: Job) -> None:
+        """Takes up a job; others, into which the trial's job has fallen apart, come later."""
+        self._job, self._later = job, later
         self._run: ContinualRun | None = None
         self._retries_left = self._workplace.max_retries
-        self._checkpoint = CheckpointFile(self._store.files, self._workplace.checkpoints, self._job.run_ids)
+        self._checkpoint = CheckpointFile(self._store.files, self._workplace.checkpoints, job.run_ids)
 
     def step(self) -> dict[str, Any]:
         """Advances the job by some epochs.
@@ -67,26 +76,54 @@ class ContinualRunTrainable(tune.Trainable):
         """
         try:
             try:
-                return self._advance()
+                result = self._advance()
             except StoreError:
                 raise
             except Exception as error:
-                return self._failed(error)
+                result = self._failed(error)
         except StoreError as error:
             self._run = None
             return {"status": "unrecorded", "error": str(error), "done": True}
+        if result["done"] and self._later:
+            self._begin_job(*self._later)
+            return {"status": "retrying", "done": False}
+        if result["done"] and self._runs_failed:
+            return {"status": "failed", "failed": self._runs_failed, "done": True}
+        return result
 
     def _failed(self, error: Exception) -> dict[str, Any]:
-        """Another try from the last checkpoint, or the end of the job as a failed one."""
+        """Another try from the last checkpoint, one without the runs that are at fault, or the end of the job."""
+        job, runs = self._job, len(self._job.run_ids)
         self._run = None
-        if self._retries_left and not isinstance(error, BadInput):
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # the error may have been that memory had run out
+        if isinstance(error, Diverged) and len(error.runs) < runs:
+            self._record_failure(job.part(error.runs))
+            if job.until is None:
+                return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
+            return {"status": "failed", "done": True}
+        certain = isinstance(error, BadInput | Diverged) or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
+        if self._retries_left and not certain:
             self._retries_left -= 1
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()  # the error may have been that memory had run out
             return {"status": "retrying", "done": False}
-        with storing(self._store):
-            record_failure(self._store, self._job, traceback.format_exc(), self._workplace.software)
+        if runs > 1 and job.until is None and not isinstance(error, BadInput | Diverged):
+            half = (runs + 1) // 2
+            return self._fall_apart(job.part(range(half)), job.part(range(half, runs)))
+        self._record_failure(job)
         return {"status": "failed", "done": True}
+
+    def _fall_apart(self, *jobs: Job) -> dict[str, Any]:
+        """Jobs in the place of the one that was under way; they start anew."""
+        with storing(self._store):
+            self._checkpoint.delete()
+        self._begin_job(*jobs, *self._later)
+        return {"status": "retrying", "done": False}
+
+    def _record_failure(self, job: Job) -> None:
+        """Runs that have failed with the error that is being handled."""
+        with storing(self._store):
+            record_failure(self._store, job, traceback.format_exc(), self._workplace.software)
+        self._runs_failed += job.run_ids
 
     def _advance(self) -> dict[str, Any]:
         """Some epochs, or the end of the job."""

@@ -213,10 +213,13 @@ def test_a_damaged_store_is_named(command: Command, space: Path, tmp_path: Path)
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_to_is_refused(command: Command, space: Path, tmp_path: Path) -> None:
+def test_a_folder_that_may_not_be_written_to_is_refused(
+    console_script: str, environment: dict[str, str], without_privilege: list[str], space: Path, tmp_path: Path
+) -> None:
     (tmp_path / "locked").mkdir(mode=0o555)
-    _refused(command(space.name, "--results", "locked/results"), "results ", tmp_path)
+    command = [*without_privilege, console_script, space.name, "--results", "locked/results"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    _refused(done, "results ", tmp_path)
 
 
 @pytest.mark.skipif(not Path("/sys").is_dir(), reason="needs a file system that nobody can write to")

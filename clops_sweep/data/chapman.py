@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data import random_split
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import shorten
+from clops_sweep.data.folder import is_file, shorten
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.locate import find_folder, wfdb_sources
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
@@ -75,7 +75,9 @@ class Chapman(Reader):
         if not paths:
             return wfdb_sources(folder, ".mat")
         rhythms = read_diagnostics(folder / DIAGNOSTICS)
-        return [Source(path.stem, (path,), rhythms.get(path.stem, "")) for path in paths]
+        files = {record: paths[0].with_name(f"{record}.csv") for record in rhythms}  # whether it is there or not
+        files |= {path.stem: path for path in paths}
+        return [Source(record, (files[record],), rhythms.get(record, "")) for record in sorted(files)]
 
     def tables(self, data_root: Path | None) -> tuple[Path, ...]:
         """Diagnostics.xlsx beside the CSV files; WFDB records carry their labels themselves."""
@@ -85,6 +87,9 @@ class Chapman(Reader):
     def windows(self, source: Source) -> Windows:
         """One frame per lead, labelled by the group of the recording's rhythm."""
         if source.files[0].suffix == ".csv":
+            if not is_file(source.files[0]):
+                missing = f"{shorten(source.files[0])}: the recording is missing, and {DIAGNOSTICS} lists it"
+                raise BadInput(f"{missing}; download it again")
             return self._windows(source, source.detail, acquired(source.record, source.files[0]), SAMPLES)
         header = read_header(source.files[0])
         require_rate(header, RATE)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep.data.scenarios import Scenario, Subset
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import Diverged
 from clops_sweep.learning import losses
 from clops_sweep.learning.auc import TaskAuc
 from clops_sweep.learning.learner import Learner
@@ -69,7 +69,7 @@ class Evaluator:
         """Every task of the split, for every run, with the networks as they are.
 
         Raises:
-            BadInput: the networks' outputs are no numbers any more.
+            Diverged: some networks' outputs are no numbers any more.
         """
         logits = self._learner.logits(self._rows)
         losses_by_task = losses.instance_losses(self._kind, logits, self._targets).split(self._sizes, dim=1)
@@ -89,10 +89,13 @@ class Evaluator:
             ]
         )
         auc, loss, finite, union_auc = found.cpu().numpy()
-        for task in np.flatnonzero(~finite.astype(bool).all(0))[:1]:
-            raise BadInput(
+        diverged = np.flatnonzero(~finite.astype(bool).all(1))
+        if diverged.size:
+            task = int(np.argmin(finite[diverged[0]]))
+            raise Diverged(
                 f"{self._names[task]}: the network's outputs are not finite, training has diverged; a smaller "
-                "learning_rate may help"
+                "learning_rate may help",
+                diverged.tolist(),
             )
         left_out = np.array([each.left_out for each in self._aucs], dtype=np.int64)
         return Evaluation(auc, loss, np.tile(left_out, (len(auc), 1)), union_auc[:, 0].copy())

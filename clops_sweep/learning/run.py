@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Subset, build_scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, Diverged
 from clops_sweep.learning import result, streams
 from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.multitask import joint_scenario
+from clops_sweep.learning.network import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 from clops_sweep.learning.threads import one_thread
 from clops_sweep.lockstep import FREE_FIELDS, lockstep_key
@@ -118,7 +119,11 @@ class ContinualRun:
         return self.result()
 
     def advance(self) -> Progress:
-        """Trains one epoch and evaluates it; at the end of a task, stores and fills a row of R."""
+        """Trains one epoch and evaluates it; at the end of a task, stores and fills a row of R.
+
+        Raises:
+            Diverged: some of the runs have; what the others would have come to is lost as well.
+        """
         task, epoch = self._task, self._epoch
         with one_thread():
             if epoch == 0:
@@ -149,9 +154,10 @@ class ContinualRun:
             self._strategy.end_epoch()
         # A kernel may turn what is not a number into zero on its way to an output, so the parameters are looked at.
         if not training.learner.parameters.flat.isfinite().all():
-            raise FloatingPointError(
+            raise Diverged(
                 f"the network has diverged in epoch {epoch + 1} of task {task + 1}: a parameter is not finite; "
-                f"learning_rate is {training.config.learning_rate:g}"
+                f"learning_rate is {training.config.learning_rate:g}",
+                _not_finite(training.learner.parameters),
             )
 
     def result(self) -> result.RunResult:
@@ -217,6 +223,12 @@ class ContinualRun:
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
             self._seconds[phase] += time.perf_counter() - start
+
+
+def _not_finite(parameters: Parameters) -> list[int]:
+    """The runs of which a parameter is not finite."""
+    finite = parameters.by_run(parameters.flat).isfinite().all(1)
+    return [run for run, whole in enumerate(finite.tolist()) if not whole]
 
 
 def _on_device(state: Any, device: torch.device) -> Any:

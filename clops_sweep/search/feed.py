@@ -235,7 +235,9 @@ class SearchFeed:
         if status != "paused":
             trial.counted |= set(job.run_ids)
         if status == "failed":
-            self._fail(trial, f"run {', '.join(job.run_ids)} has failed")
+            failed = result.get("failed", job.run_ids)
+            trial.counted -= set(job.run_ids) - set(failed) if job.until is not None else set()
+            self._fail(trial, f"run {', '.join(failed)} has failed")
             return
         if status == "paused":
             trial.auc |= dict(zip(job.run_ids, result["auc_so_far"], strict=True))

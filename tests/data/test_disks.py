@@ -36,17 +36,6 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="di
 
 
 @pytest.fixture
-def without_privilege() -> list[str]:
-    """What goes before a command so that it may do what the modes of files allow, also where the tests run as root."""
-    if os.geteuid() != 0:
-        return []
-    before = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    if shutil.which("setpriv") is None or subprocess.run([*before, "true"], capture_output=True).returncode:
-        pytest.skip("root may write everywhere, and giving that up is not possible here")
-    return before
-
-
-@pytest.fixture
 def disk(tmp_path: Path) -> Path:
     """Where a small disk may be mounted, in a name space of its own that ends with the command run in it."""
     folder = tmp_path / "disk"

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, Diverged
 from clops_sweep.learning import metrics
 from clops_sweep.learning.multitask import joint_scenario
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -145,5 +145,5 @@ def test_a_task_without_a_scorable_class_is_refused_by_name() -> None:
 def test_outputs_that_are_not_finite_are_an_error_that_says_so(broken: float) -> None:
     run = ContinualRun(tiny_config("class_il"), tiny_frames("class_il"))
     run._training.learner.parameters.views["linear2.bias"].fill_(broken)
-    with pytest.raises(BadInput, match="class_il, task 0-1, test: the network's outputs are not finite"):
+    with pytest.raises(Diverged, match="class_il, task 0-1, test: the network's outputs are not finite"):
         run._evaluators["test"].evaluate()

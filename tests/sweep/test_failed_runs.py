@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from launching import ALL_METRICS, Sweep, Tables, assert_equal
+from launching import (
+    ALL_METRICS,
+    TABLES,
+    Sweep,
+    Tables,
+    assert_counted_like_fine_tuning,
+    assert_equal,
+    runs_alone,
+)
 from ray._common.utils import get_system_memory
 from ray._private.utils import get_used_memory
 
@@ -132,6 +140,44 @@ def test_failed_runs_are_left_alone_unless_asked_for(launch: Launch, tmp_path: P
     left = launch("space.py", "--limit", "1", "--no-report")
     assert left.wait() == 1
     assert left.output.startswith("nothing is pending: 1 runs asked for, 0 finished, 0 pending, 1 failed")
+
+
+DELICATE = """
+from clops_sweep import RunConfig, SearchSpace, strategy
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+@strategy("delicate")
+class Delicate(FineTuning):
+    def begin_task(self, task):
+        for run, seed in enumerate(self.training.seeds):
+            if seed == 2 and task == 1:  # what a learning rate that is too high comes to
+                self.training.learner.parameters.views["linear2.bias"][run] = float("nan")
+            if seed == 4 and task == 2:
+                raise RuntimeError("not with this seed")
+
+SPACE = SearchSpace("delicate", RunConfig(strategy="delicate", epochs_per_task=1), seeds=range(6))
+"""
+
+
+def test_runs_that_fail_do_not_take_those_with_them_that_they_were_in_lockstep_with(
+    launch: Launch, tmp_path: Path, prepared_root: Path
+) -> None:
+    (tmp_path / "delicate.py").write_text(DELICATE)
+    sweep = launch("delicate.py", "--stack", "6", "--max-retries", "0", "--no-report")
+    assert sweep.wait() == 1
+    lines = sweep.output.splitlines()
+    assert lines[1] == "[6/6] failed    2 of delicate, 6 seeds  (clops-sweep status shows why)"
+    assert lines[2] == "6 runs asked for, 4 finished, 0 pending, 2 failed"
+    results = tmp_path / "results"
+    found = {name: pd.read_parquet(results / name) for name in TABLES}
+    failed = found["runs"][found["runs"]["status"] == "failed"].set_index("seed")["error"]
+    assert set(failed.index) == {2, 4}
+    assert "Diverged: the network has diverged in epoch 1 of task 2: a parameter is not finite" in failed[2]
+    assert "RuntimeError: not with this seed" in failed[4]
+    whole = [RunConfig(strategy="finetune", epochs_per_task=1, seed=seed) for seed in (0, 1, 3, 5)]
+    assert_counted_like_fine_tuning(found, runs_alone(whole, prepared_root))
+    [kept] = (results / ".work" / "checkpoints").iterdir()  # of the run alone, for --retry failed
+    assert kept.stem == found["runs"].set_index("seed")["run_id"][4]
 
 
 HUNGRY = """

@@ -40,14 +40,14 @@ def moments() -> random.Random:
 def test_a_driver_killed_five_times_loses_only_what_was_running(
     launch: Launch, tmp_path: Path, prepared_root: Path, moments: random.Random
 ) -> None:
-    counted = Counted(tmp_path, runs=40)
+    counted = Counted(tmp_path, runs=40, epochs=2)
     killed = []
     for _ in range(KILLS):
         sweep = launch("space.py", "--no-report")
         sweep.read_until("runs to do")
-        for _ in range(moments.randint(0, 7)):
+        for _ in range(moments.randint(0, 4)):
             sweep.read_until("finished")
-        time.sleep(moments.uniform(0, 0.5))
+        time.sleep(moments.uniform(0, 0.2))
         sweep.kill()  # and the next one is launched while Ray has not yet noticed
         killed.append(sweep)
         _whole(tmp_path / "results")
