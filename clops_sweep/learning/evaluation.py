@@ -84,7 +84,9 @@ class Evaluator:
             [
                 torch.stack(aucs, dim=1),
                 torch.stack([part.double().mean(1) for part in losses_by_task], dim=1),
-                torch.stack([part.isfinite().all(2).all(1).double() for part in logits_by_task], dim=1),
+                torch.stack(
+                    [part.all(1).double() for part in logits.isfinite().all(2).split(self._sizes, dim=1)], dim=1
+                ),
                 union[:, None].expand(-1, len(aucs)),
             ]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -37,6 +38,7 @@ class Training:
         """One a run."""
         return [config.seed for config in self.configs]
 
+    @cached_property
     def groups(self) -> list[tuple[RunConfig, list[int]]]:
         """Runs that differ in nothing but the seed: their common config, and their places in the lockstep."""
         found: dict[RunConfig, list[int]] = {}

@@ -56,7 +56,7 @@ class CLOPS(Strategy):
         if count == size:
             return chosen
         chosen = chosen[:, :count]
-        for config, runs in self.training.groups():
+        for config, runs in self.training.groups:
             seeds = [self.training.seeds[run] for run in runs]
             context = AcquisitionContext(self.training.learner.excerpt(runs), config, seeds, counters)
             scores = ACQUISITION_FUNCTIONS[config.acquisition](context, portion.rows[runs])
