@@ -110,7 +110,8 @@ def _domain_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:
         raise BadInput(f"domain_il needs recordings of several leads, which {frames.name!r} does not have")
     targets = _class_targets(frames)
     tasks = []
-    for lead in sorted(present, key=lambda lead: _LEAD_ORDER.index(frames.lead_names[lead].upper())):
+    place = {name: index for index, name in enumerate(_LEAD_ORDER)}
+    for lead in sorted(present, key=lambda lead: place.get(frames.lead_names[lead].upper(), len(place))):
         name = f"Lead {frames.lead_names[lead]}"
         tasks.append(_task(name, name, frames.leads == lead, targets, frames))
     return "multilabel", len(frames.classes), tasks

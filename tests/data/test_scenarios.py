@@ -52,6 +52,14 @@ def test_domain_il_has_one_task_per_lead_with_the_same_recordings(synthetic: Fra
     assert all(np.array_equal(task.train.targets, first) for task in scenario.tasks)
 
 
+def test_leads_without_a_usual_place_come_last(synthetic: FrameSet) -> None:
+    names = ("V7", "MLII", *synthetic.lead_names[2:])
+    scenario = build_scenario(
+        replace(synthetic, lead_names=names), RunConfig(dataset="synthetic", scenario="domain_il")
+    )
+    assert [task.name for task in scenario.tasks][-2:] == ["Lead V7", "Lead MLII"]
+
+
 def test_task_order(synthetic: FrameSet) -> None:
     def names(**order: object) -> list[str]:
         config = RunConfig(dataset="synthetic", **order)

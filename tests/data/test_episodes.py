@@ -1,0 +1,69 @@
+"""What makes generated rhythms overlap: episodes that end, beats of another origin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clops_sweep.data.episodes import Difficulty, draw_dipole
+from clops_sweep.data.rhythms import FRAME_SECONDS, draw_patient
+
+LENGTH = 2500
+TIME = np.arange(LENGTH) * FRAME_SECONDS / LENGTH
+LASTING = Difficulty(short_episodes={}, episode_end=(0.4, 0.4), ectopy=0.0, artefacts=0.0)
+
+
+def _drawn(rhythm: str, seed: int, difficulty: Difficulty) -> np.ndarray:
+    stream = np.random.default_rng(seed)
+    return draw_dipole(rhythm, draw_patient(stream), stream, LENGTH, difficulty)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rhythm", ["VT", "SVT", "BIGEMINY", "JUNCTIONAL"])
+def test_an_episode_is_the_rhythm_until_it_ends_and_sinus_rhythm_after(rhythm: str, seed: int) -> None:
+    short = Difficulty(short_episodes={rhythm: 1.0}, episode_end=(0.7, 0.7), ectopy=0.0, artefacts=0.0)
+    lasting, ended = _drawn(rhythm, seed, LASTING), _drawn(rhythm, seed, short)
+    end, reach = 0.7 * FRAME_SECONDS, 0.6  # so far reach a beat's waves to either side
+    longest = (
+        0.7 if rhythm in ("VT", "SVT") else 2.0
+    )  # interval: the last beat of the episode may be so long before its end
+    before = end - longest - reach > TIME
+    assert before.sum() > 400
+    np.testing.assert_allclose(ended[:, before], lasting[:, before], atol=1e-3)
+    assert np.abs(ended - lasting)[:, end + reach < TIME].max() > 0.2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_follows_an_episode_has_the_shape_of_the_patients_own_sinus_beats(seed: int) -> None:
+    short = Difficulty(short_episodes={"VT": 1.0}, episode_end=(0.2, 0.2), ectopy=0.0, artefacts=0.0)
+    after = _drawn("VT", seed, short)[:, TIME > 2.5]
+    own, wide = _drawn("NSR", seed, LASTING), _drawn("VT", seed, LASTING)
+    # A ventricular beat is broad and tall: over a whole beat, what follows is as strong as sinus rhythm.
+    strength = {
+        name: float(np.square(drawn).mean()) for name, drawn in (("own", own), ("wide", wide), ("after", after))
+    }
+    assert abs(np.log(strength["after"] / strength["own"])) < abs(np.log(strength["after"] / strength["wide"]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ectopic_beats_are_early_and_leave_the_rest_where_it_was(seed: int) -> None:
+    some = Difficulty(short_episodes={}, episode_end=(0.0, 1.0), ectopy=0.8, artefacts=0.0)
+    plain, changed = _drawn("NSR", seed, LASTING), _drawn("NSR", seed, some)
+    differs = np.abs(changed - plain).max(0) > 1e-3
+    # A beat and the wave that has moved away: some of the frame at most, and the beats before and after are untouched.
+    assert differs.mean() < 0.9
+    again = _drawn("NSR", seed, some)
+    np.testing.assert_array_equal(changed, again)
+
+
+def test_how_many_beats_are_ectopic_is_as_asked_for() -> None:
+    frames = 300
+    some = Difficulty(short_episodes={}, episode_end=(0.0, 1.0), ectopy=0.5, artefacts=0.0)
+    touched = sum(
+        bool((np.abs(_drawn("NSR", seed, some) - _drawn("NSR", seed, LASTING)).max(0) > 0.05).any())
+        for seed in range(frames)
+    )
+    # Poisson: 1 - exp(-0.5) of the frames have one; at their edges a beat counts that is only partly inside.
+    expected = frames * (1 - np.exp(-0.5))
+    deviation = np.sqrt(expected * np.exp(-0.5))
+    assert abs(touched - expected) < 4 * deviation + 0.1 * frames
