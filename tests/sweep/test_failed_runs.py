@@ -149,6 +149,9 @@ from clops_sweep.learning.strategies.finetune import FineTuning
 @strategy("delicate")
 class Delicate(FineTuning):
     def begin_task(self, task):
+        if len(self.training.seeds) > 4:
+            import torch
+            raise torch.OutOfMemoryError("CUDA out of memory")  # what PyTorch raises on a GPU that is too small
         for run, seed in enumerate(self.training.seeds):
             if seed == 2 and task == 1:  # what a learning rate that is too high comes to
                 self.training.learner.parameters.views["linear2.bias"][run] = float("nan")
