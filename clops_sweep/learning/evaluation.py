@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.scenarios import Scenario, Subset
 from clops_sweep.errors import Diverged
 from clops_sweep.learning import losses
-from clops_sweep.learning.auc import TaskAuc
+from clops_sweep.learning.auc import TaskAucs
 from clops_sweep.learning.learner import Learner
 
 SplitName = Literal["validation", "test"]
@@ -56,12 +56,12 @@ class Evaluator:
         device = learner.bank.device
         # A pair of the softmax's classes is judged by one score, the difference of their logits.
         self._pairs = joint and scenario.name == "class_il"
-        self._aucs = [
-            TaskAuc(subset.targets[:, [2 * task + 1]] if self._pairs else subset.targets, name, device)
-            for task, (subset, name) in enumerate(zip(subsets, self._names, strict=True))
+        judged = [
+            subset.targets[:, [2 * task + 1]] if self._pairs else subset.targets for task, subset in enumerate(subsets)
         ]
+        self._aucs = TaskAucs(judged, self._names, device)
         rows, targets = (np.concatenate([getattr(subset, name) for subset in subsets]) for name in ("rows", "targets"))
-        self._union = TaskAuc(targets, f"{scenario.name}, all tasks, {split}", device) if joint else None
+        self._union = TaskAucs([targets], [f"{scenario.name}, all tasks, {split}"], device) if joint else None
         self._rows = torch.from_numpy(rows).to(device).expand(runs, -1)
         self._targets = torch.from_numpy(targets).to(device).expand(runs, -1, -1)
 
@@ -72,22 +72,19 @@ class Evaluator:
             Diverged: some networks' outputs are no numbers any more.
         """
         logits = self._learner.logits(self._rows)
-        losses_by_task = losses.instance_losses(self._kind, logits, self._targets).split(self._sizes, dim=1)
         # A sigmoid keeps the order of logits, and does not saturate as probabilities do.
         scores = losses.probabilities(self._kind, logits) if self._kind == "softmax" else logits
-        logits_by_task, scores_by_task = logits.split(self._sizes, dim=1), scores.split(self._sizes, dim=1)
-        judged = [part[:, :, 2 * task : 2 * task + 2].diff() for task, part in enumerate(logits_by_task)]
-        aucs = [auc(part) for auc, part in zip(self._aucs, judged if self._pairs else scores_by_task, strict=True)]
-        union = self._union(scores) if self._union else torch.full_like(aucs[0], torch.nan)
+        auc_by_task = self._aucs(self._of_pairs(logits) if self._pairs else scores)
+        loss_by_task = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes, dim=1)
+        finite_by_task = logits.isfinite().all(2).split(self._sizes, dim=1)
+        union = self._union(scores) if self._union else torch.full_like(auc_by_task[:, :1], torch.nan)
         # One transfer for everything: on a GPU this is where the host waits for the epoch.
         found = torch.stack(
             [
-                torch.stack(aucs, dim=1),
-                torch.stack([part.double().mean(1) for part in losses_by_task], dim=1),
-                torch.stack(
-                    [part.all(1).double() for part in logits.isfinite().all(2).split(self._sizes, dim=1)], dim=1
-                ),
-                union[:, None].expand(-1, len(aucs)),
+                auc_by_task,
+                torch.stack([part.mean(1) for part in loss_by_task], dim=1),
+                torch.stack([part.all(1) for part in finite_by_task], dim=1).double(),
+                union.expand_as(auc_by_task),
             ]
         )
         auc, loss, finite, union_auc = found.cpu().numpy()
@@ -99,5 +96,10 @@ class Evaluator:
                 "learning_rate may help",
                 diverged.tolist(),
             )
-        left_out = np.array([each.left_out for each in self._aucs], dtype=np.int64)
+        left_out = np.array(self._aucs.left_out, dtype=np.int64)
         return Evaluation(auc, loss, np.tile(left_out, (len(auc), 1)), union_auc[:, 0].copy())
+
+    def _of_pairs(self, logits: torch.Tensor) -> torch.Tensor:
+        """How much more each instance looks like the second class of its task's pair: [S, n, 1]."""
+        parts = logits.split(self._sizes, dim=1)
+        return torch.cat([part[:, :, 2 * task : 2 * task + 2].diff() for task, part in enumerate(parts)], dim=1)

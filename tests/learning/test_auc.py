@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from clops_sweep.errors import BadInput
-from clops_sweep.learning.auc import TaskAuc, binary_auc
+from clops_sweep.learning.auc import TaskAucs, binary_auc
 
 CPU = torch.device("cpu")
 
 
-def auc_of(auc: TaskAuc, scores: np.ndarray[Any, Any]) -> float:
-    return float(auc(torch.from_numpy(scores)[None])[0])
+def auc_of(auc: TaskAucs, scores: np.ndarray[Any, Any]) -> float:
+    return float(auc(torch.from_numpy(scores)[None])[0, 0])
 
 
 def pairwise_auc(scores: list[float], positives: list[bool]) -> float:
@@ -52,10 +52,10 @@ def test_macro_auc_leaves_absent_classes_out_and_counts_them(seed: int, absent: 
     codes = stream.permutation(np.resize(present, 30))
     targets = np.eye(4, dtype=np.float32)[codes]
     scores = stream.dirichlet(np.ones(4), 30).round(1).astype(np.float32)
-    found = TaskAuc(targets, "here", CPU)
+    found = TaskAucs([targets], ["here"], CPU)
     expected = np.mean([roc_auc_score(targets[:, c], scores[:, c]) for c in present])
     assert auc_of(found, scores) == pytest.approx(expected, abs=1e-12)
-    assert found.left_out == len(absent)
+    assert found.left_out == [len(absent)]
     if not absent:
         proper = scores.astype(np.float64) / scores.astype(np.float64).sum(1, keepdims=True)
         ovr = roc_auc_score(codes, proper, multi_class="ovr")
@@ -66,13 +66,13 @@ def test_macro_auc_over_labels_leaves_constant_labels_out() -> None:
     stream = np.random.default_rng(0)
     targets = (stream.random((25, 3)) < 0.4).astype(np.float32)
     scores = stream.standard_normal((25, 3)).astype(np.float32)
-    assert auc_of(TaskAuc(targets, "here", CPU), scores) == pytest.approx(
+    assert auc_of(TaskAucs([targets], ["here"], CPU), scores) == pytest.approx(
         roc_auc_score(targets, scores, average="macro"), abs=1e-12
     )
     targets[:, 0], targets[:, 2] = 1, 0
-    found = TaskAuc(targets, "here", CPU)
+    found = TaskAucs([targets], ["here"], CPU)
     assert auc_of(found, scores) == pytest.approx(roc_auc_score(targets[:, 1], scores[:, 1]), abs=1e-12)
-    assert found.left_out == 2
+    assert found.left_out == [2]
 
 
 @pytest.mark.parametrize("outputs", [1, 3, 4])
@@ -80,13 +80,31 @@ def test_no_class_left_is_an_error_that_names_task_and_split(outputs: int) -> No
     targets = np.zeros((5, outputs), np.float32)
     targets[:, 0] = 1
     with pytest.raises(BadInput, match="class_il, task 4-5, validation: no class"):
-        TaskAuc(targets, "class_il, task 4-5, validation", CPU)
+        TaskAucs([targets], ["class_il, task 4-5, validation"], CPU)
 
 
 def test_runs_are_judged_each_by_itself() -> None:
     stream = np.random.default_rng(3)
     targets = (stream.random((40, 2)) < 0.5).astype(np.float32)
     scores = stream.integers(0, 9, (3, 40, 2)).astype(np.float32)  # with many ties
-    found = TaskAuc(targets, "here", CPU)(torch.from_numpy(scores))
+    found = TaskAucs([targets], ["here"], CPU)(torch.from_numpy(scores))[:, 0]
     for run in range(3):
         assert found[run].item() == pytest.approx(roc_auc_score(targets, scores[run], average="macro"), abs=1e-12)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_tasks_of_different_sizes_are_judged_each_by_itself(outputs: int) -> None:
+    stream = np.random.default_rng(4)
+    sizes = (7, 40, 23)
+    targets = [(stream.random((size, outputs)) < 0.5).astype(np.float32) for size in sizes]
+    targets[0][:2, 0] = 0, 1
+    targets[1][:, 1:] = 1
+    scores = stream.integers(0, 9, (2, sum(sizes), outputs)).astype(np.float32)
+    aucs = TaskAucs(targets, [f"task {task}" for task in range(3)], CPU)
+    found = aucs(torch.from_numpy(scores))
+    for run in range(2):
+        for task, part in enumerate(np.split(scores[run], np.cumsum(sizes)[:-1])):
+            kept = [c for c in range(outputs) if len(set(targets[task][:, c])) == 2]
+            expected = np.mean([roc_auc_score(targets[task][:, c], part[:, c]) for c in kept])
+            assert found[run, task].item() == pytest.approx(expected, abs=1e-12)
+            assert aucs.left_out[task] == outputs - len(kept)

@@ -26,7 +26,7 @@ struct Folded {
   }
 };
 
-// Samples that go through the linear layers together.
+// Samples, of one group or of several, that go through the linear layers together.
 constexpr int kSets = 3;
 
 struct PredictScratch {
@@ -96,28 +96,48 @@ inline void extract_features(PredictScratch& s, const Masks& masks, V* features)
   }
 }
 
-template <bool dropout>
-inline void predict_group(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss,
-                          const Instances& instances, Group group, const Prediction& what, Keys keys, V* logits, float* result) {
-  load_frames(instances, group, s.frames);
-  convolve_frames(s.folded1.weight, s.folded1.bias, s.frames, PoolFrames{dropout ? kScale : 1.0f, s.h1});
-  for (int first = 0; first < what.samples; first += kSets) {
-    const int sets = what.samples - first < kSets ? what.samples - first : kSets;
-    for (int set = 0; set < sets; ++set) {
-      std::int64_t draws[kLanes];
-      for (int l = 0; l < kLanes; ++l) draws[l] = static_cast<std::int64_t>(group.at(l)) * what.samples + first + set;
-      extract_features<dropout>(s, Masks(keys, draws), s.h3 + set * kFeatures);
+// A sample of a group whose features wait for the linear layers.
+struct Waiting {
+  Group group;
+  int sample;
+};
+
+// The linear layers for the first `sets` of those that wait, and the results to where they belong.
+inline void finish(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss, const Prediction& what,
+                   const Waiting* waiting, int sets, V* logits, float* result) {
+  (sets == 1 ? linear1<1> : sets == 2 ? linear1<2> : linear1<kSets>)(network.linear1_weight, network.linear1_bias, s.h3, s.hidden);
+  for (int set = 0; set < sets; ++set) {
+    const Group& group = waiting[set].group;
+    linear2(network.linear2_weight, network.linear2_bias, outputs, s.hidden + set * kHidden, logits);
+    if (what.probabilities) to_probabilities(loss, logits, outputs, group);
+    for (int l = 0; l < group.count; ++l) {
+      float* to = result + (static_cast<std::ptrdiff_t>(group.first + l) * what.samples + waiting[set].sample) * outputs;
+      for (int c = 0; c < outputs; ++c) to[c] = logits[c][l];
     }
-    (sets == 1 ? linear1<1> : sets == 2 ? linear1<2> : linear1<kSets>)(network.linear1_weight, network.linear1_bias, s.h3, s.hidden);
-    for (int set = 0; set < sets; ++set) {
-      linear2(network.linear2_weight, network.linear2_bias, outputs, s.hidden + set * kHidden, logits);
-      if (what.probabilities) to_probabilities(loss, logits, outputs, group);
-      for (int l = 0; l < group.count; ++l) {
-        float* to = result + (static_cast<std::ptrdiff_t>(group.first + l) * what.samples + first + set) * outputs;
-        for (int c = 0; c < outputs; ++c) to[c] = logits[c][l];
+  }
+}
+
+template <bool dropout>
+inline void predict_all(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss, const Instances& instances,
+                        const Prediction& what, Keys keys, V* logits, float* result) {
+  Waiting waiting[kSets];
+  int sets = 0;
+  for (int g = 0; g < groups_of(instances.count); ++g) {
+    const Group group = group_of(instances.count, g);
+    load_frames(instances, group, s.frames);
+    convolve_frames(s.folded1.weight, s.folded1.bias, s.frames, PoolFrames{dropout ? kScale : 1.0f, s.h1});
+    for (int sample = 0; sample < what.samples; ++sample) {
+      std::int64_t draws[kLanes];
+      for (int l = 0; l < kLanes; ++l) draws[l] = static_cast<std::int64_t>(group.at(l)) * what.samples + sample;
+      extract_features<dropout>(s, Masks(keys, draws), s.h3 + sets * kFeatures);
+      waiting[sets++] = {group, sample};
+      if (sets == kSets) {
+        finish(s, network, outputs, loss, what, waiting, sets, logits, result);
+        sets = 0;
       }
     }
   }
+  if (sets > 0) finish(s, network, outputs, loss, what, waiting, sets, logits, result);
 }
 
 inline void predict(const Network<const float>& network, int outputs, Loss loss, const Statistics<const float>& running,
@@ -129,10 +149,8 @@ inline void predict(const Network<const float>& network, int outputs, Loss loss,
   s.folded3.fold(network, running, 2);
   quad_weights<Block2>(s.folded2.weight, s.weight2);
   quad_weights<Block3>(s.folded3.weight, s.weight3);
-  const auto function = what.dropout ? predict_group<true> : predict_group<false>;
-  for (int g = 0; g < groups_of(instances.count); ++g) {
-    function(s, network, outputs, loss, instances, group_of(instances.count, g), what, keys, logits, result);
-  }
+  const auto function = what.dropout ? predict_all<true> : predict_all<false>;
+  function(s, network, outputs, loss, instances, what, keys, logits, result);
 }
 
 }  // namespace clops::CLOPS_VARIANT
