@@ -32,21 +32,31 @@ def trained(learner: Make, batch: Make) -> Make:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("samples", [1, 2, 3, 7])
+@pytest.mark.parametrize(("size", "samples"), [(37, 1), (37, 2), (37, 7), (1, 20), (3, 7), (8, 3), (19, 20), (25, 5)])
 def test_dropout_probabilities(
-    kind: LossKind, samples: int, trained: Make, bank: FrameBank, reference: Any, masks_of: Make
+    kind: LossKind, size: int, samples: int, trained: Make, bank: FrameBank, reference: Any, masks_of: Make
 ) -> None:
     ours = trained(kind)
-    rows = torch.arange(37)[None]
+    rows = torch.arange(size)[None]
     keys = torch.tensor([[-5, 9]], dtype=torch.int32)
-    noise = torch.randn(1, 37, 2500, generator=torch.Generator().manual_seed(0))
+    noise = torch.randn(1, size, 2500, generator=torch.Generator().manual_seed(0))
     for added in (None, noise):
         found = ours.dropout_probabilities(rows, samples, keys, noise=added)
         frames = bank.gather(rows[0]) + (0 if added is None else added[0])
-        masks = masks_of(keys, torch.arange(37 * samples))
+        masks = masks_of(keys, torch.arange(size * samples))
         logits = reference.of(ours).logits(frames.repeat_interleave(samples, 0), masks, training=False)
-        expected = losses.probabilities(kind, logits).view(1, 37, samples, -1)
+        expected = losses.probabilities(kind, logits).view(1, size, samples, -1)
         torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("samples", [1, 5, 20])
+def test_an_instance_gets_the_same_whatever_is_beside_it(samples: int, trained: Make) -> None:
+    ours = trained("softmax")
+    rows, keys = torch.arange(33)[None], torch.tensor([[3, -8]], dtype=torch.int32)
+    everything = ours.dropout_probabilities(rows, samples, keys)
+    for size in range(1, 33):
+        found = ours.dropout_probabilities(rows[:, :size], samples, keys)
+        torch.testing.assert_close(found, everything[:, :size], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,12 +6,12 @@
 
 namespace clops::CLOPS_VARIANT {
 
-// A group of at most kLanes instances out of many. Lanes without an instance repeat the group's first one, which keeps
-// their numbers harmless; what they contribute to a sum is masked out.
+// A group of at most kLanes instances out of many. Lanes that are left over repeat the group's instances from the first
+// on, which keeps their numbers harmless; what they contribute to a sum is masked out.
 struct Group {
   int first, count;
 
-  CLOPS_INLINE int at(int lane) const { return first + (lane < count ? lane : 0); }
+  CLOPS_INLINE int at(int lane) const { return first + lane % count; }
 
   // 1 for lanes with an instance, 0 for the others.
   V present() const {
@@ -41,10 +41,12 @@ CLOPS_INLINE V samples(const std::int16_t* from) {
 template <class Stored>
 inline void transpose_frames(const Stored* stored, const Instances& from, Group group, V* to) {
   const Stored* frame[kLanes];
+  const float* noise[kLanes];
   float gain[kLanes], offset[kLanes];
   for (int l = 0; l < kLanes; ++l) {
     const std::int64_t row = from.rows[group.at(l)];
     frame[l] = stored + row * kFrame;
+    noise[l] = from.noise ? from.noise + static_cast<std::ptrdiff_t>(group.at(l)) * kFrame : nullptr;
     gain[l] = from.frames.gain ? from.frames.gain[row] : 1.0f;
     offset[l] = from.frames.gain ? from.frames.offset[row] : 0.0f;
   }
@@ -57,9 +59,7 @@ inline void transpose_frames(const Stored* stored, const Instances& from, Group 
       if (scaled) block[l] = block[l] * gain[l] + offset[l];
     }
     if (from.noise) {
-      for (int l = 0; l < kLanes; ++l) {
-        block[l] += load(from.noise + static_cast<std::ptrdiff_t>(group.at(l)) * kFrame + t);
-      }
+      for (int l = 0; l < kLanes; ++l) block[l] += load(noise[l] + t);
     }
     transpose(block);
     CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) to[t + l] = block[l];
@@ -68,7 +68,7 @@ inline void transpose_frames(const Stored* stored, const Instances& from, Group 
     for (int l = 0; l < kLanes; ++l) {
       float value = static_cast<float>(frame[l][t]);
       if (scaled) value = value * gain[l] + offset[l];
-      if (from.noise) value += from.noise[static_cast<std::ptrdiff_t>(group.at(l)) * kFrame + t];
+      if (from.noise) value += noise[l][t];
       to[t][l] = value;
     }
   }

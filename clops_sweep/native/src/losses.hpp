@@ -25,9 +25,9 @@ inline float softmax(V* logits, int outputs, int lane) {
   return largest + logf(total);
 }
 
-// Logits become probabilities.
-inline void to_probabilities(Loss loss, V* logits, int outputs, Group group) {
-  for (int l = 0; l < group.count; ++l) {
+// Logits become probabilities, in the first so many lanes.
+inline void to_probabilities(Loss loss, V* logits, int outputs, int lanes) {
+  for (int l = 0; l < lanes; ++l) {
     if (loss == Loss::softmax) {
       softmax(logits, outputs, l);
     } else {

@@ -96,22 +96,29 @@ inline void extract_features(PredictScratch& s, const Masks& masks, V* features)
   }
 }
 
-// A sample of a group whose features wait for the linear layers.
-struct Waiting {
+// Samples of a group's instances that share a vector: a group of few instances has room for several. Lane l holds sample
+// first + l / group.count of the instance group.at(l).
+struct Samples {
   Group group;
-  int sample;
+  int first, count;
+
+  // The result of a lane, and the counter of its mask.
+  CLOPS_INLINE std::int64_t of(int lane, int samples) const {
+    return static_cast<std::int64_t>(group.at(lane)) * samples + first + lane / group.count;
+  }
 };
 
 // The linear layers for the first `sets` of those that wait, and the results to where they belong.
 inline void finish(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss, const Prediction& what,
-                   const Waiting* waiting, int sets, V* logits, float* result) {
+                   const Samples* waiting, int sets, V* logits, float* result) {
   (sets == 1 ? linear1<1> : sets == 2 ? linear1<2> : linear1<kSets>)(network.linear1_weight, network.linear1_bias, s.h3, s.hidden);
   for (int set = 0; set < sets; ++set) {
-    const Group& group = waiting[set].group;
+    const Samples& these = waiting[set];
+    const int lanes = these.group.count * these.count;
     linear2(network.linear2_weight, network.linear2_bias, outputs, s.hidden + set * kHidden, logits);
-    if (what.probabilities) to_probabilities(loss, logits, outputs, group);
-    for (int l = 0; l < group.count; ++l) {
-      float* to = result + (static_cast<std::ptrdiff_t>(group.first + l) * what.samples + waiting[set].sample) * outputs;
+    if (what.probabilities) to_probabilities(loss, logits, outputs, lanes);
+    for (int l = 0; l < lanes; ++l) {
+      float* to = result + these.of(l, what.samples) * outputs;
       for (int c = 0; c < outputs; ++c) to[c] = logits[c][l];
     }
   }
@@ -120,17 +127,18 @@ inline void finish(PredictScratch& s, const Network<const float>& network, int o
 template <bool dropout>
 inline void predict_all(PredictScratch& s, const Network<const float>& network, int outputs, Loss loss, const Instances& instances,
                         const Prediction& what, Keys keys, V* logits, float* result) {
-  Waiting waiting[kSets];
+  Samples waiting[kSets];
   int sets = 0;
   for (int g = 0; g < groups_of(instances.count); ++g) {
     const Group group = group_of(instances.count, g);
     load_frames(instances, group, s.frames);
     convolve_frames(s.folded1.weight, s.folded1.bias, s.frames, PoolFrames{dropout ? kScale : 1.0f, s.h1});
-    for (int sample = 0; sample < what.samples; ++sample) {
+    const int room = kLanes / group.count;
+    for (int first = 0; first < what.samples; first += room) {
+      const Samples& these = waiting[sets] = {group, first, what.samples - first < room ? what.samples - first : room};
       std::int64_t draws[kLanes];
-      for (int l = 0; l < kLanes; ++l) draws[l] = static_cast<std::int64_t>(group.at(l)) * what.samples + sample;
-      extract_features<dropout>(s, Masks(keys, draws), s.h3 + sets * kFeatures);
-      waiting[sets++] = {group, sample};
+      for (int l = 0; l < kLanes; ++l) draws[l] = these.of(l, what.samples);
+      extract_features<dropout>(s, Masks(keys, draws), s.h3 + sets++ * kFeatures);
       if (sets == kSets) {
         finish(s, network, outputs, loss, what, waiting, sets, logits, result);
         sets = 0;
