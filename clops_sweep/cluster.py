@@ -63,6 +63,11 @@ class Resources:
         """How many runs a job may hold."""
         return self.stack or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
 
+    def places(self) -> int:
+        """How many trials the cluster that is running holds, as it is now."""
+        there, needed = ray.cluster_resources(), {"CPU": self.cpus_per_trial, "GPU": self.gpus_per_trial}
+        return int(min((there.get(name, 0) // share for name, share in needed.items() if share), default=1))
+
 
 @contextmanager
 def cluster(

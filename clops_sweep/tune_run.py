@@ -25,6 +25,7 @@ from clops_sweep.cluster import Resources
 from clops_sweep.display import Display
 from clops_sweep.errors import StoreError
 from clops_sweep.jobs import Job, Workplace
+from clops_sweep.scheduler import FirstWithoutWorker
 from clops_sweep.trainable import ContinualRunTrainable
 
 _NO_MEMORY = "the machine ran out of memory and Ray ended the worker; fewer run at a time with more --cpus-per-trial"
@@ -73,6 +74,7 @@ def run_tune(
         param_space=param_space,
         tune_config=tune.TuneConfig(
             search_alg=search_alg,
+            scheduler=FirstWithoutWorker(resources),
             num_samples=-1 if search_alg else 1,
             reuse_actors=True,
             trial_name_creator=lambda trial: str(trial.trial_id),

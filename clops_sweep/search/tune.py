@@ -15,7 +15,6 @@ import clops_sweep.ray_environment  # noqa: F401  # what it sets is read when Ra
 
 # isort: split
 
-import ray
 from ray.tune.search import Searcher
 
 from clops_sweep.cluster import Resources
@@ -52,16 +51,10 @@ class FeedSearcher(Searcher):
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]  # as Tune documents it
         """The next job; None if there is none now, "FINISHED" if there never will be."""
-        job = self._feed.next_job(self._places())
+        job = self._feed.next_job(self._resources.places())
         if job is not None:
             return {"job": job}
         return Searcher.FINISHED if self._feed.finished else None
-
-    def _places(self) -> int:
-        """How many jobs the cluster holds, as it is now."""
-        there = ray.cluster_resources()
-        needed = {"CPU": self._resources.cpus_per_trial, "GPU": self._resources.gpus_per_trial}
-        return int(min((there.get(name, 0) // share for name, share in needed.items() if share), default=1))
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """The watcher has heard of it already, and of the error too."""

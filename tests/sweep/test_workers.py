@@ -1,0 +1,52 @@
+"""Workers are started once, whatever they have to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from launching import Sweep
+
+Launch = Callable[..., Sweep]
+
+RUNS = 60
+
+SPACE = f'''
+import os
+import time
+from pathlib import Path
+
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+
+STARTED = Path({{folder!r}}) / "started"
+
+
+def arrive():
+    """Where a worker starts: it leaves its number, and takes longer than many runs unless it is the first."""
+    with STARTED.open("a") as file:
+        first = file.tell() == 0
+        file.write(f"{{{{os.getpid()}}}}\\n")
+    time.sleep(0 if first else 3)
+
+
+class Luggage:
+    def __call__(self, context, rows):
+        raise AssertionError("no run asks for it")
+
+    def __reduce__(self):
+        return arrive, ()
+
+
+acquisition_function("luggage")(Luggage())
+SPACE = SearchSpace(name="short", base=RunConfig(strategy="finetune", epochs_per_task=1), seeds=range({RUNS}))
+'''
+
+
+def test_a_worker_that_starts_slowly_is_not_given_up_for_one_that_is_free(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "space.py").write_text(SPACE.format(folder=str(tmp_path)))
+    sweep = launch()
+    assert sweep.wait() == 0, sweep.errors
+    runs = pd.read_parquet(tmp_path / "results" / "runs")
+    assert (len(runs), set(runs["status"])) == (RUNS, {"finished"})
+    assert len((tmp_path / "started").read_text().splitlines()) == 2  # as many as there are CPUs
