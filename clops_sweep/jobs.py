@@ -81,9 +81,19 @@ def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
     return [Job(tuple(run.config for run in runs), tuple(str(run.run_id) for run in runs)) for runs in chunks]
 
 
-def shuffled(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs in a random order, but for their seeds: as before, a seed comes after the one before it."""
+def shuffled(jobs: Sequence[Job], at_least: int = 1) -> list[Job]:
+    """The jobs in a random order, but for their seeds: as before, a seed comes after the one before it.
+
+    Args:
+        jobs: in the order of the plan.
+        at_least: as many seeds are mixed as together have so many jobs: the order of one job is not random.
+    """
     by_seed: dict[int, list[Job]] = {}
     for job in jobs:
         by_seed.setdefault(job.configs[0].seed, []).append(job)
-    return [job for group in by_seed.values() for job in random.sample(group, len(group))]
+    groups: list[list[Job]] = [[]]
+    for group in by_seed.values():
+        if len(groups[-1]) >= at_least:
+            groups.append([])
+        groups[-1] += group
+    return [job for group in groups for job in random.sample(group, len(group))]

@@ -28,23 +28,27 @@ from clops_sweep.recording import record_failure, storing
 from clops_sweep.store import RunStore
 
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
+_JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
 
 
 @contextmanager
-def only_sweep(store: RunStore) -> Iterator[bool]:
-    """Whether no other sweep is known to work on the store. Nothing but the order of runs depends on it.
+def only_sweep(store: RunStore) -> Iterator[bool | None]:
+    """Whether no other sweep works on the store; None if nobody can tell. Nothing but the order of runs depends on it.
 
     Two sweeps that went through the same runs in the same order would do each of them at the same time.
     """
     with ExitStack() as held:  # let go when the process ends, however it ends
-        alone = store.files.local  # elsewhere nobody can tell
-        try:
-            if alone:
-                folder = Path(store.work_folder)
+        alone = None
+        if store.files.local:
+            folder = Path(store.work_folder)
+            try:
                 folder.mkdir(parents=True, exist_ok=True)
                 fcntl.flock(held.enter_context((folder / "lock").open("w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            alone = False
+                alone = True
+            except BlockingIOError:
+                alone = False
+            except OSError:  # not every file system has locks
+                pass
         yield alone
 
 
@@ -81,7 +85,8 @@ def run_sweep(
         workplace = make_workplace(frames, store, resources)
         for pending in rounds:
             jobs = make_jobs(pending, resources.runs_per_job)
-            jobs = jobs if alone else shuffled(jobs)
+            if not alone:
+                jobs = shuffled(jobs, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
             for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
                 _run_jobs(jobs[first : first + _JOBS_PER_TUNE_RUN], workplace, store, resources, display)
                 if display.interrupted:

@@ -55,7 +55,20 @@ def test_the_second_sweep_on_a_store_goes_through_it_in_another_order(tmp_path: 
         assert again
     configs = [RunConfig(seed=seed, mc_samples=samples) for seed in (7, 3) for samples in range(1, 51)]
     jobs = make_jobs([PlannedRun(str(index), config, "pending") for index, config in enumerate(configs)], 1)
-    other = shuffled(jobs)
-    assert [job.configs[0].seed for job in other] == [7] * 50 + [3] * 50
-    assert sorted(job.run_ids for job in other) == sorted(job.run_ids for job in jobs)
-    assert sum(mine == theirs for mine, theirs in zip(jobs, other, strict=True)) < 20
+    for at_least in (1, 32, 50):
+        other = shuffled(jobs, at_least)
+        assert [job.configs[0].seed for job in other] == [7] * 50 + [3] * 50
+        assert sorted(job.run_ids for job in other) == sorted(job.run_ids for job in jobs)
+        assert sum(mine == theirs for mine, theirs in zip(jobs, other, strict=True)) < 20
+
+
+def test_seeds_are_mixed_where_one_alone_has_too_few_jobs_for_another_order() -> None:
+    from clops_sweep.jobs import make_jobs, shuffled
+
+    configs = [RunConfig(seed=seed, mc_samples=samples) for seed in range(10) for samples in (5, 10)]
+    jobs = make_jobs([PlannedRun(str(index), config, "pending") for index, config in enumerate(configs)], 1)
+    seeds = [job.configs[0].seed for job in shuffled(jobs, at_least=7)]
+    assert [sorted(seeds[first : first + 8]) for first in (0, 8, 16)] == [
+        sorted(2 * list(range(first, min(first + 4, 10)))) for first in (0, 4, 8)
+    ]
+    assert seeds != sorted(seeds)
