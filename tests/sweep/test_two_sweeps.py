@@ -15,7 +15,7 @@ from clops_sweep.store import RunStore
 
 Launch = Callable[..., Sweep]
 
-RUNS = 40
+RUNS = 30
 SECONDS_TO_BEGIN = 3  # from the worker's look at the store to the first task, on a busy machine
 
 
