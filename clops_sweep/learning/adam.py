@@ -30,6 +30,7 @@ class Adam:
         self.second = torch.zeros_like(values)
         self.steps = 0
         """t, the steps that have been taken or announced."""
+        self._factors_of: dict[int, torch.Tensor] = {}
         self._factors = torch.empty(0)
         self._place = torch.zeros(1, dtype=torch.int64, device=values.device)
 
@@ -38,8 +39,9 @@ class Adam:
         t = np.arange(self.steps + 1, self.steps + steps + 1, dtype=np.float64)[:, None]
         rates = np.atleast_1d(self.learning_rate) / (1 - FIRST_DECAY**t)
         factors = np.concatenate([np.sqrt(1 - SECOND_DECAY**t), rates], axis=1).astype(np.float32)
-        if self._factors.shape != factors.shape:
-            self._factors = torch.empty(factors.shape, device=self.values.device)
+        if steps not in self._factors_of:
+            self._factors_of[steps] = torch.empty(factors.shape, device=self.values.device)
+        self._factors = self._factors_of[steps]
         self._factors.copy_(torch.from_numpy(factors))
         self._place.zero_()
         self.steps += steps

@@ -11,6 +11,8 @@ number, are below -32768 + 6554: a probability of 6554 / 65536 = 0.100006.
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 
 DROPOUT = 0.1
@@ -34,8 +36,7 @@ def random_words(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
         int16 [B, S, 3072], uniform over all 65,536 values.
     """
     base = (draws * _WORDS).to(torch.int32)  # wraps around, as the definition does
-    units = torch.arange(_WORDS, dtype=torch.int32, device=keys.device)
-    word = base[:, None, None] + keys[None, :, :1] + units
+    word = base[:, None, None] + keys[None, :, :1] + _units(keys.device)
     shifted = torch.empty_like(word)
     # An arithmetic shift would drag the sign along; the mask makes it a logical one.
     word.bitwise_xor_(torch.bitwise_right_shift(word, 16, out=shifted).bitwise_and_(0xFFFF))
@@ -44,6 +45,11 @@ def random_words(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     word.mul_(_SECOND)
     word.bitwise_xor_(torch.bitwise_right_shift(word, 16, out=shifted).bitwise_and_(0xFFFF))
     return word.view(torch.int16)
+
+
+@cache
+def _units(device: torch.device) -> torch.Tensor:
+    return torch.arange(_WORDS, dtype=torch.int32, device=device)
 
 
 def masks(keys: torch.Tensor, draws: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

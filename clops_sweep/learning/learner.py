@@ -17,6 +17,7 @@ from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.gradient import Trace
 from clops_sweep.learning.network import Folded, Parameters, RunningStatistics
+from clops_sweep.learning.recorded import RecordedSteps
 
 _CHUNK = {"cpu": 240, "cuda": 1 << 14}
 """Instances times samples times runs that are computed at a time: on a CPU as many as stay in a core's cache."""
@@ -40,6 +41,9 @@ class Learner:
     backend = "torch"
     """What computes, as recorded with every run."""
 
+    _in_torch = True
+    """Whether steps are PyTorch operations and nothing else."""
+
     def __init__(
         self,
         seeds: Sequence[int],
@@ -60,7 +64,8 @@ class Learner:
         self.optimizer = Adam(self.parameters.flat, learning_rate)
         self._gradient = Parameters.over(torch.zeros_like(self.parameters.flat), len(seeds), outputs)
         self._epoch: Epoch | None = None
-        self._captured = CapturedSteps(bank.device)
+        self._beta: TaskInstanceParameters | None = None
+        self._forget_steps()
         size = len(seeds) if (bank.device.type == "cuda" if together is None else together) else 1
         self._groups = [
             _Group(self.parameters, self.statistics, self._gradient, first, first + size)
@@ -133,7 +138,7 @@ class Learner:
         epoch = self._epoch
         if epoch is None or epoch.task is not task or (epoch.replayed, epoch.batch_size) != (replayed, batch_size):
             epoch = self._epoch = Epoch(task, replayed, batch_size)
-            self._captured = CapturedSteps(self.bank.device)
+            self._forget_steps()
         epoch.load(replay, order)
         epoch.keep("dropout keys", dropout_keys)
         return epoch
@@ -150,6 +155,21 @@ class Learner:
                 that may decide what it does.
             phases: after how many batches steps are alike again.
         """
+        self._take_steps(epoch, step, phases, self._captured)
+
+    def _forget_steps(self) -> None:
+        """Before steps that read and write other memory than those before them."""
+        self._captured = CapturedSteps(self.bank.device)
+        recorded = self._in_torch and self.bank.device.type == "cpu"
+        self._repeated: CapturedSteps | RecordedSteps = RecordedSteps() if recorded else self._captured
+
+    def _take_steps(
+        self,
+        epoch: Epoch,
+        step: Callable[[EpochBatch, int], None],
+        phases: int,
+        call: CapturedSteps | RecordedSteps,
+    ) -> None:
         self.announce(len(epoch.sizes))
         for number, size in enumerate(epoch.sizes):
             phase = number % phases
@@ -157,7 +177,7 @@ class Learner:
             def at_hand(size: int = size, phase: int = phase) -> None:
                 step(epoch.next(size), phase)
 
-            self._captured((size, phase), at_hand)
+            call((size, phase), at_hand)
 
     def train_epoch(
         self,
@@ -168,7 +188,7 @@ class Learner:
         dropout_keys: torch.Tensor,
         beta: TaskInstanceParameters | None = None,
     ) -> None:
-        """One step on each batch of an epoch.
+        """One step on each batch of an epoch, captured on a GPU and recorded on a CPU.
 
         Args:
             task: the current task's instances.
@@ -176,9 +196,10 @@ class Learner:
             order: int64 [S, n + m], the order of the union (see `Epoch.load`).
             batch_size: B.
             dropout_keys: int32 [S, 2].
-            beta: weighs the losses of the current instances, and is itself trained on them, if given; the same object
-                in all epochs of a task.
+            beta: weighs the losses of the current instances, and is itself trained on them, if given.
         """
+        if beta is not self._beta:
+            self._beta, self._epoch = beta, None
         epoch = self.begin_epoch(task, replay, order, batch_size, dropout_keys)
         if beta is not None:
             beta.optimizer.prepare(len(epoch.sizes))
@@ -192,7 +213,7 @@ class Learner:
             if beta is not None:
                 beta.step(batch, instance_losses)
 
-        self.run_epoch(epoch, step)
+        self._take_steps(epoch, step, 1, self._repeated)
 
     @torch.no_grad()
     def logits(

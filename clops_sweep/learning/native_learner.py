@@ -32,6 +32,8 @@ class NativeLearner(Learner):
         variant: which kernels, of `native.available()`.
     """
 
+    _in_torch = False
+
     def __init__(
         self,
         seeds: Sequence[int],

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from clops_sweep import ContinualRun, native
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.projection_on_device import project_together
+from clops_sweep.learning.recorded import RecordedSteps
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
 
@@ -20,29 +21,30 @@ HOST = ("_local_scalar_dense", "nonzero", "is_nonzero", "lift", "equal", "unique
 """Operations that wait for a value on the host, or bring one from there, and so cannot be captured."""
 
 
-class Recorded:
-    """As `CapturedSteps` on a GPU: the third call under a key is recorded, those that follow are replays of it."""
+class Replayed(RecordedSteps):
+    """In the place of `CapturedSteps`: replays on a CPU, looking at what is replayed."""
 
     replays: ClassVar[Counter[Hashable]] = Counter()
 
-    def __init__(self, device: torch.device) -> None:
-        del device
-        self._calls: Counter[Hashable] = Counter()
-        self._graphs: dict[Hashable, Callable[[], Any]] = {}
-
     def __call__(self, key: Hashable, function: Callable[[], None]) -> None:
-        self._calls[key] += 1
-        if self._calls[key] <= 2:
-            function()
-        elif key in self._graphs:
-            Recorded.replays[key] += 1
-            self._graphs[key]()
-        else:
-            graph = make_fx(lambda: function(), tracing_mode="real")()
-            names = [node.target.name() for node in graph.graph.nodes if hasattr(node.target, "name")]
-            assert len(names) > 50
-            assert not [name for name in names if any(part in name for part in HOST)]
-            self._graphs[key] = graph
+        with Names() as names:
+            super().__call__(key, function)
+        assert len(names.seen) > 50
+        assert not [name for name in names.seen if any(part in name for part in HOST)]
+        Replayed.replays[key] += key in self._recorded
+
+
+class Names(TorchDispatchMode):
+    """The operations that are computed meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        self.seen.append(operation.name())
+        return operation(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize(
@@ -54,11 +56,13 @@ def test_replayed_steps_are_the_same_run_bit_for_bit(strategy: str, kind: str, m
     monkeypatch.setattr("clops_sweep.learning.strategies.gem.project_singly", project_together)
     config = tiny_config(kind, strategy=strategy, epochs_per_task=4, batch_size=5)
     frames = tiny_frames(kind, tasks=2)
+    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
     plain = ContinualRun([config, config.replace(seed=4)], frames).run()
-    Recorded.replays.clear()
-    monkeypatch.setattr("clops_sweep.learning.learner.CapturedSteps", Recorded)
+    Replayed.replays.clear()
+    monkeypatch.setattr("clops_sweep.learning.learner.CapturedSteps", lambda device: Replayed())
+    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", Replayed)
     replayed = ContinualRun([config, config.replace(seed=4)], frames).run()
-    assert sum(Recorded.replays.values()) > 5
+    assert sum(Replayed.replays.values()) > 5
     assert result_difference(plain, replayed, ()) is None
 
 
