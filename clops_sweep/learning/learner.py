@@ -19,7 +19,7 @@ from clops_sweep.learning.gradient import Trace
 from clops_sweep.learning.network import Folded, Parameters, RunningStatistics
 from clops_sweep.learning.recorded import RecordedSteps
 
-_CHUNK = {"cpu": 240, "cuda": 1 << 14}
+_CHUNK, _CHUNK_ON_A_GPU = 240, 1 << 14
 """Instances times samples times runs that are computed at a time: on a CPU as many as stay in a core's cache."""
 
 
@@ -66,7 +66,7 @@ class Learner:
         self._epoch: Epoch | None = None
         self._beta: TaskInstanceParameters | None = None
         self._forget_steps()
-        size = len(seeds) if (bank.device.type == "cuda" if together is None else together) else 1
+        size = len(seeds) if (bank.device.type != "cpu" if together is None else together) else 1
         self._groups = [
             _Group(self.parameters, self.statistics, self._gradient, first, first + size)
             for first in range(0, len(seeds), size)
@@ -288,7 +288,8 @@ class Learner:
 
     def _chunk(self, group: _Group) -> int:
         """Passes of each run of a group that are computed at a time."""
-        return max(2, _CHUNK[self.bank.device.type] // (group.runs.stop - group.runs.start))
+        passes = _CHUNK if self.bank.device.type == "cpu" else _CHUNK_ON_A_GPU
+        return max(2, passes // (group.runs.stop - group.runs.start))
 
     def _chunks(
         self, group: _Group, rows: torch.Tensor, noise: torch.Tensor | None, size: int

@@ -9,6 +9,7 @@ import torch
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import TRAINING
+from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.plugins import ACQUISITION_FUNCTIONS, STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -50,7 +51,9 @@ class Watcher:
 def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
     strategy: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CLOPS_NATIVE", "off")  # so that every frame is gathered where it can be seen
+    # So that every frame is gathered where it can be seen.
+    monkeypatch.setenv("CLOPS_NATIVE", "off")
+    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
     name, _, acquisition = strategy.partition(" ")
     config = tiny_config(kind, strategy=name, **({"acquisition": acquisition} if acquisition else {}))
     frames = tiny_frames(kind, tasks=2)

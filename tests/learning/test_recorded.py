@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from clops_sweep import ContinualRun, native
 from clops_sweep.learning.batches import Batch, Instances
 from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.recorded import RecordedSteps
@@ -22,12 +23,9 @@ CPU = torch.device("cpu")
 ROWS, COLUMNS = 4, 6
 
 
-class AsTheyCome:
-    """In the place of `RecordedSteps`."""
-
-    def __call__(self, key: object, function: Callable[[], None]) -> None:
-        del key
-        function()
+def as_they_come() -> CapturedSteps:
+    """In the place of `RecordedSteps`: on a CPU nothing is captured."""
+    return CapturedSteps(CPU)
 
 
 # What a step may be made of: from two [4, 6] tensors, of which it may change the first, to a third.
@@ -56,7 +54,7 @@ OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 9), st.integers(0, 9)), max_size=8))
 def test_whatever_a_step_does_it_does_again(program: list[tuple[str, int, int]]) -> None:
-    def final(steps: RecordedSteps | AsTheyCome) -> tuple[torch.Tensor, torch.Tensor]:
+    def final(steps: RecordedSteps | CapturedSteps) -> tuple[torch.Tensor, torch.Tensor]:
         kept = torch.linspace(-2, 2, ROWS * COLUMNS).view(ROWS, COLUMNS)
         given, total = torch.empty(ROWS, COLUMNS), torch.zeros(ROWS, COLUMNS)
 
@@ -72,7 +70,7 @@ def test_whatever_a_step_does_it_does_again(program: list[tuple[str, int, int]])
             steps("key", step)
         return kept, total
 
-    for found, expected in zip(final(RecordedSteps()), final(AsTheyCome()), strict=True):
+    for found, expected in zip(final(RecordedSteps()), final(as_they_come()), strict=True):
         assert torch.equal(found, expected)
 
 
@@ -101,7 +99,7 @@ def test_a_recorded_run_is_the_same_bit_for_bit(strategy: str, kind: str, monkey
     config = tiny_config(kind, strategy=strategy, epochs_per_task=4, batch_size=5)
     configs, frames = [config, config.replace(seed=4)], tiny_frames(kind, tasks=2)
     recorded = ContinualRun(configs, frames).run()
-    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", AsTheyCome)
+    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", as_they_come)
     assert result_difference(recorded, ContinualRun(configs, frames).run(), ()) is None
 
 
@@ -141,5 +139,5 @@ def test_what_happens_between_epochs_is_not_missed(between: str, monkeypatch: py
         return torch.cat([learner.parameters.flat, *(beta.values.flatten() for beta in betas)])
 
     found = trained()
-    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", AsTheyCome)
+    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", as_they_come)
     assert torch.equal(found, trained())

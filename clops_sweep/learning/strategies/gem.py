@@ -64,7 +64,7 @@ class GradientEpisodicMemory(RandomMemory):
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Each run's projection: gradients [S, P] and memory gradients [S, J, P] to [S, P]."""
-        solve = project_together if gradients.device.type == "cuda" else project_singly
+        solve = project_singly if gradients.device.type == "cpu" else project_together
         projected = solve(gradients, memory)
         self._projections += projected.violated
         self._failures += ~projected.solved

@@ -1,0 +1,192 @@
+"""A device that is not there: its tensors are computed on the CPU, but what could not be done on a GPU is an error.
+
+That is a tensor of the CPU among those of the device, and, within a training step, anything that waits for the host or
+sends to it. Run as a program, with PyTorch to itself since it registers a device, it trains runs there and on the CPU,
+and prints how far apart their numbers are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+from clops_sweep import ContinualRun
+from clops_sweep.learning import learner
+from clops_sweep.learning.result import RunResult
+from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.watch import MEASURED, saved_and_loaded
+
+DEVICE = "far:0"
+WAITS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+"""What an operation is tagged with that looks at values to know what to return; indexing does so for masks only."""
+
+
+class Impossible(Exception):
+    """A GPU could not do that."""
+
+
+class Far(torch.Tensor):
+    """A tensor that says that it is on the device."""
+
+    def __new__(cls, near: torch.Tensor) -> Far:
+        return torch.Tensor._make_wrapper_subclass(
+            cls,
+            near.size(),
+            strides=near.stride(),
+            storage_offset=near.storage_offset(),
+            dtype=near.dtype,
+            device=torch.device(DEVICE),
+        )
+
+    def __init__(self, near: torch.Tensor) -> None:
+        self.near = near
+
+    @classmethod
+    def __torch_dispatch__(cls, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return compute(operation, args, kwargs or {})
+
+    # PyTorch does these past its dispatcher.
+
+    def tolist(self) -> Any:
+        return self.near.tolist()
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(torch.tensor(index) if isinstance(index, list) else index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(torch.tensor(index) if isinstance(index, list) else index, value)
+
+
+class Near(TorchDispatchMode):
+    """Makes the device known to what has no tensor among its arguments."""
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return compute(operation, args, kwargs or {})
+
+
+in_step = False
+
+
+def compute(operation: Any, args: Any, kwargs: Any) -> Any:
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    far = [tensor for tensor in tensors if isinstance(tensor, Far)]
+    name, device = operation.overloadpacket.__name__, kwargs.get("device")
+    there = bool(far) if device is None else torch.device(device).type != "cpu"
+    check(operation, name, len(far), [tensor for tensor in tensors if not isinstance(tensor, Far)], there)
+    if device is not None:
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+    result = operation(*near(args), **near(kwargs))
+    known = {id(near(tensor)): tensor for tensor in tensors}  # what is changed in place stays the same object
+    return tree_map(lambda x: known.get(id(x), Far(x)) if there and isinstance(x, torch.Tensor) else x, result)
+
+
+def near(values: Any) -> Any:
+    return tree_map(lambda value: value.near if isinstance(value, Far) else value, values)
+
+
+def check(operation: Any, name: str, far: int, others: list[torch.Tensor], there: bool) -> None:
+    """Raises Impossible.
+
+    Args:
+        operation: what is to be computed.
+        name: of it.
+        far: how many of its arguments are on the device.
+        others: those that are not.
+        there: whether its result will be.
+    """
+    numbers = torch.Tag.pointwise in operation.tags and all(tensor.dim() == 0 for tensor in others)
+    if far and others and not numbers and name not in ("copy_", "index", "index_put_"):
+        raise Impossible(f"{operation} of tensors on different devices")
+    crosses = (far and others) or ((far or others) and bool(far) != there)
+    waits = name != "index" and any(tag in operation.tags for tag in WAITS)
+    if in_step and (crosses or waits):
+        raise Impossible(f"{operation} in a training step waits for the host or sends to it")
+
+
+class Steps:
+    """In the place of `CapturedSteps`."""
+
+    def __init__(self, device: torch.device) -> None:
+        del device
+
+    def __call__(self, key: object, function: Callable[[], None]) -> None:
+        global in_step
+        in_step = True
+        try:
+            function()
+        finally:
+            in_step = False
+
+
+def register() -> None:
+    """Makes PyTorch know the device."""
+    module = SimpleNamespace(
+        is_initialized=lambda: True,
+        is_available=lambda: True,
+        current_device=lambda: 0,
+        device_count=lambda: 1,
+        _is_in_bad_fork=lambda: False,
+        _lazy_init=lambda: None,
+    )
+    _setup_privateuseone_for_python_backend("far", module)  # type: ignore[no-untyped-call]
+    ordinary = torch.tensor  # it, too, goes past the dispatcher
+
+    def tensor(*args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+        made = ordinary(*args, **kwargs)
+        return made if device is None else made.to(device)
+
+    torch.tensor = tensor
+
+
+def distances(strategy: str, acquisition: str, kind: str) -> dict[str, float]:
+    """How far each column of numbers is from that of the CPU, where that is more than nothing."""
+    config = tiny_config(kind, strategy=strategy, acquisition=acquisition, epochs_per_task=2, batch_size=5)
+    configs, frames = [config, config.replace(seed=4)], tiny_frames(kind, tasks=2)
+    expected = ContinualRun(configs, frames).run()
+    learner.CapturedSteps = Steps  # type: ignore[assignment, misc]
+    with Near():
+        run = ContinualRun(configs, frames, DEVICE)
+        for _ in range(3):
+            run.advance()
+        resumed = ContinualRun(configs, frames, DEVICE)
+        resumed.restore(saved_and_loaded(near(run.state())))
+        found = resumed.run()
+    return dict(differing(found, expected))
+
+
+def differing(found: RunResult, expected: RunResult) -> Iterator[tuple[str, float]]:
+    for name, table in vars(expected).items():
+        for column in table.columns:
+            if column in MEASURED or table[column].isna().all():
+                continue
+            ours, others = (numbers(each[column]) for each in (getattr(found, name), table))
+            if ours.dtype.kind == "f":
+                distance = float(np.nanmax(np.abs(ours - others)))
+            else:
+                distance = 0.0 if pd.Series(ours).equals(pd.Series(others)) else math.inf
+            if distance > 0:
+                yield f"{name}.{column}", distance
+
+
+def numbers(column: pd.Series[Any]) -> NDArray[Any]:
+    lists = [value for value in column if isinstance(value, list | np.ndarray)]
+    return np.concatenate(lists) if lists else column.to_numpy()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    register()
+    for line in sys.stdin:
+        print(json.dumps(distances(*line.split())), flush=True)

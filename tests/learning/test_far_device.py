@@ -1,0 +1,51 @@
+"""Runs on a device other than the CPU: nothing is mixed up, steps wait for nothing, and the numbers are the CPU's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from torch.utils import backend_registration
+
+from clops_sweep import native
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
+    reason="this PyTorch cannot be told of a device in Python",
+)
+
+CASES = [
+    ("clops", "bald_mcd", "class_il"),
+    ("clops", "balc_kld", "time_il"),
+    ("clops", "bald_mcp", "domain_il"),
+    ("replay", "random", "class_il"),
+    ("finetune", "random", "time_il"),
+    ("multitask", "random", "domain_il"),
+    ("gem", "random", "class_il"),
+    ("mir", "random", "domain_il"),
+]
+
+
+@pytest.fixture(scope="module")
+def distances() -> dict[tuple[str, str, str], dict[str, float]]:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", Path(__file__).with_name("far_device.py")],
+        input="".join(f"{' '.join(case)}\n" for case in CASES),
+        env={**os.environ, native.ENVIRONMENT: "off", "OMP_NUM_THREADS": "1"},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return dict(zip(CASES, map(json.loads, done.stdout.splitlines()), strict=True))
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_a_run_elsewhere_is_that_of_the_cpu(
+    case: tuple[str, str, str], distances: dict[tuple[str, str, str], dict[str, float]]
+) -> None:
+    assert {column: distance for column, distance in distances[case].items() if not distance < 1e-5} == {}
