@@ -48,10 +48,14 @@ class Edition:
 
 @dataclass(frozen=True)
 class Cell:
-    """One configuration of an experiment, without its seed: a cell of a heatmap, a row of a table."""
+    """One configuration of an experiment, without its seed: a cell of a heatmap, a row of a table.
+
+    `written` is the config as the search space has it: its task order may be a curriculum that `config` resolves.
+    """
 
     labels: Mapping[str, Any] = field(hash=False)
     config: RunConfig
+    written: RunConfig
 
     def label(self, axis: str) -> str:
         """How the cell is called on an axis, as text."""
@@ -194,7 +198,7 @@ def frame_of_runs(
     for request in requests:
         labels = {axis: request.labels[axis] for axis in axes}
         key = json.dumps([repr(label) for label in labels.values()])
-        position, _ = cells.setdefault(key, (len(cells), Cell(labels, request.config)))
+        position, _ = cells.setdefault(key, (len(cells), Cell(labels, request.config, request.written)))
         positions.append(position)
     asked = pd.DataFrame(
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,6 +19,9 @@ from analysis.selection import cell_name
 from analysis.statistics import PairedDifference, highest_coverage, holm, paired_difference
 
 Kind = Literal["variant", "reference"]
+
+FEW = 6
+"""Configurations up to which all are compared with each other."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,9 @@ class Comparisons:
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
     """Every configuration against its baselines.
 
-    Each variant is compared with the first variant at the same place on all other axes; where there are scales and no
-    variants, every configuration is compared with the first. In a space without scales,
-    every configuration is compared with fine-tuning, or with the first where there is no fine-tuning. In addition, all
-    are compared with the first reference.
+    Few configurations that are no grid are compared with each other, each with all before it, fine-tuning counting as
+    the first. Of more, each variant is compared with the first variant at the same place on all other axes; where there
+    are scales and no variants, or no scales, with the first. In addition, all are compared with the first reference.
     """
     sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
     names = [cell_name(cell) or experiment.name for cell in experiment.cells] + [r.name for r in references]
@@ -118,10 +121,12 @@ def comparisons_csv(record: Comparisons) -> str:
 
 
 def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:
-    if not experiment.number_axes:
-        finetuned = (i for i, cell in enumerate(experiment.cells) if cell.config.strategy == "finetune")
-        first = next(finetuned, 0)
-        yield from ((index, first, "variant") for index in range(len(experiment.cells)) if index != first)
+    cells = range(len(experiment.cells))
+    ordered = sorted(cells, key=lambda cell: experiment.cells[cell].config.strategy != "finetune")
+    if len(experiment.number_axes) < 2 and len(cells) <= FEW:
+        yield from ((cell, earlier, "variant") for earlier, cell in itertools.combinations(ordered, 2))
+    elif not experiment.number_axes:
+        yield from ((cell, ordered[0], "variant") for cell in ordered[1:])
     else:
         yield from _against_first_variant(experiment)
     if has_reference:

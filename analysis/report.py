@@ -14,7 +14,7 @@ from analysis.results import Reference
 from analysis.search_section import build_search_section
 from analysis.search_trials import collect_with_searches
 from analysis.sections import SectionFiles, build_section
-from analysis.selection import cell_name
+from analysis.selection import cell_name, departures
 from analysis.style import write_whole
 from analysis.tracings import Frames
 from clops_sweep.errors import BadInput
@@ -101,26 +101,35 @@ def file_name(name: str) -> str:
 
 
 def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:
-    """Configurations of other spaces on the same data that have no scale of their own: strategies to compare with."""
-    families = {(edition.dataset, edition.scenario) for edition in experiment.shown}
+    """Other strategies on the same tasks, trained alike: one configuration of each, fine-tuning first.
+
+    They come from spaces without a scale of their own; of several configurations of a strategy, the one that is the
+    most like the paper's is taken.
+    """
     if not experiment.number_axes:
         return []
-    references = []
-    seen = {_without_seeds(cell) for cell in experiment.cells}
+    alike = {_training(cell) for cell in experiment.cells}
+    strategies = {cell.config.strategy for cell in experiment.cells}
+    found: dict[str, tuple[int, Reference]] = {}
     for other in experiments:
-        same = families & {(edition.dataset, edition.scenario) for edition in other.shown}
-        if other is experiment or other.number_axes or not same:
+        if other is experiment or other.number_axes or not other.shown:
             continue
         for index, cell in enumerate(other.cells):
-            key = _without_seeds(cell)
-            if (cell.config.dataset, cell.config.scenario) in families and key not in seen:
-                seen.add(key)
-                references.append(Reference(cell_name(cell) or other.name, other, index))
-    return references
+            strategy = cell.config.strategy
+            if strategy in strategies or _training(cell) not in alike:
+                continue
+            unlike = departures(cell.config)
+            if strategy not in found or unlike < found[strategy][0]:
+                found[strategy] = unlike, Reference(cell_name(cell) or other.name, other, index)
+    return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]
 
 
-def _without_seeds(cell: Cell) -> str:
-    return cell.config.model_copy(update={"seed": 0, "split_seed": 0}).model_dump_json()
+_TRAINING = ("dataset", "scenario", "normalize", "task_order", "epochs_per_task", "batch_size", "learning_rate")
+
+
+def _training(cell: Cell) -> tuple[object, ...]:
+    """What configurations must have in common to be compared across strategies."""
+    return tuple(getattr(cell.config, name) for name in _TRAINING)
 
 
 def _lead(experiments: Sequence[Experiment]) -> str:

@@ -76,8 +76,7 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     drafts = _rows(sources, names, len(experiment.cells))
     best: dict[int, set[str]] = {}
     for metric in METRICS:
-        winner = clear_winner(*aligned(sources, metric))
-        if winner is not None:
+        for winner in clear_winners(*aligned(sources, metric)):
             best.setdefault(winner, set()).add(metric)
     rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
     return ResultTable(experiment.name, label_names, tuple(rows))
@@ -102,22 +101,24 @@ def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Flo
     return values, [split if several_splits else seed for split, seed in replicates]
 
 
-def clear_winner(values: Floats, units: Sequence[int]) -> int | None:
+def clear_winners(values: Floats, units: Sequence[int]) -> tuple[int, ...]:
     """The row with the highest mean, if its paired difference to every other row has an interval that excludes zero.
 
-    A row with too few common replicates to tell leaves no clear winner; a row without any value does not compete.
+    Rows that are equal to it value by value, as acquisition functions are where everything is replayed, win with it. A
+    row with too few common replicates to tell leaves no clear winner; a row without any value does not compete.
     """
     competing = np.flatnonzero(np.isfinite(values).sum(axis=1) > 0)
     if competing.size < 2:
-        return None
+        return ()
     means = np.array([np.nanmean(values[row]) for row in competing])
     order = competing[np.argsort(-means, kind="stable")]
-    if np.isfinite(values[order[0]]).sum() < MIN_PAIRS:
-        return None
-    for row in order[1:]:
-        if not paired_difference(values[order[0]], values[row], units).excludes_zero:
-            return None
-    return int(order[0])
+    best = values[order[0]]
+    equal = [int(row) for row in order if np.array_equal(values[row], best, equal_nan=True)]
+    others = [row for row in order if row not in equal]
+    if not others or np.isfinite(best).sum() < MIN_PAIRS:
+        return ()
+    clear = all(paired_difference(best, values[row], units).excludes_zero for row in others)
+    return tuple(equal) if clear else ()
 
 
 def _labels(experiment: Experiment, cell: Cell, label_names: tuple[str, ...]) -> tuple[str, ...]:
@@ -133,7 +134,7 @@ def _rows(sources: Sequence[tuple[Experiment, int]], names: Sequence[tuple[str, 
         Row(
             names[position],
             {metric: estimate(experiment.by_replicate(metric)[cell]) for metric in METRICS},
-            published_values(experiment.cells[cell].config),
+            published_values(experiment.cells[cell].written),
             asked=int(counts[id(experiment)][0][cell]),
             finished=int(counts[id(experiment)][1][cell]),
             failed=int(counts[id(experiment)][2][cell]),

@@ -84,7 +84,7 @@ def search_experiment(space: SearchSpace, record: StudyRecord | None, rows: pd.D
             if given_up and run_id not in rows.index:
                 continue
             config = space.base.replace(**space.search.settings(trial.labels), seed=seed)
-            requests[run_id] = RunRequest(config, space.name, trial.labels)
+            requests[run_id] = RunRequest(config, space.name, trial.labels, config)
     axes: dict[str, tuple[Any, ...]] = {}
     for name, distribution in distributions.items():
         labels = {repr(request.labels[name]): request.labels[name] for request in requests.values()}

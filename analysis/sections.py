@@ -29,7 +29,7 @@ from analysis.profiles import describe_profile, draw_profile, profile
 from analysis.published import DATASET_SPLITS
 from analysis.results import Reference, result_table
 from analysis.selection import cell_name, chosen_how, typical_cell, variants
-from analysis.statistics import Estimate, estimate
+from analysis.statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
 from analysis.sweep_figures import sweep_figures
 from analysis.tracings import Frames
 from clops_sweep.space import SearchSpace
@@ -204,6 +204,7 @@ def _result_tables(
     notes = (
         f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}.",
         "Bold: the best, where the bootstrap interval of its paired difference to every other row excludes zero.",
+        *_coverage_notes(experiment),
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes)
     yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
@@ -217,6 +218,15 @@ def _result_tables(
         text = published_text(table, f"{prefix}-published", title, tuple(_published_notes(experiment)))
         kept = [link for link, row in zip(links, table.rows, strict=True) if row.published]
         yield LinkedTable(text, tuple(kept), files.add_table(text))
+
+
+def _coverage_notes(experiment: Experiment) -> Iterator[str]:
+    """What a 95 % interval over so few seeds, or patient splits, is worth."""
+    pairs = len({split for split, _ in experiment.replicates})
+    pairs = pairs if pairs > 1 else len({seed for _, seed in experiment.replicates})
+    if pairs >= MIN_PAIRS and highest_coverage(pairs) < CONFIDENCE:
+        most = f"{highest_coverage(pairs):.1%}"
+        yield f"With {pairs} pairs no such interval covers more than {most}: bold is a hint, not a proof."
 
 
 def _published_notes(experiment: Experiment) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.collect import Cell, Experiment, label_text
+from clops_sweep.config import RunConfig
 
 SYMBOLS = {
     "storage_fraction": "b",
@@ -21,6 +22,13 @@ SYMBOLS = {
 
 PAPER_FRACTIONS = (0.25, 0.5)
 """Storage and acquisition fraction behind the paper's learning curves, s distributions and similarity matrices."""
+
+
+def departures(config: RunConfig) -> int:
+    """In how many fields, seeds aside, a configuration differs from the paper's for its data set and strategy."""
+    usual = RunConfig(scenario=config.scenario, dataset=config.dataset, strategy=config.strategy)
+    names = set(RunConfig.model_fields) - {"seed", "split_seed"}
+    return sum(getattr(config, name) != getattr(usual, name) for name in names)
 
 
 def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[int]]:

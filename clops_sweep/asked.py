@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.curriculum import orders_by_difficulty
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
 from clops_sweep.plan import Plan, make_plan
 from clops_sweep.space import RunRequest, SearchSpace, all_requests, load_spaces
@@ -46,10 +47,26 @@ class Asked:
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
-        """The files' search spaces, as the options change them."""
-        overrides = dict(_setting(text) for text in self.settings)
-        spaces = [space.overridden(overrides) for file in self.files for space in load_spaces(file)]
+        """The files' search spaces, as the options change them, but for those that are left out."""
+        spaces = [space.overridden(self._overrides) for space in self._loaded if space not in self.left_out]
         return [space.with_seeds(self.seeds) for space in spaces] if self.seeds else spaces
+
+    @cached_property
+    def left_out(self) -> list[SearchSpace]:
+        """Of several search spaces those whose scenario is none of the data set that is set for all of them."""
+        dataset = self._overrides.get("dataset")
+        if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self._overrides:
+            return []
+        unfit = [space for space in self._loaded if space.base.scenario not in DATASETS[dataset].scenarios]
+        return unfit if len(unfit) < len(self._loaded) else []
+
+    @cached_property
+    def _overrides(self) -> dict[str, Any]:
+        return dict(_setting(text) for text in self.settings)
+
+    @cached_property
+    def _loaded(self) -> list[SearchSpace]:
+        return [space for file in self.files for space in load_spaces(file)]
 
     @cached_property
     def requests(self) -> list[RunRequest]:

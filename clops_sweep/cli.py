@@ -89,7 +89,12 @@ def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...
             from clops_sweep.data.prepare import default_prepared_root
 
             prepared = prepared_root or default_prepared_root()
-            function(Asked(files, results, data_root, prepared, settings, seeds, limit, where), **others)
+            asked = Asked(files, results, data_root, prepared, settings, seeds, limit, where)
+            for space in asked.left_out:
+                click.echo(
+                    f"left out: search space {space.name!r}, since the data set has no {space.base.scenario}", err=True
+                )
+            function(asked, **others)
 
         for option in reversed(options):
             with_asked = option(with_asked)

@@ -18,11 +18,15 @@ Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run that is asked for, and how its search space calls its place on each axis."""
+    """One run that is asked for, and how its search space calls its place on each axis.
+
+    `written` is the config as the search space has it: its task order may be a curriculum that `config` resolves.
+    """
 
     config: RunConfig
     space: str
     labels: Mapping[str, Any] = field(hash=False)
+    written: RunConfig
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class SearchSpace:
             labels, settings = cell
             config = self.base.replace(**settings, seed=seed)
             if self._keeps(config):
-                yield RunRequest(self.resolve(config) if self.resolve else config, self.name, labels)
+                yield RunRequest(self.resolve(config) if self.resolve else config, self.name, labels, config)
 
     def _keeps(self, config: RunConfig) -> bool:
         try:

@@ -170,7 +170,10 @@ def test_strategies_are_compared_with_fine_tuning(tmp_path: Path, generated: Mod
         return 0.6 + 0.1 * (c.strategy == "clops") * (1 + c.split_seed) + 0.01 * c.seed
 
     record = comparisons(collected(tmp_path, generated, auc, space))
-    assert [(row.name, row.baseline) for row in record.rows] == [("CLOPS", "Fine-tuning"), ("Random", "Fine-tuning")]
+    assert [(row.name, row.baseline) for row in record.rows[:2]] == [
+        ("CLOPS", "Fine-tuning"),
+        ("Random", "Fine-tuning"),
+    ]
     # three splits, not six runs, are what the interval rests on
     assert record.rows[0].differences["auc"].n == 3
     assert record.rows[0].differences["auc"].mean == pytest.approx(0.2)

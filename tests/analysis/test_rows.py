@@ -1,0 +1,105 @@
+"""Which rows a table has, what they are compared with, and what of the paper stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.collect import Experiment, collect
+from analysis.comparisons import comparisons
+from analysis.report import write_report
+from analysis.results import clear_winners, result_table
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.store import RunStore
+
+FRACTIONS = {"storage_fraction": [0.1, 0.25], "acquisition_fraction": [0.5, 1.0]}
+ORDERS = {
+    "order": {name: {"task_order": order} for name, order in (("Random", 1), ("Curriculum", "curriculum"))},
+    "method": {"Fine-tuning": {"strategy": "finetune"}, "CLOPS": {}},
+}
+
+
+def space(name: str, axes: Mapping[str, Any], seeds: int = 3, **base: Any) -> SearchSpace:
+    return SearchSpace(name, RunConfig(**base), axes, seeds=range(seeds))
+
+
+def filled(path: Path, generated: ModuleType, *spaces: SearchSpace, auc: Callable[[RunConfig], float]) -> RunStore:
+    store = RunStore(path)
+    configs = {request.config for each in spaces for request in each.requests()}
+    generated.write_given_runs(store, [(c, {"auc": auc(c)}) for c in sorted(configs, key=repr)])
+    return store
+
+
+def experiment(path: Path, generated: ModuleType, it: SearchSpace, auc: Callable[[RunConfig], float]) -> Experiment:
+    return collect([it], filled(path, generated, it, auc=auc).read("runs"))[0]
+
+
+@pytest.mark.parametrize("found", [(0, 1, 2, 3, 4, 5), (5, 4, 2, 1, 0, 3), (3, 1, 0, 2, 5, 4)])
+def test_a_curriculum_stands_beside_the_paper_s_whatever_order_it_has(
+    tmp_path: Path, generated: ModuleType, found: tuple[int, ...]
+) -> None:
+    def resolve(config: RunConfig) -> RunConfig:
+        return config.replace(task_order=found) if config.task_order == "curriculum" else config
+
+    it = replace(space("orders", ORDERS), resolve=resolve)
+    table = result_table(experiment(tmp_path, generated, it, lambda c: 0.5))
+    published = {row.name: row.published["auc"].mean if row.published else None for row in table.rows}
+    assert published == {
+        "Random, Fine-tuning": 0.672,
+        "Random, CLOPS": 0.796,
+        "Curriculum, Fine-tuning": None,
+        "Curriculum, CLOPS": 0.744,
+    }
+
+
+def test_a_grid_is_shown_beside_other_strategies_and_not_beside_other_experiments(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    spaces = [
+        space("functions", {"acquisition": ["bald_mcp", "entropy"]}),
+        space("longer", {}, strategy="finetune", epochs_per_task=7),
+        space("orders", ORDERS),
+        space("methods", {"method": {"MIR": {"strategy": "mir"}, "Fine-tuning": {"strategy": "finetune"}}}),
+        space("ratios", {"ratio": {"few": {"replay_ratio": 0.5}, "many": {"replay_ratio": 2.0}}}, strategy="mir"),
+        space("grid", FRACTIONS),
+    ]
+    store = filled(tmp_path / "store", generated, *spaces, auc=lambda c: 0.5 + c.seed / 100)
+    write_report(spaces, store, tmp_path / "report")
+    lines = (tmp_path / "report" / "tables" / "grid-results.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[0] for line in lines] == ["0.1", "0.1", "0.25", "0.25", "Fine-tuning", "MIR"]
+
+
+def test_few_configurations_are_compared_with_each_other(tmp_path: Path, generated: ModuleType) -> None:
+    methods = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}, "MIR": {"strategy": "mir"}}
+    few = comparisons(experiment(tmp_path / "few", generated, space("few", {"method": methods}), lambda c: c.seed))
+    pairs = [("CLOPS", "Fine-tuning"), ("MIR", "Fine-tuning"), ("MIR", "CLOPS")]
+    assert [(row.name, row.baseline) for row in few.rows] == pairs
+    many = space("many", {"mc_samples": [5, 10, 20, 30, 40, 50, 60]})
+    rows = comparisons(experiment(tmp_path / "many", generated, many, lambda c: c.seed)).rows
+    assert {row.baseline for row in rows} == {"T = 5"}
+    assert len(rows) == 6
+
+
+def test_equal_configurations_win_together() -> None:
+    rng = np.random.default_rng(0)
+    low, high = rng.normal(0.5, 0.01, 6), rng.normal(0.9, 0.01, 6)
+    assert clear_winners(np.array([high, low, high]), range(6)) == (0, 2)
+    assert clear_winners(np.array([low, high]), range(6)) == (1,)
+    assert clear_winners(np.array([high, high]), range(6)) == ()
+    assert clear_winners(np.array([high, high + 0.01 * np.array([1, -1, 1, -1, 1, -1]), low]), range(6)) == ()
+
+
+@pytest.mark.parametrize(("seeds", "said"), [(2, False), (3, True), (5, True), (6, False)])
+def test_bold_from_few_seeds_is_said_to_be_a_hint(
+    tmp_path: Path, generated: ModuleType, seeds: int, said: bool
+) -> None:
+    it = space("grid", FRACTIONS, seeds)
+    write_report([it], filled(tmp_path / "store", generated, it, auc=lambda c: c.seed), tmp_path / "report")
+    text = (tmp_path / "report" / "tables" / "grid-results.md").read_text()
+    assert (f"With {seeds} pairs no such interval covers more than" in text) == said
