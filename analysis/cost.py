@@ -18,6 +18,10 @@ Floats = npt.NDArray[np.float64]
 COSTS = {"seconds": "seconds per run", "replayed": "instances replayed per run"}
 
 
+MOST_NAMES = 12
+"""Variants up to which a legend names them; of more, the frontier's names have to do."""
+
+
 @dataclass(frozen=True)
 class CostFrontier:
     """Configurations by cost and AUC. `on_frontier`: no other is at least as good and as cheap, and one of both more.
@@ -118,7 +122,7 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
     axes.set_xlim(float(record.cost.min()) - 0.22 * width, float(record.cost.max()) + 0.05 * width)
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= float(record.cost.max()) + 0.05 * width])
     axes.set(xlabel=COSTS[record.cost_name], ylabel="average AUC")
-    if len(record.groups) > 1:
+    if 1 < len(record.groups) <= MOST_NAMES:
         longest = max(map(len, record.groups))
         figure.legend(loc="outside upper left", ncols=max(1, min(len(record.groups), 4, 64 // (longest + 4))))
     return figure

@@ -19,6 +19,10 @@ from clops_sweep.errors import BadInput
 Floats = npt.NDArray[np.float64]
 
 
+MOST_COLUMNS = 12
+"""Names that stand side by side; more of them stand in rows."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """Metrics along one axis, by variant of all others.
@@ -67,7 +71,14 @@ def profile(experiment: Experiment, axis: str | None = None) -> Profile:
 
 @styled
 def draw_profile(record: Profile) -> Figure:
-    """Four panels, one per metric: the mean with one standard deviation, every run as a small dot beside it."""
+    """Four panels, one per metric: the mean with one standard deviation, every run as a small dot beside it.
+
+    Names that are many or long stand in rows.
+    """
+    if not record.is_scale and (
+        len(record.labels) > MOST_COLUMNS or max(map(len, map(label_text, record.labels))) > 24
+    ):
+        return _rows(record)
     figure = new_figure(max(2.5 * len(METRICS), 0.62 * len(METRICS) * len(record.labels)), 3.1)
     grid = figure.subplots(1, len(METRICS), squeeze=False)[0]
     texts = [label_text(label) for label in record.labels]
@@ -90,6 +101,33 @@ def draw_profile(record: Profile) -> Figure:
     if len(record.variants) > 1:
         handles, names = grid[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper left", ncols=min(len(names), 4))
+    return figure
+
+
+def _rows(record: Profile) -> Figure:
+    figure = new_figure(13, 1.2 + 0.2 * len(record.labels))
+    grid = figure.subplots(1, len(METRICS), squeeze=False, sharey=True)[0]
+    offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
+    for axes, metric in zip(grid, METRICS.values(), strict=True):
+        axes.set_title(metric.figure, fontweight="normal")
+        axes.grid(color=GRID, lw=0.6)
+        if metric.signed:
+            axes.axvline(0, color=MUTED, lw=0.8)
+        for position, name in enumerate(record.variants):
+            for row, values in enumerate(record.values[metric.column][position]):
+                seeds = values[np.isfinite(values)]
+                if not seeds.size:
+                    continue
+                y, tint = row + float(offsets[position]), colour(position)
+                axes.plot(seeds, np.full(seeds.size, y), ".", ms=3, color=tint, alpha=0.45)
+                spread = seeds.std(ddof=1) if seeds.size > 1 else 0.0
+                axes.errorbar(seeds.mean(), y, xerr=spread, marker="o", ms=4.5, capsize=2.5, color=tint, label=name)
+    grid[0].set_yticks(range(len(record.labels)), [label_text(label) for label in record.labels])
+    grid[0].set_ylim(len(record.labels) - 0.5, -0.5)
+    if len(record.variants) > 1:
+        handles, names = grid[0].get_legend_handles_labels()
+        different = dict(zip(names, handles, strict=True))
+        figure.legend(different.values(), different.keys(), loc="outside upper left", ncols=min(len(different), 4))
     return figure
 
 

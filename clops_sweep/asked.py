@@ -123,7 +123,7 @@ class Asked:
     def report_folder(self) -> Path:
         """Where the report goes if nothing else is said."""
         base = Path("report") if "://" in self.results else Path(self.results) / "report"
-        return base / "+".join(file.stem for file in self.files)
+        return base / ("+".join(file.stem for file in self.files) or "everything")
 
     @property
     def varying(self) -> list[str]:
@@ -174,11 +174,11 @@ class Asked:
         for name in dict.fromkeys(config.dataset for config in self.configs):
             prepare(name, prepared_root=self.prepared_root, data_root=self.data_root, progress=True)
 
-    def frames_at_hand(self) -> list[FrameSet]:
-        """The data of the runs asked for, as far as they are prepared here."""
+    def frames_at_hand(self, configs: Sequence[RunConfig]) -> list[FrameSet]:
+        """The data of some configs, as far as they are prepared here."""
         data_hash = self.data_hash
-        configs = {config.data_key: config for config in self.configs}
-        return [self.frames_of(config) for config in configs.values() if data_hash(config) is not None]
+        different = {config.data_key: config for config in configs}
+        return [self.frames_of(config) for config in different.values() if data_hash(config) is not None]
 
     def frames_of(self, config: RunConfig) -> FrameSet:
         """The prepared data of a config.

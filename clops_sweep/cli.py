@@ -27,6 +27,7 @@ from clops_sweep.cli_search import (
 )
 from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.plan import Plan, PlannedRun
+from clops_sweep.space import all_requests
 
 if TYPE_CHECKING:
     from clops_sweep.cluster import Resources
@@ -226,13 +227,18 @@ def status(asked: Asked) -> None:
 
 
 @command.command()
-@_asks()
+@_asks(required=False)
 @click.option("--axes", help="The two axes of the heatmaps, e.g. storage_fraction,acquisition_fraction.")
 @click.option("--output", type=click.Path(path_type=Path), help="Folder of the report.")
 def report(asked: Asked, axes: str | None, output: Path | None) -> None:
-    """Render figures, tables and index.html from the store; also of an unfinished sweep."""
+    """Render figures, tables and index.html from the store; also of an unfinished sweep.
+
+    Without a search-space file: of everything in the store.
+    """
     if asked.limit or asked.where:
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
+    if not asked.files and (asked.settings or asked.seeds):
+        raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
     _report(asked, output or asked.report_folder, keep=False, axes=_axes(axes))
 
 
@@ -275,9 +281,13 @@ def _report(asked: Asked, folder: Path, *, keep: bool, axes: tuple[str, str] | N
     index = folder / "index.html"
     if not (keep and index.exists()):
         from analysis.report import write_report
+        from analysis.whole_store import spaces_in
 
-        frames = asked.frames_at_hand()
-        index = write_report(asked.resolved_spaces(), asked.store, folder, axes=axes, frames=frames).index
+        spaces = asked.resolved_spaces() if asked.files else spaces_in(asked.store.read("runs"))
+        if not spaces:
+            raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
+        configs = asked.configs if asked.files else [request.config for request in all_requests(spaces)]
+        index = write_report(spaces, asked.store, folder, axes=axes, frames=asked.frames_at_hand(configs)).index
     click.echo(f"report: {index.resolve()}")
 
 

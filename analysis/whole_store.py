@@ -1,0 +1,61 @@
+"""Search spaces that ask for what a store holds, for a report without a search-space file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import pandas as pd
+
+from clops_sweep.config import RunConfig
+from clops_sweep.space import SearchSpace
+from clops_sweep.tables import config_from_row
+
+_REPEATS = ("seed", "split_seed")
+
+
+def spaces_in(runs: pd.DataFrame) -> list[SearchSpace]:
+    """One search space for the runs of each data set, scenario and strategy.
+
+    Its axes are the fields in which the runs differ, if there is a run at every place, else there is one axis with a
+    name for each configuration. It asks for those runs alone.
+
+    Args:
+        runs: the store's table `runs`.
+
+    Raises:
+        BadInput: a run of a strategy, acquisition or storage function that is not registered.
+    """
+    groups: dict[tuple[str, str, str], list[RunConfig]] = {}
+    for row in runs[list(RunConfig.model_fields)].to_dict("records"):
+        config = config_from_row({str(name): value for name, value in row.items()})
+        groups.setdefault((config.dataset, config.scenario, config.strategy), []).append(config)
+    return [_space(" ".join(group), configs) for group, configs in sorted(groups.items())]
+
+
+def _space(name: str, configs: Sequence[RunConfig]) -> SearchSpace:
+    present = frozenset(configs)
+    values = {field: _distinct(configs, field) for field in RunConfig.model_fields}
+    varied = {field: found for field, found in values.items() if len(found) > 1 and field not in _REPEATS}
+    cells = {tuple(getattr(config, field) for field in varied) for config in configs}
+    axes: dict[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]] = dict(varied)
+    if len(cells) < prod(len(found) for found in varied.values()):
+        settings = [dict(zip(varied, cell, strict=True)) for cell in sorted(cells, key=repr)]
+        axes = {"configuration": {_departures(configs[0], each): each for each in settings}}
+    if len(values["split_seed"]) > 1:
+        axes["split_seed"] = values["split_seed"]
+    return SearchSpace(name, configs[0], axes, values["seed"], where=present.__contains__)
+
+
+def _departures(one: RunConfig, settings: Mapping[str, Any]) -> str:
+    """A configuration in words: what of it is not as in the paper."""
+    usual = RunConfig(scenario=one.scenario, dataset=one.dataset, strategy=one.strategy)
+    changed = {name: value for name, value in settings.items() if value != getattr(usual, name)}
+    return ", ".join(f"{name} {value}" for name, value in changed.items()) or "as in the paper"
+
+
+def _distinct(configs: Sequence[RunConfig], field: str) -> list[Any]:
+    found = {repr(value): value for value in (getattr(config, field) for config in configs)}
+    numbers = all(isinstance(value, int | float) for value in found.values())
+    return sorted(found.values(), key=None if numbers else repr)

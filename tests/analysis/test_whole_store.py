@@ -1,0 +1,76 @@
+"""A report of everything in a store."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+from click.testing import CliRunner
+
+from analysis.collect import collect
+from analysis.report import write_report
+from analysis.whole_store import spaces_in
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.cli import command
+from clops_sweep.space import all_requests
+from clops_sweep.store import RunStore
+
+GRID = {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.25, 1.0]}
+SPACES = [
+    SearchSpace("grid", RunConfig(), GRID, seeds=[0, 4]),
+    SearchSpace("orders", RunConfig(strategy="finetune"), {"task_order": ["sequential", 1, (1, 0)]}, seeds=[2]),
+    SearchSpace(
+        "corners",
+        RunConfig(strategy="mir"),
+        GRID,
+        seeds=[0],
+        where=lambda c: c.storage_fraction < c.acquisition_fraction,
+    ),
+    SearchSpace("splits", RunConfig(dataset="mitbih"), {"split_seed": [0, 3]}, seeds=[0]),
+]
+
+
+def test_spaces_ask_for_the_runs_that_are_there(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    generated.write_generated_runs(store, SPACES, fails=lambda config: config.seed == 4)
+    runs = store.read("runs")
+    found = spaces_in(runs)
+    assert {request.config for request in all_requests(found)} == {request.config for request in all_requests(SPACES)}
+    by_name = {space.name: space for space in found}
+    assert sorted(by_name) == [
+        "mitbih class_il clops",
+        "synthetic class_il clops",
+        "synthetic class_il finetune",
+        "synthetic class_il mir",
+    ]
+    assert by_name["synthetic class_il clops"].axes == GRID
+    assert by_name["mitbih class_il clops"].axes == {"split_seed": [0, 3]}
+    assert list(by_name["synthetic class_il mir"].axes) == ["configuration"]
+    assert [experiment.counts("missing").sum() for experiment in collect(found, runs)] == [0, 0, 0, 0]
+
+
+def test_the_command_needs_no_file(tmp_path: Path, generated: ModuleType) -> None:
+    results = tmp_path / "results"
+    generated.write_generated_runs(RunStore(results), SPACES)
+    options = ["--results", str(results), "--prepared-root", str(tmp_path / "prepared")]
+    done = CliRunner().invoke(command, ["report", *options], catch_exceptions=False)
+    assert done.exit_code == 0
+    page = (results / "report" / "everything" / "index.html").read_text()
+    assert "synthetic class il finetune" in page
+    assert "storage_fraction 0.1, acquisition_fraction 1.0" in page
+    refused = CliRunner().invoke(command, ["report", *options, "--seeds", "2"], standalone_mode=False)
+    assert "none is given" in str(refused.exception)
+    nothing = CliRunner().invoke(command, ["report", "--results", str(tmp_path)], standalone_mode=False)
+    assert "no run is recorded there; name a search-space file" in str(nothing.exception)
+
+
+def test_many_configurations_without_a_grid_can_be_drawn(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path / "results")
+    orders = SearchSpace("orders", RunConfig(), {"task_order": list(range(40))}, seeds=range(2))
+    corners = SearchSpace("corners", RunConfig(), GRID, [0], lambda c: c.storage_fraction < c.acquisition_fraction)
+    generated.write_generated_runs(store, [orders, corners])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib says so where names leave no room for the axes
+        paths = write_report(spaces_in(store.read("runs")), store, tmp_path / "report")
+    assert any(path.name.endswith("-metrics.png") for path in paths.figures)
