@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -233,6 +234,8 @@ def _filtered(requests: Sequence[RunRequest], where: str) -> list[RunRequest]:
             raise TypeError("neither true nor false for a run")
     except Exception as error:  # pandas raises whatever the expression makes it raise
         reason = " ".join(str(error).split())
+        if re.search(r"(?<![=!<>])=(?!=)", where):
+            reason = "a condition compares with == and not with ="
         fields = ", ".join(RunConfig.model_fields)
         raise BadInput(f"--where {where!r}: {reason}; expected a condition on config fields ({fields})") from None
     return [request for request, keep in zip(requests, kept, strict=True) if keep]

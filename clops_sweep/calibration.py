@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import clops_sweep
 from clops_sweep.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.cost_model import PHASES, Kind, Load, Measured, modelled
+from clops_sweep.errors import BadInput
 from clops_sweep.plan import PlannedRun
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Calibrations:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._not_kept: list[dict[str, Any]] = []
 
     def known(self, data_hashes: Collection[str]) -> list[Measured]:
         """What was measured here on any of some data."""
@@ -45,7 +47,10 @@ class Calibrations:
         ]
 
     def add(self, measured: Measured, data_hash: str) -> None:
-        """Keeps a measurement, in place of an earlier one of the same load and device."""
+        """Keeps a measurement, in place of an earlier one of the same load and device.
+
+        Where the file cannot be written, it is known to this object alone.
+        """
         item = {
             **measured._asdict(),
             "load": measured.load._asdict(),
@@ -57,18 +62,22 @@ class Calibrations:
             for other in self._items()
             if any(other[name] != item[name] for name in ("load", "data_hash", "device"))
         ]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
-        temporary.write_text(json.dumps([*others, item], indent=1) + "\n")
-        temporary.replace(self.path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
+            temporary.write_text(json.dumps([*others, item], indent=1) + "\n")
+            temporary.replace(self.path)
+        except OSError:
+            self._not_kept.append(item)
 
     def _items(self) -> list[dict[str, Any]]:
         """The measurements of this machine and version; none where the file is not what `add` has written."""
         try:
             items = json.loads(self.path.read_bytes())
-            return [item for item in items if _circumstances().items() <= item.items() and Load(**item["load"])]
+            kept = [item for item in items if _circumstances().items() <= item.items() and Load(**item["load"])]
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return []
+            kept = []
+        return kept + self._not_kept
 
 
 def calibrate(
@@ -92,6 +101,9 @@ def calibrate(
         device: on which they will be computed: cpu or cuda.
         seconds: how long it may take.
         say: told what is being measured.
+
+    Raises:
+        BadInput: such a run fails.
     """
     chosen = _extremes(pending)
     deadline = time.monotonic() + seconds
@@ -100,7 +112,14 @@ def calibrate(
         say(f"measuring {load.strategy} on {load.dataset}, {load.scenario}, b = {load.storage_fraction:g}")
         share = (deadline - time.monotonic()) / (len(chosen) - number)
         data = frames(configs[0])
-        kept.add(_measure(configs if device == "cuda" else configs[:1], data, device, share), data.data_hash)
+        try:
+            measured = _measure(configs if device == "cuda" else configs[:1], data, device, share)
+        except BadInput:
+            raise
+        except Exception as error:  # what is measured is a run, which fails in any way it likes
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise BadInput(f"--calibrate: a run of {load.strategy} on {load.dataset} fails ({reason})") from None
+        kept.add(measured, data.data_hash)
 
 
 def _extremes(pending: Sequence[PlannedRun]) -> list[list[RunConfig]]:

@@ -14,7 +14,7 @@ import click
 from clops_sweep.asked import Asked
 from clops_sweep.cli_data import data
 from clops_sweep.cli_doctor import doctor
-from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
+from clops_sweep.cli_options import NotEmpty, Share, data_root_option, prepared_root_option, results_option
 from clops_sweep.cli_plan import counts, say_cost, say_first, say_plan
 from clops_sweep.cli_runs import compact, rerun, show
 from clops_sweep.cli_search import (
@@ -64,14 +64,22 @@ def command() -> None:
 def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options that say which runs are asked for; the command gets them as one `Asked`."""
     options = [
-        click.argument("files", metavar="SPACE.py", nargs=-1, required=required, type=click.Path(path_type=Path)),
+        click.argument(
+            "files",
+            metavar="SPACE.py ..." if required else "[SPACE.py ...]",
+            nargs=-1,
+            required=required,
+            type=click.Path(path_type=Path),
+        ),
         results_option,
         data_root_option,
         prepared_root_option,
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override the base config."),
         click.option("--seeds", type=click.IntRange(min=1), help="Seeds 0 .. N-1 instead of the file's."),
         click.option("--limit", type=click.IntRange(min=1), help="Only the first N runs, or trials of a search."),
-        click.option("--where", metavar="EXPRESSION", help='Only runs such as "storage_fraction == 0.5".'),
+        click.option(
+            "--where", type=NotEmpty(), metavar="EXPRESSION", help='Only runs such as "storage_fraction == 0.5".'
+        ),
     ]
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -106,9 +114,14 @@ def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...
 
 @command.command()
 @_asks()
-@click.option("--address", help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.")
-@click.option("--cpus-per-trial", type=click.FloatRange(min=0), default=1, show_default=True)
-@click.option("--gpus-per-trial", type=click.FloatRange(min=0), default=0, show_default=True, help="May be a fraction.")
+@click.option(
+    "--address",
+    type=NotEmpty(),
+    metavar="HOST:PORT",
+    help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.",
+)
+@click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
+@click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
 @click.option(
     "--stack", default="auto", show_default=True, metavar="N|auto", help="Runs trained in lockstep in a trial."
 )
@@ -192,7 +205,10 @@ def launch(
         ran = ran or searched
     click.echo(f"results: {asked.store.files.shown}")
     if not no_report:
-        _report(asked, asked.report_folder, keep=not ran)
+        try:
+            _report(asked, asked.report_folder, keep=not ran)
+        except BadInput as error:  # what has been asked for is there; the report can be had later
+            click.echo(f"clops-sweep: no report: {error}", err=True)
     complete = not plan.of("failed", "pending", "waiting") and all_ended(asked)
     sys.exit(EXIT_FINISHED if complete else EXIT_FAILED)
 
@@ -200,8 +216,8 @@ def launch(
 @command.command("plan")
 @_asks()
 @click.option("--calibrate", is_flag=True, help="Measure kinds of runs of which none is finished; half a minute.")
-@click.option("--cpus-per-trial", type=click.FloatRange(min=0), default=1, show_default=True)
-@click.option("--gpus-per-trial", type=click.FloatRange(min=0), default=0, show_default=True, help="May be a fraction.")
+@click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
+@click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
 def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float) -> None:
     """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
     say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial, measure=calibrate)
@@ -262,7 +278,7 @@ def _rounds(asked: Asked, pending: list[PlannedRun], retry: str | None) -> Itera
 def _stack(text: str) -> int | None:
     if text == "auto":
         return None
-    if not text.isdigit() or int(text) < 1:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise BadInput(f"--stack {text!r}: expected a number from 1, or auto")
     return int(text)
 
@@ -295,6 +311,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every foreseen error is one sentence on standard error and exit status 2."""
     try:
         command.main(arguments, prog_name="clops-sweep", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(EXIT_BAD_INPUT)
     except (BadInput, click.ClickException) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         click.echo(f"clops-sweep: {message}", err=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import click
+
+_LEAST = 0.01
 
 data_root_option = click.option(
     "--data-root",
@@ -20,6 +24,44 @@ prepared_root_option = click.option(
     metavar="DIR",
     help="Folder of the prepared frames (or CLOPS_PREPARED_ROOT); by default in this user's cache.",
 )
+
+
+class Share(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
+    """How much of a resource a trial takes: CPUs from 0.01 on, or no GPU, a share of one, or several whole ones."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, as Ray can reserve it."""
+        try:
+            share = float(value)
+        except ValueError:
+            share = math.nan
+        if self.name == "CPUs" and not _LEAST <= share < math.inf:
+            self.fail(f"{value!r}: expected a number from {_LEAST}", param, ctx)
+        if self.name == "GPUs" and not (share == 0 or _LEAST <= share <= 1 or (share > 1 and share.is_integer())):
+            self.fail(f"{value!r}: expected 0, a share from {_LEAST} to 1, or a whole number", param, ctx)
+        return share
+
+
+class NotEmpty(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
+    """Text that is there: an empty one comes of a variable that is not set."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text as it is."""
+        if not str(value).strip():
+            self.fail("it is empty", param, ctx)
+        return str(value)
+
+
 results_option = click.option(
-    "--results", default="results", show_default=True, metavar="DIR_OR_URI", help="The store: a folder or s3://..."
+    "--results",
+    type=NotEmpty(),
+    default="results",
+    show_default=True,
+    metavar="DIR_OR_URI",
+    help="The store: a folder or s3://...",
 )

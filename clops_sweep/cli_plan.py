@@ -9,7 +9,7 @@ import click
 
 from clops_sweep.cli_search import print_searches, runs_to_come, unprepared
 from clops_sweep.cores import available_cores
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, DamagedStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,11 @@ def say_cost(
     asked: Asked, plan: Plan, to_do: Sequence[PlannedRun], *, cpus_per_trial: float, gpus_per_trial: float
 ) -> None:
     """Prints what the runs that are about to start will cost, if that is known of all of them."""
-    cost = _estimated(asked, plan, to_do, gpus_per_trial, measure=False)
+    try:
+        cost = _estimated(asked, plan, to_do, gpus_per_trial, measure=False)
+    except DamagedStore as error:  # it holds finished runs, and is in the way of what they tell and of nothing else
+        click.echo(f"no estimate: {error}", err=True)
+        return
     if cost.known and not cost.unknown:
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
 from clops_sweep.cli_options import prepared_root_option, results_option
 from clops_sweep.config import RunConfig
+from clops_sweep.errors import BadInput
 from clops_sweep.store import RunStore
 
 
@@ -50,15 +52,20 @@ def rerun(run_id: str, results: str, prepared_root: Path | None, verify: bool) -
 
     store = RunStore.named(results)
     row = stored_run(store, run_id)
-    result = repeat(row, prepared_root or default_prepared_root())
+    try:
+        result = repeat(row, prepared_root or default_prepared_root())
+    except BadInput:
+        raise
+    except Exception as error:  # a run that fails does so in any way it likes
+        _fails(error, row, verify)
     for metric in ("auc", "bwt", "bwt_t", "bwt_lambda", "test_auc"):
         click.echo(f"{metric:12} {result.runs[metric].iloc[0]:.6f}")
     if not verify:
         return
-    found = differences(result, store, row["run_id"]) if row["status"] == "finished" else None
-    if found is None:
-        click.echo("the stored run has failed: there are no numbers to compare with")
+    if row["status"] != "finished":
+        click.echo("the stored run has failed, and this one has not: there are no numbers to compare with")
         sys.exit(1)
+    found = differences(result, store, row["run_id"])
     for difference in found:
         click.echo(f"{difference.column}: differs in {difference.places} places, by {difference.largest:.3g} at most")
     if found:
@@ -69,9 +76,27 @@ def rerun(run_id: str, results: str, prepared_root: Path | None, verify: bool) -
     click.echo("every number equals the stored one, bit for bit")
 
 
+def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:
+    """Says how a repeated run has failed, and to be asked for, whether the stored one failed alike."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    click.echo(f"the run fails: {said}")
+    stored = " ".join(str(row["error"] or "").split())
+    alike = row["status"] == "failed" and stored.endswith(said)
+    if verify:
+        click.echo("the stored run has failed in the same way" if alike else "the stored run did not fail in that way")
+    sys.exit(0 if verify and alike else 1)
+
+
 @click.command()
 @results_option
 def compact(results: str) -> None:
     """Put the many small parts of finished runs together into few; also while a sweep runs."""
-    merged = RunStore.named(results).compact()
+    store = RunStore.named(results)
+    try:
+        merged = store.compact()
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split())
+        raise BadInput(
+            f"{store.files.shown}: cannot be written to ({reason}); nothing is lost, and the same command goes on later"
+        ) from None
     click.echo(f"{merged} parts put together")

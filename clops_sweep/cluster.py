@@ -33,6 +33,7 @@ _SECONDS_TO_ANSWER = 10
 _RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
 _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
+_SECONDS_BETWEEN_LOOKS_HERE = 0.5
 _TAKE_LONG_TO_IMPORT = ("torch", "pandas")
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
@@ -97,7 +98,8 @@ def cluster(
             raise BadInput(f"Ray: {' '.join(str(error).split())}{hint}") from None
     try:
         _check_fits(resources, warn)
-        with _head_watched(warn) if warn else contextlib.nullcontext():
+        watched = contextlib.nullcontext() if warn is None else _head_watched(warn) if address else _ray_watched(warn)
+        with watched:
             yield
     finally:
         ray.shutdown()
@@ -250,6 +252,30 @@ def _head_watched(warn: Callable[[str], None]) -> Iterator[None]:
                     f"the head of the Ray cluster, at {address}, no longer answers; if it is not back within a minute, "
                     "this command ends (what is finished is recorded, and the same command goes on with the rest)"
                 )
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        left.set()
+
+
+@contextmanager
+def _ray_watched(warn: Callable[[str], None]) -> Iterator[None]:
+    """Says so when a process of this sweep's own Ray has died, of which Ray ends the driver without a word."""
+    node = ray._private.worker._global_node
+    assert node is not None  # it has just been started
+    left = threading.Event()
+
+    def watch() -> None:
+        while not left.wait(_SECONDS_BETWEEN_LOOKS_HERE):
+            gone = [name for name, _ in node.dead_processes()]
+            if gone:
+                warn(
+                    f"a process of Ray on this machine has died ({', '.join(gone)}), and this command may end with it; "
+                    "what is finished is recorded, and the same command goes on with the rest"
+                )
+                return
 
     threading.Thread(target=watch, daemon=True).start()
     try:

@@ -23,7 +23,7 @@ DataKey = tuple[str, int, str]
 """Data set, split seed and normalisation: what decides which frames a config runs on."""
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
-PositiveInt = Annotated[int, Field(ge=1)]
+PositiveInt = Annotated[int, Field(ge=1, lt=2**31)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]

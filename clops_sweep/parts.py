@@ -179,11 +179,19 @@ class PartFolder:
         try:
             content = self.files.read(self.path(part))
             table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
+            self._check_run(part, table)
             return self._conform(table, columns)
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(part, error) from None
+
+    def _check_run(self, part: Part, table: pa.Table) -> None:
+        """A file that something else has put there would otherwise be read as the run of its name, and be compacted."""
+        ids = table["run_id"] if "run_id" in table.column_names else []
+        foreign = table.num_rows and (not len(ids) or {ids[0].as_py(), ids[-1].as_py()} != {part.run_id})
+        if foreign:
+            raise pa.ArrowInvalid(f"it does not hold run {part.run_id}")
 
     def read_compacted(
         self,
@@ -266,7 +274,10 @@ class PartFolder:
         return self._schemas[columns]
 
     def _damaged(self, part: Part, error: BaseException) -> DamagedStore:
-        return DamagedStore(f"{self.path(part)}: not a whole Parquet file ({reason(error)})")
+        return DamagedStore(
+            f"{self.path(part)}: not a whole Parquet file ({reason(error)}); move it away, and what it held is "
+            "computed anew when it is asked for"
+        )
 
 
 def in_order(table: pa.Table) -> pa.Table:

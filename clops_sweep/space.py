@@ -13,6 +13,8 @@ from clops_sweep.config import RunConfig, known_key
 from clops_sweep.errors import BadInput
 from clops_sweep.search.definition import OptunaSearch
 
+_LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
+
 Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
 
 
@@ -73,8 +75,11 @@ class SearchSpace:
     search: OptunaSearch | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
             raise BadInput(f"search space name {self.name!r}: expected a name that can stand in a file name")
+        if len(self.name) > _LONGEST_NAME:
+            raise BadInput(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
         if not len(self.seeds):
             raise BadInput(f"search space {self.name!r}: seeds has no values")
         if len(set(self.seeds)) < len(self.seeds):
@@ -85,6 +90,17 @@ class SearchSpace:
             self._check_axis(axis, values)
         for request in self.requests():  # every config is validated now, not when its turn comes
             del request
+
+    def _check_types(self) -> None:
+        if not isinstance(self.name, str):
+            raise BadInput(f"search space name {self.name!r}: expected text")
+        for what, value, expected, kind in (
+            ("base", self.base, "a RunConfig", RunConfig),
+            ("axes", self.axes, "a mapping from axes to their values", Mapping),
+            ("seeds", self.seeds, "a list of numbers or a range", Sequence),
+        ):
+            if not isinstance(value, kind) or isinstance(value, str):
+                raise BadInput(f"search space {self.name!r}: {what}: expected {expected}, not {type(value).__name__}")
 
     def _check_search(self, search: OptunaSearch) -> None:
         where = f"search space {self.name!r}"
@@ -110,6 +126,9 @@ class SearchSpace:
         if isinstance(values, Mapping):
             if axis in RunConfig.model_fields:
                 raise BadInput(f"{where}: named variants need a name that is no config field")
+            for name, settings in values.items():
+                if not isinstance(settings, Mapping):
+                    raise BadInput(f"{where}: variant {name!r}: expected a mapping from fields to values")
             keys = {known_key(key) for settings in values.values() for key in settings}
         else:
             known_key(axis)

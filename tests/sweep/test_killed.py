@@ -108,3 +108,15 @@ def test_workers_killed_at_random_cost_no_run_and_change_no_number(
             kill(moments.choice(workers))
     assert sweep.wait() == 0
     assert_same(tmp_path / "results", alone)
+
+
+def test_a_dead_process_of_ray_is_said_and_costs_nothing_that_is_finished(launch: Launch, tmp_path: Path) -> None:
+    sweep = launch("space.py", "--no-report")
+    sweep.read_until("[1/")
+    for number, command in sweep.processes().items():
+        if "/raylet/raylet " in command:
+            kill(number)
+    assert sweep.wait() != 0
+    assert "a process of Ray on this machine has died (raylet)" in sweep.output
+    _whole(tmp_path / "results")
+    sweep.wait_until_gone()

@@ -1,0 +1,119 @@
+"""Commands about single runs, on stores in which not everything is as it should be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep import RunConfig
+from clops_sweep.calibration import Calibrations
+from clops_sweep.cli import command
+from clops_sweep.cost_model import Load, Measured
+from clops_sweep.data.prepare import data_hash
+from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.store import RunStore
+from clops_sweep.tables import SCHEMAS, config_row
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, prepared_root: Path) -> Callable[..., Result]:
+    def invoke(*arguments: str) -> Result:
+        return CliRunner(env={"CLOPS_PREPARED_ROOT": str(prepared_root)}).invoke(
+            command, [*arguments, "--results", str(tmp_path)], standalone_mode=False
+        )
+
+    return invoke
+
+
+def write_failed(store: RunStore, config: RunConfig, error: str, prepared_root: Path) -> str:
+    found = data_hash(config.dataset, prepared_root=prepared_root)
+    assert found is not None
+    run_id = config.run_id(found)
+    row: dict[str, Any] = {**config_row(config), "run_id": run_id, "status": "failed", "error": error}
+    row |= {"data_hash": found}
+    names = SCHEMAS["runs"].names
+    store.write_failed(run_id, pa.Table.from_pylist([{n: row.get(n) for n in names}], schema=SCHEMAS["runs"]))
+    return run_id
+
+
+def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
+    diverging = RunConfig(epochs_per_task=1, learning_rate=1e30, strategy="finetune")
+    said = "Diverged: the network has diverged in epoch 1 of task 1: a parameter is not finite; learning_rate is 1e+30"
+    run_id = write_failed(RunStore(tmp_path), diverging, f"Traceback ...\n{said}", prepared_root)
+    plain = ask("rerun", run_id)
+    assert (plain.exit_code, plain.output) == (1, f"the run fails: {said}\n")
+    alike = ask("rerun", run_id, "--verify")
+    assert (alike.exit_code, alike.output) == (0, f"{plain.output}the stored run has failed in the same way\n")
+    write_failed(RunStore(tmp_path), diverging, "OSError: no space left", prepared_root)
+    other = ask("rerun", run_id, "--verify")
+    assert (other.exit_code, other.output) == (1, f"{plain.output}the stored run did not fail in that way\n")
+
+
+def test_a_part_that_holds_something_else_is_damaged(
+    ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables
+) -> None:
+    store = RunStore(tmp_path)
+    store.write_finished("a" * 20, finished_tables("a" * 20, RunConfig()))
+    for content in (tmp_path / "runs" / f"finished-{'a' * 20}.parquet", next((tmp_path / "curves").iterdir())):
+        shutil.copy(content, tmp_path / "runs" / f"finished-{'b' * 20}.parquet")
+        for arguments in (("show", "bbb"), ("rerun", "bbb"), ("compact",)):
+            refused = ask(*arguments)
+            assert isinstance(refused.exception, DamagedStore)
+            assert f"it does not hold run {'b' * 20}); move it away" in str(refused.exception)
+    assert RunStore(tmp_path).rows("runs", ["run_id"], ["a" * 20]) == [{"run_id": "a" * 20}]
+
+
+def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
+    ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RunStore(tmp_path)
+    for number in range(3):
+        run_id = f"{number:020x}"
+        store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=number)))
+
+    def refuse(self: Any, *arguments: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("clops_sweep.parts.PartFolder.write_compacted", refuse)
+    refused = ask("compact")
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception).endswith(
+        "cannot be written to (Read-only file system); nothing is lost, and the same command goes on later"
+    )
+    monkeypatch.undo()
+    assert ask("compact").exit_code == 0
+
+
+def test_a_report_that_cannot_be_written_does_not_make_a_sweep_fail(
+    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path, finished_tables: Tables
+) -> None:
+    (tmp_path / "space.py").write_text(
+        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('one', RunConfig(), seeds=[0])\n"
+    )
+    found = data_hash("synthetic", prepared_root=prepared_root)
+    assert found is not None
+    run_id = RunConfig().run_id(found)
+    RunStore(tmp_path).write_finished(run_id, finished_tables(run_id, RunConfig()))
+    (tmp_path / "report").write_text("a file in the way")
+    done = ask(str(tmp_path / "space.py"))
+    assert (done.exit_code, done.exception) == (0, None)
+    assert "clops-sweep: no report: report folder" in done.stderr
+    refused = ask("report", str(tmp_path / "space.py"))
+    assert isinstance(refused.exception, BadInput)
+
+
+def test_measurements_that_cannot_be_kept_are_known_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    kept = Calibrations(tmp_path / "file" / "calibration.json")
+    measured = Measured(Load.of(RunConfig()), (1.0, 2.0, 3.0), (0.1, 0.2, 0.3), "cpu")
+    kept.add(measured, "hash")
+    assert kept.known(["hash"]) == [measured]
+    assert kept.known(["other"]) == []
