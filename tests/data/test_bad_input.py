@@ -226,20 +226,63 @@ def test_headers_that_wfdb_refuses_for_their_date_are_read_all_the_same(
     assert again.manifest.data_hash == expected
 
 
-def test_ptbxl_tables(tmp_path: Path) -> None:
+def test_ptbxl_rows(tmp_path: Path) -> None:
     ptbxl(tmp_path / "data")
     table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
     whole = table.read_text()
-    table.write_text(whole.replace("{'NORM'", "{'NORM'(", 1))
-    _fails("ptbxl", tmp_path, "scp_codes of 1 is")
-    table.write_text(whole.replace("1990-03-04 09:17:34", "yesterday"))
-    _fails("ptbxl", tmp_path, "recording_date 'yesterday' of 1 is not a date")
-    table.write_text(whole.replace("patient_id", "person"))
-    _fails("ptbxl", tmp_path, "column 'patient_id' is missing")
+    for found, wrong, says in (
+        ("{'NORM'", "{'NORM'(", "scp_codes of 1 is .*, expected a mapping such as .*; use the table as published"),
+        ("{'NORM'", "(" * 10_000 + "{'NORM'", "scp_codes of 1 is "),
+        ("'SR': 0.0", "'XYZ': 0.0", r"scp_codes of 1 has 'XYZ', which scp_statements\.csv does not explain; use both"),
+        ("1990-03-04 09:17:34", "yesterday", "recording_date 'yesterday' of 1 is not a date; use the table as"),
+        ("1990-03-04 09:17:34", "", "recording_date '' of 1 is not a date"),
+        ("patient_id", "person", "column 'patient_id' is missing; use the table as published"),
+    ):
+        table.write_text(whole.replace(found, wrong, 1))
+        _fails("ptbxl", tmp_path, rf"{table}: {says}")
+    table.write_text(whole.replace("'SR': 0.0", "'XYZ': 0.0", 1))
+    assert [record for record, _ in _prepare("ptbxl", tmp_path, on_error="skip").manifest.skipped] == ["1"]
     table.write_text(whole)
-    frames_of = _prepare("ptbxl", tmp_path).manifest
+    frames_of = prepare("ptbxl", prepared_root=tmp_path, data_root=tmp_path / "data", workers=1).manifest
     assert "28" in frames_of.patient_names
     assert "recording 4" in frames_of.patient_names
+
+
+def test_ptbxl_tables_that_were_damaged(tmp_path: Path) -> None:
+    ptbxl(tmp_path / "data")
+    folder = tmp_path / "data" / "ptbxl"
+    database, statements = folder / "ptbxl_database.csv", folder / "scp_statements.csv"
+    whole, explained = database.read_text(), statements.read_text()
+    first = whole.splitlines()[1]
+    for table, content, says in (
+        (
+            database,
+            whole[: whole.index("records500", 500) - 3],
+            "has 4 cells instead of 5, as in a truncated or damaged",
+        ),
+        (database, whole + "99999\n", "the row that ends in line 32 has 1 cells instead of 5"),
+        (database, whole.replace("{'NORM'", "x" * 150_000 + "{'NORM'", 1), r"not a readable table \(field larger than"),
+        (database, whole.splitlines()[0] + "\n", "the table has no rows; download it again"),
+        (database, "", "column 'ecg_id' is missing"),
+        (database, f"{whole}{first}\n", "record '1' is listed twice; keep one of the rows"),
+        (statements, explained[: explained.index("LVH") + 5], "has 2 cells instead of 4"),
+        (
+            statements,
+            explained.replace("HYP", "HPY"),
+            "diagnostic_class 'HPY' of 'LVH' is unknown, expected one of CD, ",
+        ),
+    ):
+        table.write_text(content)
+        _fails("ptbxl", tmp_path, rf"{table}: .*{says}")
+        database.write_text(whole)
+        statements.write_text(explained)
+    statements.write_text("".join(line for line in explained.splitlines(True) if not line.startswith("NDT")))
+    _fails(
+        "ptbxl", tmp_path, r"ptbxl_database\.csv: scp_codes of 5 has 'NDT', which scp_statements\.csv does not explain"
+    )
+    database.write_text(f"{whole}{first}\n")
+    statements.write_text(explained)
+    assert [record for record, _ in _prepare("ptbxl", tmp_path, on_error="skip").manifest.skipped] == ["1"]
 
 
 def test_integer_frames_are_the_publishers_integers(tmp_path: Path) -> None:
