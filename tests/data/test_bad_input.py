@@ -40,6 +40,9 @@ def _fails(name: str, tmp_path: Path, says: str) -> None:
         ([(1, 3000, "NSR"), (3400, 6000, "VT")], "no episode between samples 3000 and 3400"),
         ([(1, 3000, "NSR")], "no episode between samples 3000 and 6001"),
         ([(500, 6000, "NSR")], "no episode between samples 0 and 500"),
+        ([(2, 3000, "NSR"), (3001, 6000, "VT")], "no episode between samples 0 and 2; correct"),
+        ([(3000, 1, "NSR"), (3001, 6000, "VT")], "an episode from sample 3000 to 1 ends before it begins; correct"),
+        ([(1, 3000, "NSR"), (3001, 3010, "SINUS"), (3011, 6000, "NSR")], "rhythm 'SINUS' is unknown"),
         ([(1, 6000, "SINUS")], "rhythm 'SINUS' is unknown"),
         ([], "no episode between"),
         ([(-5, 6000, "NSR")], "an episode from sample -5 to 6000 in a recording of 6000"),
@@ -74,7 +77,7 @@ def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
     write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
     episodes = folder / "ab_0001_grp3.episodes.json"
     shutil.copy(episodes, folder / "ab_0001_grp4.episodes.json")
-    _fails("cardiology", tmp_path, "2 file ab_0001_grp")
+    _fails("cardiology", tmp_path, r"ab_0001\.ecg: 2 files ab_0001_grp\*\.episodes\.json lie beside it; keep one")
     (folder / "ab_0001_grp4.episodes.json").unlink()
     for content in (
         json.dumps({"episodes": [{"onset": 1}]}),
@@ -86,7 +89,16 @@ def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
         episodes.write_text(content)
         _fails("cardiology", tmp_path, "not a list of episodes")
     episodes.unlink()
-    _fails("cardiology", tmp_path, "no file ab_0001_grp")
+    _fails("cardiology", tmp_path, r"no file ab_0001_grp\*\.episodes\.json lies beside it; download the record again")
+    write_ecg(folder, "cd_0001", [(1, 6000, "NSR")])
+    write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
+    (folder / "ab_0001.ecg").unlink()
+    _fails(
+        "cardiology", tmp_path, r"ab_0001\.ecg: the recording is missing, and ab_0001_grp3\.episodes\.json labels it"
+    )
+    assert [record for record, _ in _prepare("cardiology", tmp_path, on_error="skip").manifest.skipped] == ["ab_0001"]
+    shutil.rmtree(tmp_path / "prepared")
+    write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
     write_ecg(folder / "again", "ab_0001", [(1, 6000, "NSR")])
     _fails("cardiology", tmp_path, "record 'ab_0001' is there twice")
 
