@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from clops_sweep.data.chapman_files import read_csv, read_diagnostics
 from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import (
@@ -127,7 +129,16 @@ def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
     csv = sorted((folder / "ECGDataDenoised").glob("*.csv"))[1]
     whole = csv.read_text()
     csv.write_text(whole.replace("\n", "\nx,", 1))
-    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers")
+    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \(line 2 has 13 cells, expected 12\); download")
+    lines = whole.split("\n")
+    for line, cells in ((100, "x"), (101, "1,2"), (102, "")):
+        damaged = [*lines[: line - 1], lines[line - 1].replace(lines[line - 1].split(",")[4], cells, 1), *lines[line:]]
+        csv.write_text("\n".join(damaged))
+        _fails(
+            "chapman", tmp_path, rf"{csv.name}: not a table of numbers \(.*line {line}\b[^`]*\); download the record"
+        )
+    csv.write_bytes(whole.encode().replace(b",", b",\xff", 1))
+    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \('.*' in line 1\)")
     csv.write_text(whole.split("\n", 1)[1])
     _fails("chapman", tmp_path, rf"{csv.name}: holds 4999 rows of 12 numbers, expected 5000")
     csv.write_text("")
@@ -155,12 +166,39 @@ def test_chapman_drops_and_counts_leads_with_nan(tmp_path: Path) -> None:
     values = np.loadtxt(path, delimiter=",")
     values[17, 3] = np.nan
     values[:, 5] = 7.0
-    values[40, 6] = np.inf
-    values[41, 7] = 1e300
     np.savetxt(path, values, fmt="%.5g", delimiter=",")
     manifest = _prepare("chapman", tmp_path).manifest
-    assert manifest.dropped == {"missing samples": 3, "flat line": 1}
-    assert manifest.frames == 33 * 12 - 4
+    assert manifest.dropped == {"missing samples": 1, "flat line": 1}
+    assert manifest.frames == 33 * 12 - 2
+
+
+def test_chapman_amplitudes_that_no_recorder_writes(tmp_path: Path) -> None:
+    path = tmp_path / "MUSE_20180110_100000_0000.csv"
+    values = noise(1, shape=(5000, 12)) / 8
+    values[7, 3] = -159_900
+    np.savetxt(path, values, fmt="%.6g", delimiter=",")
+    assert read_csv(path)[3, 7] == -159_900
+    for number in ("1e39", "1e400", "inf", "-160000"):
+        path.write_text("\n".join(",".join(["-1", number] * 6) for _ in range(5000)))
+        with pytest.raises(
+            BadInput, match=rf"{path}: holds .* microvolt, and the recorder's 16 bits end at 159,908; d"
+        ):
+            read_csv(path)
+
+
+def test_a_damaged_table_of_diagnoses_is_one_sentence(tmp_path: Path) -> None:
+    write_diagnostics(tmp_path, [(f"MUSE_20180110_{number**3 % 999983:06d}_0000", "SB") for number in range(400)])
+    path = tmp_path / "Diagnostics.xlsx"
+    whole, said = path.read_bytes(), []
+    for place in range(0, len(whole), 100):
+        path.write_bytes(whole[:place] + b"\xa5" * 50 + whole[place + 50 :])
+        try:
+            read_diagnostics(path)
+        except BadInput as problem:
+            said.append(str(problem))
+    assert len(said) > len(whole) / 200
+    sentence = re.compile(rf"{path}: (not a readable xlsx table \(\w+\)|.* missing); .*")
+    assert all(sentence.fullmatch(problem) for problem in said)
 
 
 def test_the_real_chapman_file(data_root: Path, tmp_path: Path) -> None:
