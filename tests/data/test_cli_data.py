@@ -78,6 +78,18 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     assert "its options: window_seconds" in str(unknown.exception)
 
 
+@pytest.mark.usefixtures("in_one_process")
+def test_skipped_records_beyond_twenty_are_only_counted(tmp_path: Path) -> None:
+    physionet2020(tmp_path / "data")
+    listed = "".join(f"{'0' * 64} A{number:04d}.hea\n" for number in range(1000, 1025))
+    (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(listed)
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    shown = _run("prepare", "physionet2020", *where, "--on-error", "skip").output
+    assert shown.count("the header is missing") == shown.count("skipped: A") == 20
+    assert "skipped: and 5 more, all in" in shown
+    assert (tmp_path / "prepared" / "physionet2020" / "manifest.json").read_text().count("the header is missing") == 25
+
+
 def test_verify_real_records(mitbih: PreparedSet, data_root: Path) -> None:
     shown = _run("verify", "mitbih", "--prepared-root", mitbih.folder.parent, "--data-root", data_root)
     assert shown.exit_code == 0
