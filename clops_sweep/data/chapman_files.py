@@ -102,7 +102,7 @@ def _first_fault(path: Path, lines_before: int) -> str:
             if number <= lines_before or cells == [""]:
                 continue
             if len(cells) != len(LEADS):
-                return f"line {number} has {len(cells)} cells, expected {len(LEADS)}"
+                return f"line {number} has {len(cells)} instead of {len(LEADS)} cells"
             for cell in cells:
                 try:
                     float(cell)

@@ -37,8 +37,8 @@ def _rows(path: Path, file: TextIO, columns: Sequence[str]) -> list[dict[str, st
     for cells in reader:
         if len(cells) not in (0, len(names)):
             raise BadInput(
-                f"{shorten(path)}: the row that ends in line {reader.line_num} has {len(cells)} cells instead of "
-                f"{len(names)}, as in a truncated or damaged file; download it again"
+                f"{shorten(path)}: the row that ends in line {reader.line_num} has {len(cells)} instead of "
+                f"{len(names)} cells, as in a truncated or damaged file; download it again"
             )
         if cells:
             rows.append(dict(zip(names, cells, strict=True)))

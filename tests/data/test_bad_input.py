@@ -129,7 +129,7 @@ def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
     csv = sorted((folder / "ECGDataDenoised").glob("*.csv"))[1]
     whole = csv.read_text()
     csv.write_text(whole.replace("\n", "\nx,", 1))
-    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \(line 2 has 13 cells, expected 12\); download")
+    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \(line 2 has 13 instead of 12 cells\); download")
     lines = whole.split("\n")
     for line, cells in ((100, "x"), (101, "1,2"), (102, "")):
         damaged = [*lines[: line - 1], lines[line - 1].replace(lines[line - 1].split(",")[4], cells, 1), *lines[line:]]
@@ -308,14 +308,14 @@ def test_ptbxl_tables_that_were_damaged(tmp_path: Path) -> None:
         (
             database,
             whole[: whole.index("records500", 500) - 3],
-            "has 4 cells instead of 5, as in a truncated or damaged",
+            "has 4 instead of 5 cells, as in a truncated or damaged",
         ),
-        (database, whole + "99999\n", "the row that ends in line 32 has 1 cells instead of 5"),
+        (database, whole + "99999\n", "the row that ends in line 32 has 1 instead of 5 cells"),
         (database, whole.replace("{'NORM'", "x" * 150_000 + "{'NORM'", 1), r"not a readable table \(field larger than"),
         (database, whole.splitlines()[0] + "\n", "the table has no rows; download it again"),
         (database, "", "column 'ecg_id' is missing"),
         (database, f"{whole}{first}\n", "record '1' is listed twice; keep one of the rows"),
-        (statements, explained[: explained.index("LVH") + 5], "has 2 cells instead of 4"),
+        (statements, explained[: explained.index("LVH") + 5], "has 2 instead of 4 cells"),
         (
             statements,
             explained.replace("HYP", "HPY"),
