@@ -158,6 +158,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
 
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.counts import class_rows, patient_table, task_rows, total_row
+    from clops_sweep.data.manifest import MANIFEST
     from clops_sweep.data.prepare import open_frames
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
 
@@ -190,8 +191,10 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
     console.print()
     for reason, count in manifest.dropped.items():
         console.print(f"dropped: {count} frames ({reason})", highlight=False)
-    for record, reason in manifest.skipped:
+    for record, reason in manifest.skipped[:_MOST_PROBLEMS_LISTED]:
         console.print(f"skipped: {record}: {reason}", highlight=False)
+    if more := len(manifest.skipped[_MOST_PROBLEMS_LISTED:]):
+        console.print(f"skipped: and {more:,} more, all in {prepared.folder / MANIFEST}", highlight=False)
     for note in manifest.notes:
         console.print(f"note: {note}", highlight=False)
     console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)

@@ -12,6 +12,10 @@ class BadInput(ValueError):
     """
 
 
+class AbsentData(BadInput):
+    """A data set's files are not under the data root at all: there is nothing that could be damaged."""
+
+
 class DamagedStore(BadInput):
     """A file of the results store or of the prepared data that is not what its writer left there."""
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data import random_split
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import shorten
+from clops_sweep.data.folder import is_file, shorten
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.locate import find_folder
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
@@ -44,30 +44,41 @@ class Cardiology(Reader):
     lead_names = ("ECG",)
 
     def find(self, data_root: Path | None) -> list[Source]:
-        """All `*.ecg`, each with its `*_grp*.episodes.json`; also in folders below."""
+        """All `*.ecg`, each with its `*_grp*.episodes.json`; also in folders below, and where only one of both is."""
         folder = find_folder(data_root, DATASETS[self.name].folders, self.name, ("**/*.ecg",), ("*.ecg",))
+        labelled = {_signal_of(path) for path in folder.rglob("*_grp*.episodes.json")}
         return [
             Source(path.stem, (path, *sorted(path.parent.glob(f"{_escaped(path.stem)}_grp*.episodes.json"))))
-            for path in sorted(folder.rglob("*.ecg"))
+            for path in sorted({*folder.rglob("*.ecg")} | labelled)
         ]
 
     def windows(self, source: Source) -> Windows:
         """Whole frames, each labelled by the rhythm at its first sample; those in SUDDEN_BRADY are dropped."""
-        if len(source.files) != 2:
-            found = "no" if len(source.files) < 2 else f"{len(source.files) - 1}"
+        signal, *labels = source.files
+        if not labels:
             raise BadInput(
-                f"{shorten(source.files[0])}: {found} file {source.record}_grp*.episodes.json beside it, expected one"
+                f"{shorten(signal)}: no file {source.record}_grp*.episodes.json lies beside it; "
+                "download the record again"
             )
-        samples = self._samples(source.files[0])
-        episodes = read_episodes(source.files[1], samples)
+        if not is_file(signal):
+            raise BadInput(
+                f"{shorten(signal)}: the recording is missing, and {labels[0].name} labels it; download it again"
+            )
+        if len(labels) > 1:
+            raise BadInput(
+                f"{shorten(signal)}: {len(labels)} files {source.record}_grp*.episodes.json lie beside it; "
+                "keep one of them"
+            )
+        samples = self._samples(signal)
+        episodes = read_episodes(labels[0], samples)
+        for _, name in episodes:
+            if name not in (*self.classes, _LEFT_OUT):
+                known = ", ".join((*self.classes, *_SAME, _LEFT_OUT))
+                raise BadInput(f"{shorten(labels[0])}: rhythm {name[:60]!r} is unknown; expected one of {known}")
         begins = np.arange(0, samples - WINDOW + 1, WINDOW)
         onsets = np.array([onset for onset, _ in episodes])
         names = [episodes[i][1] for i in np.searchsorted(onsets, begins + 1, side="right") - 1]
         kept = [i for i, name in enumerate(names) if name != _LEFT_OUT]
-        for name in names:
-            if name not in (*self.classes, _LEFT_OUT):
-                known = ", ".join((*self.classes, *_SAME, _LEFT_OUT))
-                raise BadInput(f"{shorten(source.files[1])}: rhythm {name!r} is unknown; expected one of {known}")
         return Windows(
             patient=source.record.split("_")[0],
             begin=begins[kept].astype(np.int64),
@@ -104,7 +115,8 @@ def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
     """Onset (sample, from 1) and rhythm of the episodes of a recording, by time, that together cover all of it.
 
     Raises:
-        BadInput: not such a file, or episodes that overlap or leave gaps of more than the sample at their border.
+        BadInput: not such a file, an episode that ends before it begins or outside the recording, or episodes that
+            overlap, leave out the first sample, or leave gaps of more than the sample at their border.
     """
     try:
         listed = json.loads(path.read_bytes())["episodes"]
@@ -124,10 +136,15 @@ def _refuse_gaps(path: Path, episodes: Sequence[tuple[int, int, str]], samples: 
                 f"{shorten(path)}: an episode from sample {onset} to {offset} in a recording of {samples}; "
                 "correct the episodes"
             )
+        if offset < onset:
+            raise BadInput(
+                f"{shorten(path)}: an episode from sample {onset} to {offset} ends before it begins; "
+                "correct the episodes"
+            )
     reached = 0
     for onset, offset, _ in [*episodes, (samples + 1, samples + 1, "")]:
-        # Where one episode ends, the next begins: at the same sample or at the one after it.
-        if onset > reached + 2 or offset < onset:
+        # A sample left out between two episodes has the rhythm before it; before the first one there is none.
+        if onset > reached + (2 if reached else 1):
             raise BadInput(f"{shorten(path)}: no episode between samples {reached} and {onset}; correct the episodes")
         if onset < reached:
             raise BadInput(f"{shorten(path)}: episodes overlap at sample {onset}; correct the episodes")
@@ -138,6 +155,10 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or int(value) != value:
         raise TypeError(value)
     return int(value)
+
+
+def _signal_of(episodes: Path) -> Path:
+    return episodes.with_name(f"{episodes.name.rpartition('_grp')[0]}.ecg")
 
 
 def _escaped(name: str) -> str:

@@ -7,9 +7,6 @@ Scientific Data 7, 2020. Two editions are read: CSV files with Diagnostics.xlsx,
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +15,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data import random_split
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.chapman_files import SAMPLES, read_csv, read_diagnostics
 from clops_sweep.data.folder import is_file, shorten
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.locate import find_folder, wfdb_sources
@@ -28,7 +26,6 @@ from clops_sweep.data.twelve_leads import LEADS, RATE, whole_windows
 from clops_sweep.data.wfdb_records import diagnoses, physical, read_header, read_stored, require_leads, require_rate
 from clops_sweep.errors import BadInput
 
-SAMPLES: Final = 5000
 GRID: Final = 2.0**-14
 """Stored samples are multiples of 2^-14 microvolt, finer than the five digits of the CSV files."""
 
@@ -111,7 +108,7 @@ class Chapman(Reader):
 
     def signals(self, source: Source, windows: Windows) -> Signals:
         """The leads resampled by scipy.signal.resample; a lead with a missing sample is all NaN, and then dropped."""
-        leads = _read_csv(source.files[0]) if source.files[0].suffix == ".csv" else _read_wfdb(source.files[0])
+        leads = read_csv(source.files[0]) if source.files[0].suffix == ".csv" else _read_wfdb(source.files[0])
         cut = np.stack(
             [leads[lead, begin : begin + SAMPLES] for lead, begin in zip(windows.leads, windows.begin, strict=True)]
         )
@@ -154,61 +151,6 @@ def acquired(record: str, path: Path) -> np.datetime64:
         raise BadInput(
             f"{shorten(path)}: no date in the name, expected one such as MUSE_20180113_171327_27000"
         ) from None
-
-
-def read_diagnostics(path: Path) -> Mapping[str, str]:
-    """Record and rhythm of every row of Diagnostics.xlsx.
-
-    Raises:
-        BadInput: the table or one of its columns is missing, or a record is listed twice.
-    """
-    import zipfile
-
-    import openpyxl
-
-    if not path.is_file():
-        raise BadInput(f"{shorten(path)}: the table of labels is missing; download it into the same folder")
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        with closing(book):
-            rows = list(book.worksheets[0].iter_rows(values_only=True))
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-        raise BadInput(
-            f"{shorten(path)}: not a readable xlsx table ({type(error).__name__}); download it again"
-        ) from None
-    header = [str(cell) for cell in rows[0]] if rows else []
-    for column in ("FileName", "Rhythm"):
-        if column not in header:
-            raise BadInput(f"{shorten(path)}: column {column!r} is missing; use the table as published")
-    name, rhythm = header.index("FileName"), header.index("Rhythm")
-    rhythms: dict[str, str] = {}
-    for row in rows[1:]:
-        if row[name] is None:
-            continue
-        if (record := str(row[name]).strip()) in rhythms:
-            raise BadInput(f"{shorten(path)}: record {record} is listed twice; keep one of the rows")
-        rhythms[record] = str(row[rhythm]).strip()
-    return rhythms
-
-
-def _read_csv(path: Path) -> NDArray[np.float64]:
-    """The twelve leads of a CSV file in microvolt, [12, 5000]; a line of lead names at the top is passed over."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        named = [cell.strip().lower() for cell in file.readline().split(",")] == [lead.lower() for lead in LEADS]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an empty file is told by its shape
-            values = np.loadtxt(path, delimiter=",", skiprows=int(named), ndmin=2, encoding="utf-8")
-    except ValueError as error:
-        reason = str(error).split("\n")[0].rstrip(".")
-        raise BadInput(f"{shorten(path)}: not a table of numbers ({reason}); download the record again") from None
-    if values.shape != (SAMPLES, len(LEADS)):
-        raise BadInput(
-            f"{shorten(path)}: holds {values.shape[0]} rows of {values.shape[1]} numbers, expected {SAMPLES} of "
-            f"{len(LEADS)} (10 s at {RATE:g} Hz); download the record again"
-        )
-    values[~np.isfinite(values)] = np.nan
-    return values.T
 
 
 def _read_wfdb(path: Path) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from clops_sweep.data.checksums import listed_below
 from clops_sweep.data.folder import one_sentence, shorten
 from clops_sweep.data.reader import Source
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import AbsentData
 
 
 def find_folder(
@@ -20,14 +20,14 @@ def find_folder(
     and nothing in the folders of other data sets.
 
     Raises:
-        BadInput: no data root given, no such folder, or nothing in it that the patterns match.
+        AbsentData: no data root given, no such folder, or nothing in it that the patterns match.
     """
     looked_for = " or ".join(f"{name}/" for name in names)
     if data_root is None:
-        raise BadInput(f"{dataset} needs the folder that holds {looked_for}; give it with --data-root DIR")
+        raise AbsentData(f"{dataset} needs the folder that holds {looked_for}; give it with --data-root DIR")
     with one_sentence(data_root):
         if not data_root.is_dir():
-            raise BadInput(
+            raise AbsentData(
                 f"data root {shorten(data_root)}: there is no such folder; give the one that holds {looked_for}"
             )
         present = [folder for name in names if (folder := data_root / name).is_dir()]
@@ -35,9 +35,11 @@ def find_folder(
             if any(next(folder.glob(pattern), None) for pattern in patterns):
                 return folder
     if present:
-        raise BadInput(f"{shorten(present[0])}: the folder holds no {' or '.join(holds)}; download {dataset} into it")
+        raise AbsentData(f"{shorten(present[0])}: the folder holds no {' or '.join(holds)}; download {dataset} into it")
     files = (itself or holds)[0]
-    raise BadInput(f"data root {shorten(data_root)}: holds neither {looked_for} nor {files}; download {dataset} there")
+    raise AbsentData(
+        f"data root {shorten(data_root)}: holds neither {looked_for} nor {files}; download {dataset} there"
+    )
 
 
 def recording_names(folder: Path) -> list[str]:

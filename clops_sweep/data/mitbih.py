@@ -32,6 +32,14 @@ GRID: Final = 2.0**-16
 
 RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED", "(N": "", "(SBR": ""}
 """The class of each rhythm note; empty where the beats decide."""
+KNOWN_RHYTHMS: Final = frozenset(
+    f"({name}"
+    for name in (
+        *("AB", "AFIB", "AFL", "B", "BII", "IVR", "N", "NOD", "P", "PREX", "SBR", "SVTA", "T", "VFL", "VT"),
+        *("ASYS", "BI", "HGEA", "NOISE", "NSR", "PM", "VER", "VF", "VFIB"),
+    )
+)
+"""All rhythm notes of the two MIT-BIH databases, those of the arrhythmia database first: any other is a mistake."""
 RECORD_FILES: Final = ("*.hea", "*.dat")
 _BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
 _SAME_PERSON: Final = {"202": "201"}
@@ -69,6 +77,7 @@ class MitBih(Reader):
         header = read_header(source.files[0])
         require_rate(header, self.rate(source))
         samples, symbols, notes = read_annotations(source.files[2])
+        _refuse_unknown_rhythms(source.files[2], symbols, notes)
         segments = rhythm_segments(samples, symbols, notes, header.samples)
         if not segments:
             raise BadInput(f"{shorten(source.files[2])}: notes no rhythm; download the record again")
@@ -149,14 +158,21 @@ class MitBih(Reader):
         return channel, self.lead_names.index(header.leads[channel])
 
 
+def _refuse_unknown_rhythms(path: Path, symbols: Sequence[str], notes: Sequence[str]) -> None:
+    for symbol, note in zip(symbols, notes, strict=True):
+        if symbol == "+" and note not in KNOWN_RHYTHMS:
+            raise BadInput(
+                f"{shorten(path)}: rhythm note {note[:60]!r} is unknown; expected one of "
+                f"{', '.join(sorted(KNOWN_RHYTHMS))}"
+            )
+
+
 def rhythm_segments(
     samples: NDArray[np.int64], symbols: Sequence[str], notes: Sequence[str], length: int
 ) -> list[Segment]:
     """Stretches between rhythm notes: a rhythm lasts until the next note, the last one until the record ends."""
     changes = [
-        (int(sample), note)
-        for sample, symbol, note in zip(samples, symbols, notes, strict=True)
-        if symbol == "+" and note.startswith("(")
+        (int(sample), note) for sample, symbol, note in zip(samples, symbols, notes, strict=True) if symbol == "+"
     ]
     ends = [*(begin for begin, _ in changes), length][1:]
     return [Segment(begin, end, note) for (begin, note), end in zip(changes, ends, strict=True) if begin < end]

@@ -83,11 +83,16 @@ def _without_duplicates(sources: Sequence[Source], problems: _Problems) -> list[
     first: dict[str, Source] = {}
     for source in sources:
         if (other := first.setdefault(source.record, source)) is not source:
-            places = " and ".join(shorten(twin.files[0]) for twin in (other, source) if twin.files)
-            problems.note(
-                source.record, f"record {shorten(source.record)!r} is there twice ({places}); keep one of them"
-            )
+            problems.note(source.record, _is_there_twice(other, source))
     return list(first.values())
+
+
+def _is_there_twice(first: Source, second: Source) -> str:
+    record = shorten(second.record)
+    if second.listed_in is not None:
+        return f"{shorten(second.listed_in)}: record {record!r} is listed twice; keep one of the rows"
+    places = " and ".join(shorten(twin.files[0]) for twin in (first, second) if twin.files)
+    return f"record {record!r} is there twice ({places}); keep one of them"
 
 
 def _windows_or_reason(reader: Reader, source: Source) -> Windows | str:

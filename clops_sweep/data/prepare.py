@@ -32,7 +32,7 @@ from clops_sweep.data.manifest import (
 )
 from clops_sweep.data.normalization import normalized_gain_offset
 from clops_sweep.data.reader import Index, OptionValue, Reader
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import AbsentData, BadInput, DamagedStore
 
 State = Literal["absent", "raw", "prepared", "damaged"]
 OnError = Literal["stop", "skip"]
@@ -156,7 +156,10 @@ def data_hash(name: str, *, prepared_root: Path, split_seed: int = 0, normalize:
 
 
 def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
-    """Whether a data set is prepared, damaged, only there as its publisher ships it (`raw`), or absent."""
+    """Whether a data set is prepared, only there as its publisher ships it (`raw`), damaged in either form, or absent.
+
+    Of the publisher's files only the tables are read that list the records.
+    """
     try:
         if _manifest(prepared_root / name) is not None:
             return "prepared"
@@ -165,9 +168,12 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     if DATASETS[name].reader is None:
         return "absent"
     try:
-        reader_for(name).find(data_root)
-    except BadInput:
+        with one_sentence(data_root or name):
+            reader_for(name).find(data_root)
+    except AbsentData:
         return "absent"
+    except BadInput:
+        return "damaged"
     return "raw"
 
 

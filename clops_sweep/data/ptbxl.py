@@ -6,8 +6,8 @@ Wagner et al., "PTB-XL, a large publicly available electrocardiography dataset",
 from __future__ import annotations
 
 import ast
-import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from clops_sweep.data import random_split
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import one_sentence, shorten
+from clops_sweep.data.csv_table import read_table
+from clops_sweep.data.folder import shorten
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.locate import find_folder
 from clops_sweep.data.reader import Index, Source, Windows
@@ -25,6 +26,7 @@ from clops_sweep.errors import BadInput
 
 DATABASE: Final = "ptbxl_database.csv"
 STATEMENTS: Final = "scp_statements.csv"
+_REMEDY: Final = "use the table as published"
 
 
 class PtbXl(IntegerFrames):
@@ -39,12 +41,11 @@ class PtbXl(IntegerFrames):
     def find(self, data_root: Path | None) -> list[Source]:
         """All rows of ptbxl_database.csv, by their 500 Hz file."""
         database, statements = self.tables(data_root)
-        superclass = _superclasses(statements)
+        superclass = _superclasses(statements, self.classes)
         sources = []
-        for row in _table(database, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr")):
-            stem = database.parent / row["filename_hr"]
-            files = (stem.with_name(stem.name + ".hea"), stem.with_name(stem.name + ".dat"))
-            sources.append(Source(row["ecg_id"], files, (row, superclass)))
+        for row in read_table(database, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr")):
+            files = tuple(database.parent / f"{row['filename_hr']}{suffix}" for suffix in (".hea", ".dat"))
+            sources.append(Source(row["ecg_id"], files, (row, superclass, database), listed_in=database))
         return sources
 
     def tables(self, data_root: Path | None) -> tuple[Path, ...]:
@@ -54,15 +55,10 @@ class PtbXl(IntegerFrames):
 
     def windows(self, source: Source) -> Windows:
         """Every whole frame of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""
-        row, superclass = source.detail
+        row, superclass, database = source.detail
         header = self.header(source)
-        labels = self.labels(superclass.get(code, "") for code in _codes(row, source))
-        try:
-            time = np.datetime64(row["recording_date"].replace(" ", "T"), "s")
-        except ValueError:
-            raise BadInput(
-                f"{DATABASE}: recording_date {row['recording_date']!r} of {source.record} is not a date"
-            ) from None
+        labels = self.labels(_classes(row, superclass, database))
+        time = _date(row, database)
         patient = row["patient_id"].removesuffix(".0") or f"recording {source.record}"
         windows = whole_windows(patient, header.samples, FRAME_LENGTH, RATE, labels, time)
         if labels.any():
@@ -75,33 +71,43 @@ class PtbXl(IntegerFrames):
         return random_split.sixty_twenty_twenty(len(index.patient_names), seed)
 
 
-def _superclasses(path: Path) -> Mapping[str, str]:
-    """Diagnostic SCP statements and the superclass of each."""
-    return {
-        row[""]: row["diagnostic_class"]
-        for row in _table(path, ("", "diagnostic", "diagnostic_class"))
-        if row["diagnostic"].startswith("1")
-    }
+def _superclasses(path: Path, classes: Sequence[str]) -> Mapping[str, str]:
+    """All SCP statements and the superclass of each, which is empty for those that are no diagnosis."""
+    superclass = {}
+    for row in read_table(path, ("", "diagnostic", "diagnostic_class")):
+        is_diagnosis = row["diagnostic"].startswith("1")
+        superclass[row[""]] = row["diagnostic_class"] if is_diagnosis else ""
+        if is_diagnosis and row["diagnostic_class"] not in classes:
+            raise BadInput(
+                f"{shorten(path)}: diagnostic_class {row['diagnostic_class'][:60]!r} of {row[''][:60]!r} is unknown, "
+                f"expected one of {', '.join(classes)}; {_REMEDY}"
+            )
+    return superclass
 
 
-def _codes(row: Mapping[str, str], source: Source) -> list[str]:
-    """The keys of a mapping such as {'NORM': 100.0, 'SR': 0.0}, read as a literal and never executed."""
+def _classes(row: Mapping[str, str], superclass: Mapping[str, str], database: Path) -> list[str]:
+    """Superclasses of the keys of a mapping such as {'NORM': 100.0, 'SR': 0.0}: a literal, and never executed."""
     try:
-        return [str(code) for code in dict(ast.literal_eval(row["scp_codes"]))]
-    except (ValueError, SyntaxError, TypeError):
+        codes = [str(code) for code in dict(ast.literal_eval(row["scp_codes"]))]
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise BadInput(
-            f"{DATABASE}: scp_codes of {source.record} is {row['scp_codes'][:60]!r}, expected a mapping such as "
-            "{'NORM': 100.0}"
+            f"{shorten(database)}: scp_codes of {row['ecg_id']} is {row['scp_codes'][:60]!r}, expected a mapping such "
+            f"as {{'NORM': 100.0}}; {_REMEDY}"
         ) from None
+    for code in codes:
+        if code not in superclass:
+            raise BadInput(
+                f"{shorten(database)}: scp_codes of {row['ecg_id']} has {code[:60]!r}, which {STATEMENTS} does not "
+                f"explain; use both tables as published"
+            )
+    return [superclass[code] for code in codes]
 
 
-def _table(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """A CSV file's rows by column name; BadInput where the file or a column is missing."""
-    if not path.is_file():
-        raise BadInput(f"{shorten(path)}: the table is missing; download ptbxl again")
-    with one_sentence(path), open(path, newline="", encoding="utf-8", errors="replace") as file:
-        reader = csv.DictReader(file)
-        for column in columns:
-            if column not in (reader.fieldnames or ()):
-                raise BadInput(f"{shorten(path)}: column {column!r} is missing; use the table as published")
-        return list(reader)
+def _date(row: Mapping[str, str], database: Path) -> np.datetime64:
+    try:
+        return np.datetime64(datetime.fromisoformat(row["recording_date"]), "s")
+    except ValueError:
+        raise BadInput(
+            f"{shorten(database)}: recording_date {row['recording_date'][:60]!r} of {row['ecg_id']} is not a date; "
+            f"{_REMEDY}"
+        ) from None

@@ -18,11 +18,15 @@ OptionValue = int | float | str | bool
 
 @dataclass(frozen=True)
 class Source:
-    """One record as it lies under the data root: its name, the files that make it, and what its reader adds."""
+    """One record as it lies under the data root: its name, the files that make it, and what its reader adds.
+
+    `listed_in` is the table that names the record, where it is a table and not the files that say which there are.
+    """
 
     record: str
     files: tuple[Path, ...] = ()
     detail: Any = None
+    listed_in: Path | None = None
 
     @property
     def signal_file(self) -> Path | None:

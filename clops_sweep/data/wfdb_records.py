@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.annotation_end import require_end
 from clops_sweep.data.folder import is_of_the_file_system, shorten
 from clops_sweep.errors import BadInput
 
@@ -100,10 +101,11 @@ def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str
     """Samples, symbols and notes (trailing NULs removed) of an annotation file such as 100.atr.
 
     Raises:
-        BadInput: the file is missing or cannot be decoded.
+        BadInput: the file is missing, truncated or cannot be decoded.
     """
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the annotation file is missing; download the record again")
+    require_end(path)
     annotation = _quietly(path, "annotation file", lambda wfdb: wfdb.rdann(str(path.with_suffix("")), path.suffix[1:]))
     notes = [note.rstrip("\0").strip() for note in annotation.aux_note]
     return np.asarray(annotation.sample, np.int64), list(annotation.symbol), notes

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from clops_sweep.data.chapman_files import read_csv, read_diagnostics
 from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import (
@@ -40,6 +42,9 @@ def _fails(name: str, tmp_path: Path, says: str) -> None:
         ([(1, 3000, "NSR"), (3400, 6000, "VT")], "no episode between samples 3000 and 3400"),
         ([(1, 3000, "NSR")], "no episode between samples 3000 and 6001"),
         ([(500, 6000, "NSR")], "no episode between samples 0 and 500"),
+        ([(2, 3000, "NSR"), (3001, 6000, "VT")], "no episode between samples 0 and 2; correct"),
+        ([(3000, 1, "NSR"), (3001, 6000, "VT")], "an episode from sample 3000 to 1 ends before it begins; correct"),
+        ([(1, 3000, "NSR"), (3001, 3010, "SINUS"), (3011, 6000, "NSR")], "rhythm 'SINUS' is unknown"),
         ([(1, 6000, "SINUS")], "rhythm 'SINUS' is unknown"),
         ([], "no episode between"),
         ([(-5, 6000, "NSR")], "an episode from sample -5 to 6000 in a recording of 6000"),
@@ -74,7 +79,7 @@ def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
     write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
     episodes = folder / "ab_0001_grp3.episodes.json"
     shutil.copy(episodes, folder / "ab_0001_grp4.episodes.json")
-    _fails("cardiology", tmp_path, "2 file ab_0001_grp")
+    _fails("cardiology", tmp_path, r"ab_0001\.ecg: 2 files ab_0001_grp\*\.episodes\.json lie beside it; keep one")
     (folder / "ab_0001_grp4.episodes.json").unlink()
     for content in (
         json.dumps({"episodes": [{"onset": 1}]}),
@@ -86,7 +91,16 @@ def test_cardiology_files_that_do_not_belong_together(tmp_path: Path) -> None:
         episodes.write_text(content)
         _fails("cardiology", tmp_path, "not a list of episodes")
     episodes.unlink()
-    _fails("cardiology", tmp_path, "no file ab_0001_grp")
+    _fails("cardiology", tmp_path, r"no file ab_0001_grp\*\.episodes\.json lies beside it; download the record again")
+    write_ecg(folder, "cd_0001", [(1, 6000, "NSR")])
+    write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
+    (folder / "ab_0001.ecg").unlink()
+    _fails(
+        "cardiology", tmp_path, r"ab_0001\.ecg: the recording is missing, and ab_0001_grp3\.episodes\.json labels it"
+    )
+    assert [record for record, _ in _prepare("cardiology", tmp_path, on_error="skip").manifest.skipped] == ["ab_0001"]
+    shutil.rmtree(tmp_path / "prepared")
+    write_ecg(folder, "ab_0001", [(1, 6000, "NSR")])
     write_ecg(folder / "again", "ab_0001", [(1, 6000, "NSR")])
     _fails("cardiology", tmp_path, "record 'ab_0001' is there twice")
 
@@ -115,7 +129,16 @@ def test_chapman_tables_and_numbers(tmp_path: Path) -> None:
     csv = sorted((folder / "ECGDataDenoised").glob("*.csv"))[1]
     whole = csv.read_text()
     csv.write_text(whole.replace("\n", "\nx,", 1))
-    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers")
+    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \(line 2 has 13 instead of 12 cells\); download")
+    lines = whole.split("\n")
+    for line, cells in ((100, "x"), (101, "1,2"), (102, "")):
+        damaged = [*lines[: line - 1], lines[line - 1].replace(lines[line - 1].split(",")[4], cells, 1), *lines[line:]]
+        csv.write_text("\n".join(damaged))
+        _fails(
+            "chapman", tmp_path, rf"{csv.name}: not a table of numbers \(.*line {line}\b[^`]*\); download the record"
+        )
+    csv.write_bytes(whole.encode().replace(b",", b",\xff", 1))
+    _fails("chapman", tmp_path, rf"{csv.name}: not a table of numbers \('.*' in line 1\)")
     csv.write_text(whole.split("\n", 1)[1])
     _fails("chapman", tmp_path, rf"{csv.name}: holds 4999 rows of 12 numbers, expected 5000")
     csv.write_text("")
@@ -143,12 +166,39 @@ def test_chapman_drops_and_counts_leads_with_nan(tmp_path: Path) -> None:
     values = np.loadtxt(path, delimiter=",")
     values[17, 3] = np.nan
     values[:, 5] = 7.0
-    values[40, 6] = np.inf
-    values[41, 7] = 1e300
     np.savetxt(path, values, fmt="%.5g", delimiter=",")
     manifest = _prepare("chapman", tmp_path).manifest
-    assert manifest.dropped == {"missing samples": 3, "flat line": 1}
-    assert manifest.frames == 33 * 12 - 4
+    assert manifest.dropped == {"missing samples": 1, "flat line": 1}
+    assert manifest.frames == 33 * 12 - 2
+
+
+def test_chapman_amplitudes_that_no_recorder_writes(tmp_path: Path) -> None:
+    path = tmp_path / "MUSE_20180110_100000_0000.csv"
+    values = noise(1, shape=(5000, 12)) / 8
+    values[7, 3] = -159_900
+    np.savetxt(path, values, fmt="%.6g", delimiter=",")
+    assert read_csv(path)[3, 7] == -159_900
+    for number in ("1e39", "1e400", "inf", "-160000"):
+        path.write_text("\n".join(",".join(["-1", number] * 6) for _ in range(5000)))
+        with pytest.raises(
+            BadInput, match=rf"{path}: holds .* microvolt, and the recorder's 16 bits end at 159,908; d"
+        ):
+            read_csv(path)
+
+
+def test_a_damaged_table_of_diagnoses_is_one_sentence(tmp_path: Path) -> None:
+    write_diagnostics(tmp_path, [(f"MUSE_20180110_{number**3 % 999983:06d}_0000", "SB") for number in range(400)])
+    path = tmp_path / "Diagnostics.xlsx"
+    whole, said = path.read_bytes(), []
+    for place in range(0, len(whole), 100):
+        path.write_bytes(whole[:place] + b"\xa5" * 50 + whole[place + 50 :])
+        try:
+            read_diagnostics(path)
+        except BadInput as problem:
+            said.append(str(problem))
+    assert len(said) > len(whole) / 200
+    sentence = re.compile(rf"{path}: (not a readable xlsx table \(\w+\)|.* missing); .*")
+    assert all(sentence.fullmatch(problem) for problem in said)
 
 
 def test_the_real_chapman_file(data_root: Path, tmp_path: Path) -> None:
@@ -226,20 +276,63 @@ def test_headers_that_wfdb_refuses_for_their_date_are_read_all_the_same(
     assert again.manifest.data_hash == expected
 
 
-def test_ptbxl_tables(tmp_path: Path) -> None:
+def test_ptbxl_rows(tmp_path: Path) -> None:
     ptbxl(tmp_path / "data")
     table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
     whole = table.read_text()
-    table.write_text(whole.replace("{'NORM'", "{'NORM'(", 1))
-    _fails("ptbxl", tmp_path, "scp_codes of 1 is")
-    table.write_text(whole.replace("1990-03-04 09:17:34", "yesterday"))
-    _fails("ptbxl", tmp_path, "recording_date 'yesterday' of 1 is not a date")
-    table.write_text(whole.replace("patient_id", "person"))
-    _fails("ptbxl", tmp_path, "column 'patient_id' is missing")
+    for found, wrong, says in (
+        ("{'NORM'", "{'NORM'(", "scp_codes of 1 is .*, expected a mapping such as .*; use the table as published"),
+        ("{'NORM'", "(" * 10_000 + "{'NORM'", "scp_codes of 1 is "),
+        ("'SR': 0.0", "'XYZ': 0.0", r"scp_codes of 1 has 'XYZ', which scp_statements\.csv does not explain; use both"),
+        ("1990-03-04 09:17:34", "yesterday", "recording_date 'yesterday' of 1 is not a date; use the table as"),
+        ("1990-03-04 09:17:34", "", "recording_date '' of 1 is not a date"),
+        ("patient_id", "person", "column 'patient_id' is missing; use the table as published"),
+    ):
+        table.write_text(whole.replace(found, wrong, 1))
+        _fails("ptbxl", tmp_path, rf"{table}: {says}")
+    table.write_text(whole.replace("'SR': 0.0", "'XYZ': 0.0", 1))
+    assert [record for record, _ in _prepare("ptbxl", tmp_path, on_error="skip").manifest.skipped] == ["1"]
     table.write_text(whole)
-    frames_of = _prepare("ptbxl", tmp_path).manifest
+    frames_of = prepare("ptbxl", prepared_root=tmp_path, data_root=tmp_path / "data", workers=1).manifest
     assert "28" in frames_of.patient_names
     assert "recording 4" in frames_of.patient_names
+
+
+def test_ptbxl_tables_that_were_damaged(tmp_path: Path) -> None:
+    ptbxl(tmp_path / "data")
+    folder = tmp_path / "data" / "ptbxl"
+    database, statements = folder / "ptbxl_database.csv", folder / "scp_statements.csv"
+    whole, explained = database.read_text(), statements.read_text()
+    first = whole.splitlines()[1]
+    for table, content, says in (
+        (
+            database,
+            whole[: whole.index("records500", 500) - 3],
+            "has 4 instead of 5 cells, as in a truncated or damaged",
+        ),
+        (database, whole + "99999\n", "the row that ends in line 32 has 1 instead of 5 cells"),
+        (database, whole.replace("{'NORM'", "x" * 150_000 + "{'NORM'", 1), r"not a readable table \(field larger than"),
+        (database, whole.splitlines()[0] + "\n", "the table has no rows; download it again"),
+        (database, "", "column 'ecg_id' is missing"),
+        (database, f"{whole}{first}\n", "record '1' is listed twice; keep one of the rows"),
+        (statements, explained[: explained.index("LVH") + 5], "has 2 instead of 4 cells"),
+        (
+            statements,
+            explained.replace("HYP", "HPY"),
+            "diagnostic_class 'HPY' of 'LVH' is unknown, expected one of CD, ",
+        ),
+    ):
+        table.write_text(content)
+        _fails("ptbxl", tmp_path, rf"{table}: .*{says}")
+        database.write_text(whole)
+        statements.write_text(explained)
+    statements.write_text("".join(line for line in explained.splitlines(True) if not line.startswith("NDT")))
+    _fails(
+        "ptbxl", tmp_path, r"ptbxl_database\.csv: scp_codes of 5 has 'NDT', which scp_statements\.csv does not explain"
+    )
+    database.write_text(f"{whole}{first}\n")
+    statements.write_text(explained)
+    assert [record for record, _ in _prepare("ptbxl", tmp_path, on_error="skip").manifest.skipped] == ["1"]
 
 
 def test_integer_frames_are_the_publishers_integers(tmp_path: Path) -> None:

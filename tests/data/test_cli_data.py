@@ -14,21 +14,39 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.download import download
 from clops_sweep.data.prepare import PreparedSet
 from clops_sweep.errors import BadInput
-from tests.data.published_formats import cardiology, physionet2020, ptbxl
+from tests.data.published_formats import cardiology, chapman_csv, physionet2020, ptbxl
 
 
 def _run(*arguments: object) -> Result:
     return CliRunner().invoke(data, [str(argument) for argument in arguments], env={"COLUMNS": "220"})
 
 
+def _states(shown: str) -> dict[str, str]:
+    rows = [line.split() for line in shown.splitlines()]
+    return {cells[0]: cells[1] for cells in rows if cells and cells[0] in DATASETS}
+
+
+def test_list_shows_damaged_tables_and_goes_on(tmp_path: Path) -> None:
+    cardiology(tmp_path)
+    ptbxl(tmp_path)
+    chapman_csv(tmp_path)
+    for table in ("ptbxl/ptbxl_database.csv", "chapman/Diagnostics.xlsx"):
+        (tmp_path / table).write_bytes((tmp_path / table).read_bytes()[:-60])
+    shown = _run("list", "--prepared-root", tmp_path / "prepared", "--data-root", tmp_path)
+    assert shown.exit_code == 0
+    state = _states(shown.output)
+    assert (state["ptbxl"], state["chapman"], state["cardiology"], state["mitbih"]) == (
+        "damaged",
+        "damaged",
+        "raw",
+        "absent",
+    )
+
+
 def test_list_shows_every_data_set_with_its_state(prepared_root: Path, tmp_path: Path) -> None:
     cardiology(tmp_path)
     shown = _run("list", "--prepared-root", prepared_root, "--data-root", tmp_path).output
-    state = {}
-    for line in shown.splitlines():
-        cells = line.split()
-        if cells and cells[0] in DATASETS:
-            state[cells[0]] = cells[1]
+    state = _states(shown)
     assert set(state) == set(DATASETS)
     assert state["synthetic"] == "prepared"
     assert state["cardiology"] == "raw"
@@ -58,6 +76,18 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     assert "expected frames_per_class=int" in str(wrong.exception)
     unknown = _run("prepare", "mitbih", *where, "--option", "frames=3")
     assert "its options: window_seconds" in str(unknown.exception)
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_skipped_records_beyond_twenty_are_only_counted(tmp_path: Path) -> None:
+    physionet2020(tmp_path / "data")
+    listed = "".join(f"{'0' * 64} A{number:04d}.hea\n" for number in range(1000, 1025))
+    (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(listed)
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    shown = _run("prepare", "physionet2020", *where, "--on-error", "skip").output
+    assert shown.count("the header is missing") == shown.count("skipped: A") == 20
+    assert "skipped: and 5 more, all in" in shown
+    assert (tmp_path / "prepared" / "physionet2020" / "manifest.json").read_text().count("the header is missing") == 25
 
 
 def test_verify_real_records(mitbih: PreparedSet, data_root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep.config import RunConfig
+from clops_sweep.data.annotation_end import require_end
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.mitbih import GRID, Segment, place_windows, window_class
 from clops_sweep.data.prepare import PreparedSet, open_frames, prepare, reader_for
@@ -116,6 +118,14 @@ def _empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
+def _nothing_noted(path: Path) -> None:
+    path.write_bytes(b"\x01\x04\0\0")  # one normal beat at sample 1, and the end
+
+
+def _longer(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\x01\x04\0\0")
+
+
 @pytest.mark.parametrize(
     ("file", "harm", "says"),
     [
@@ -124,7 +134,9 @@ def _empty(path: Path) -> None:
         ("103.hea", Path.unlink, r"103\.hea: the header is missing"),
         ("103.hea", _empty, r"103\.hea: not a readable header"),
         ("103.atr", Path.unlink, r"103\.atr: the annotation file is missing"),
-        ("103.atr", _empty, r"103\.atr: notes no rhythm"),
+        ("103.atr", _empty, r"103\.atr: truncated, its end mark is missing"),
+        ("103.atr", _nothing_noted, r"103\.atr: notes no rhythm"),
+        ("103.atr", _longer, r"103\.atr: its end mark is at byte 168 of 172"),
     ],
 )
 def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: str, harm: object, says: str) -> None:
@@ -156,6 +168,32 @@ def test_bad_records_are_named(tmp_path: Path, write_mitbih_record: WriteRecord)
     with pytest.raises(BadInput, match="name is too long") as caught:
         _prepare(tmp_path / "data")
     assert len(str(caught.value)) < 500
+
+
+def test_annotations_that_were_cut_anywhere_are_refused(small_root: Path, tmp_path: Path) -> None:
+    whole = (small_root / "mitdb" / "103.atr").read_bytes()
+    require_end(small_root / "mitdb" / "103.atr")
+    # Notes end in zeros too: the last two bytes alone do not tell a whole file from one that was cut there.
+    assert any(whole[length - 2 : length] == b"\0\0" for length in range(2, len(whole) - 2, 2))
+    cut = tmp_path / "103.atr"
+    for length in range(len(whole)):
+        cut.write_bytes(whole[:length])
+        with pytest.raises(BadInput, match=r"103\.atr: truncated"):
+            require_end(cut)
+
+
+@pytest.mark.parametrize("note", ["(AFIP", "AFIB", ""])
+def test_an_unknown_rhythm_is_refused_and_a_known_one_without_a_class_is_counted(
+    small_root: Path, write_mitbih_record: WriteRecord, note: str
+) -> None:
+    write_mitbih_record(small_root / "mitdb", "104", [*EVERYTHING, ("(T", 12, "N")])
+    assert _prepare(small_root).manifest.dropped == {"rhythm T": 2}
+    write_mitbih_record(small_root / "mitdb", "103", [*EVERYTHING, (note, 12, "N")])
+    says = rf"103\.atr: rhythm note {re.escape(repr(note))} is unknown; expected one of \(AB, "
+    with pytest.raises(BadInput, match=says):
+        prepare("mitbih", prepared_root=small_root, data_root=small_root, workers=1)
+    manifest = prepare("mitbih", prepared_root=small_root, data_root=small_root, workers=1, on_error="skip").manifest
+    assert [record for record, _ in manifest.skipped] == ["103"]
 
 
 def test_missing_folders_are_named(tmp_path: Path) -> None:
