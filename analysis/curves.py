@@ -21,6 +21,8 @@ from analysis.task_styles import TaskStyle, short_names, task_styles
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
+MOST_CHARACTERS = 56
+"""How many characters of a block's name go into the width of a panel."""
 
 
 @dataclass(frozen=True)
@@ -168,9 +170,12 @@ def _draw(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle], h
 
 def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle]) -> None:
     """A tint behind the curves and a strip above them for each stretch of training, with the task's name on top."""
-    names = short_names(record.tasks)
     other = TaskStyle("#777777", "solid", "")  # all tasks at once
-    for block in record.blocks:
+    epochs = float(np.ptp(axes.get_xlim()))
+    shares = [(block.last - block.first + 1) / epochs for block in record.blocks]
+    room = all(share * MOST_CHARACTERS > len(b.task) for share, b in zip(shares, record.blocks, strict=True))
+    names = {} if room else short_names(record.tasks)
+    for block, share in zip(record.blocks, shares, strict=True):
         look = styles.get(block.task, other)
         first, last = block.first - 0.5, block.last + 0.5
         axes.axvspan(first, last, color=look.colour, alpha=0.1, lw=0)
@@ -178,9 +183,8 @@ def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskSt
             first, last, ymin=1.0, ymax=1.035, facecolor=look.colour, edgecolor="white", hatch=look.hatch, lw=0,
             clip_on=False,
         )  # fmt: skip
-        share = (last - first) / float(np.ptp(axes.get_xlim()))
         name = names.get(block.task, block.task)
         axes.text(
             (first + last) / 2, 1.05, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom",
-            color="#222222", fontsize=min(7.5, max(4.5, 420 * share / max(len(name), 1))),
+            color="#222222", fontsize=min(7.5, max(4.5, 7.5 * MOST_CHARACTERS * share / max(len(name), 1))),
         )  # fmt: skip
