@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
-from analysis.style import GRID, MUTED, SEQUENTIAL, colour, new_figure, readable_on, styled
+from analysis.style import GRID, MUTED, SEQUENTIAL, new_figure, readable_on, styled
+from analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
@@ -100,9 +101,10 @@ def draw_rank_agreement(record: RankAgreement) -> Figure:
     axes = figure.subplots()
     axes.grid(axis="x", color=GRID, lw=0.6)
     axes.axvline(0, color=MUTED, lw=0.8)
-    for position, values in enumerate(record.rho):
+    styles = task_styles(record.tasks)
+    for position, (task, values) in enumerate(zip(record.tasks, record.rho, strict=True)):
         finite = values[np.isfinite(values)]
-        axes.plot(finite, np.full(finite.size, position), "o", ms=4.5, color=colour(position), alpha=0.5, mew=0)
+        axes.plot(finite, np.full(finite.size, position), "o", ms=4.5, color=styles[task].colour, alpha=0.5, mew=0)
         if finite.size:
             axes.plot([finite.mean()] * 2, [position - 0.3, position + 0.3], color="black", lw=1.6)
     axes.set_yticks(range(len(record.tasks)), record.tasks)
@@ -142,7 +144,7 @@ def describe_rank_agreement(record: RankAgreement) -> str:
     parts = []
     for task, values in zip(record.tasks, record.rho, strict=True):
         finite = values[np.isfinite(values)]
-        parts.append(f"{task} {finite.mean():.2f}" if finite.size else f"{task} undefined")
+        parts.append(f"{task} {finite.mean():z.2f}" if finite.size else f"{task} undefined")
     return f"Rank correlation of s between pairs of {record.runs} seeds. Means by task: {', '.join(parts)}."
 
 

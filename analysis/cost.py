@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from analysis.collect import Experiment
@@ -91,8 +92,12 @@ def frontier(cost: Floats, value: Floats) -> npt.NDArray[np.bool_]:
 
 @styled
 def draw_cost_frontier(record: CostFrontier) -> Figure:
-    """A dot per configuration; the frontier as a step line, its configurations named."""
-    figure = new_figure(6.8, 4.0)
+    """A dot per configuration; the frontier as a step line, its configurations numbered and named below."""
+    order = _along_frontier(record)
+    named = [f"{number}  {record.names[i]}" for number, i in enumerate(order, 1)]
+    columns = 2 if len(named) > 4 and max(map(len, named)) < 50 else 1
+    lines = -(-len(named) // columns)
+    figure = new_figure(6.8, 3.8 + 0.165 * (lines + 1))
     axes = figure.subplots()
     axes.grid(color=GRID, lw=0.6)
     markers = "osD^vP*X"
@@ -100,36 +105,61 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
         mine = record.group == position
         axes.plot(
             record.cost[mine], record.auc[mine], markers[position % len(markers)], ms=5, mew=0, alpha=0.75,
-            color=colour(position), label=name,
+            color=colour(position), label=name, clip_on=False,
         )  # fmt: skip
-    order = [i for i in np.argsort(record.cost, kind="stable") if record.on_frontier[i]]
     axes.step(record.cost[order], record.auc[order], where="post", color="black", lw=1.0, zorder=1)
     height = float(np.ptp(record.auc)) or 0.01
-    width = float(np.ptp(record.cost)) or 1.0
-    # Nothing lies above and to the left of the frontier, so that is where its names stand.
-    named: list[int] = []
-    for i in reversed(order):
-        beside = [j for j in named if abs(record.auc[i] - record.auc[j]) < 0.045 * height]
-        if any(abs(record.cost[i] - record.cost[j]) < 0.25 * width for j in beside):
-            continue
-        named.append(int(i))
-        place = (float(record.cost[i]), float(record.auc[i]))
-        text = axes.annotate(
-            record.short_names[i], place, xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=7.5
-        )
-        text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+    width = float(np.ptp(record.cost)) or float(record.cost.max()) or 1.0
     axes.set_ylim(float(record.auc.min()) - 0.06 * height, float(record.auc.max()) + 0.12 * height)
-    axes.set_xlim(float(record.cost.min()) - 0.22 * width, float(record.cost.max()) + 0.05 * width)
-    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= float(record.cost.max()) + 0.05 * width])
+    # No run costs less than nothing.
+    axes.set_xlim(max(float(record.cost.min()) - 0.08 * width, 0.0), float(record.cost.max()) + 0.05 * width)
+    # Nothing lies above and to the left of the frontier, so that is where its numbers stand.
+    for numbers, i in _numbers_apart(record, order, 0.035 * width, 0.05 * height):
+        at_edge = record.cost[i] - axes.get_xlim()[0] < 0.04 * width  # there, it would stand on the axis
+        text = axes.annotate(
+            numbers, (float(record.cost[i]), float(record.auc[i])), xytext=(4 if at_edge else -3, 4),
+            textcoords="offset points", ha="left" if at_edge else "right", fontsize=8, fontweight="bold",
+        )  # fmt: skip
+        text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
     axes.set(xlabel=COSTS[record.cost_name], ylabel="average AUC")
     if 1 < len(record.groups) <= MOST_NAMES:
         longest = max(map(len, record.groups))
         figure.legend(loc="outside upper left", ncols=max(1, min(len(record.groups), 4, 64 // (longest + 4))))
+    figure.legend(
+        [Line2D([], [], ls="none")] * len(named), named, loc="outside lower left", ncols=columns, handlelength=0,
+        handletextpad=0, fontsize=7.5, title="not bettered at their cost", title_fontsize=7.5, alignment="left",
+        labelspacing=0.25,
+    )  # fmt: skip
     return figure
 
 
 def describe_cost_frontier(record: CostFrontier) -> str:
     """The figure in words: the configurations on the frontier."""
-    order = [i for i in np.argsort(record.cost, kind="stable") if record.on_frontier[i]]
-    parts = [f"{record.names[i]}: AUC {record.auc[i]:.3f} at {record.cost[i]:,.0f}" for i in order]
+    parts = [
+        f"{record.names[i]}: AUC {record.auc[i]:.3f} at {cost_text(float(record.cost[i]))}"
+        for i in _along_frontier(record)
+    ]
     return f"Average AUC against {COSTS[record.cost_name]}. Not bettered at their cost: {'; '.join(parts)}."
+
+
+def cost_text(cost: float) -> str:
+    """A cost in three digits at least: 0.0421, 3.58, 1,240."""
+    return f"{cost:,.0f}" if cost >= 100 or cost == 0 else f"{cost:.3g}"
+
+
+def _along_frontier(record: CostFrontier) -> list[int]:
+    """The configurations on the frontier, by rising cost."""
+    return [int(i) for i in np.argsort(record.cost, kind="stable") if record.on_frontier[i]]
+
+
+def _numbers_apart(record: CostFrontier, order: list[int], x: float, y: float) -> list[tuple[str, int]]:
+    """What to write and at which configuration: "4", or "4-6" for neighbours closer than x and y to the first."""
+    groups: list[list[int]] = []
+    for number, i in enumerate(order):
+        first = order[groups[-1][0]] if groups else i
+        near = record.cost[i] - record.cost[first] < x and record.auc[i] - record.auc[first] < y
+        if groups and near:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return [(f"{g[0] + 1}" + (f"-{g[-1] + 1}" if len(g) > 1 else ""), order[g[0]]) for g in groups]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,10 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis.style import GRID, colour, dash, new_figure, spread, styled
+from analysis.line_labels import LINE_HEIGHT, name_lines
+from analysis.style import GRID, new_figure, styled
+from analysis.task_styles import TaskStyle, short_names, task_styles
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
+MOST_CHARACTERS = 56
+"""How many characters of a block's name go into the width of a panel."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +86,20 @@ def learning_curves(curves: pd.DataFrame, title: str = "") -> LearningCurves:
 
 @styled
 def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
-    """One panel per configuration, on common axes; every line is named at its right end.
+    """One panel per configuration, on common axes; every line is named at its right end, every block above it.
+
+    A task looks the same in all panels, also where they train tasks in different orders.
 
     Raises:
         BadInput: no record.
     """
     if not records:
         raise BadInput("learning curves: nothing to draw")
+    styles = task_styles(task for record in records for task in record.tasks)
     columns = min(len(records), 2)
     rows = math.ceil(len(records) / columns)
-    figure = new_figure(5.3 * columns + 0.3, 2.9 * rows + 0.35)
+    height = max(2.1, LINE_HEIGHT * 1.3 * len(styles))
+    figure = new_figure(5.5 * columns + 0.3, (height + 0.85) * rows + 0.35)
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
     low, high = _common_range(records)
     for index, axes in enumerate(grid.flat):
@@ -99,7 +107,7 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
             axes.set_axis_off()
             continue
         axes.set_ylim(low, high)
-        _draw(axes, records[index])
+        _draw(axes, records[index], styles, height)
         axes.tick_params(labelleft=True)
         if index % columns == 0:
             axes.set_ylabel("validation AUC")
@@ -141,32 +149,42 @@ def _common_range(records: Sequence[LearningCurves]) -> tuple[float, float]:
     return max(low - margin, -margin), min(high + margin, 1 + margin)
 
 
-def _draw(axes: Axes, record: LearningCurves) -> None:
-    epochs, n_tasks = record.epochs, len(record.tasks)
-    last = int(epochs[-1])
-    axes.set_title(f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}", loc="left", pad=15)
+def _draw(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle], height: float) -> None:
+    epochs = record.epochs
+    axes.set_title(f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}", loc="left", pad=23)
     axes.grid(axis="y", color=GRID, lw=0.6)
-    low, high = axes.get_ylim()
-    for block in record.blocks:
-        tint = colour(record.tasks.index(block.task)) if block.task in record.tasks else "#777777"
-        axes.axvspan(block.first - 0.5, block.last + 0.5, color=tint, alpha=0.13, lw=0)
-        axes.axvspan(block.first - 0.5, block.last + 0.5, ymin=1.0, ymax=1.025, color=tint, lw=0, clip_on=False)
-    for position in range(n_tasks):
-        mean, sd = record.mean[position], record.sd[position]
-        line = {"color": colour(position), "ls": dash(position), "lw": 1.6}
+    low, _ = axes.get_ylim()
+    axes.set_xlim(float(epochs[0]) - 0.5, float(epochs[-1]) + 0.5)
+    _draw_blocks(axes, record, styles)
+    faint = 0.18 if len(record.tasks) <= 8 else 0.1  # many bands over one another hide the lines
+    for task, mean, sd in zip(record.tasks, record.mean, record.sd, strict=True):
+        look = styles[task]
         if np.isfinite(sd).any():
-            axes.fill_between(epochs, mean - sd, mean + sd, color=colour(position), alpha=0.18, lw=0)
+            axes.fill_between(epochs, mean - sd, mean + sd, color=look.colour, alpha=faint, lw=0)
         marker = "o" if epochs.size == 1 else None
-        axes.add_line(Line2D(epochs, mean, marker=marker, ms=4, solid_capstyle="round", **line))  # type: ignore[arg-type]
-    axes.set_xlim(float(epochs[0]) - 0.5, last + 0.5)
+        axes.add_line(Line2D(epochs, mean, marker=marker, ms=4, color=look.colour, ls=look.dash, lw=1.6))
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=2))
     ends = [float(row[np.isfinite(row)][-1]) if np.isfinite(row).any() else low for row in record.mean]
-    height = axes.get_position().height * float(axes.get_figure().get_size_inches()[1])  # type: ignore[union-attr]
-    places = spread(ends, (high - low) * 0.135 / max(height, 0.5), low, high)
-    for position, place in enumerate(places):
-        line = {"color": colour(position), "ls": dash(position), "lw": 1.4}
-        axes.annotate(
-            record.tasks[position], (last + 0.5, ends[position]), xytext=(1.035, place),
-            textcoords=axes.get_yaxis_transform(), ha="left", va="center", fontsize=8, annotation_clip=False,
-            color="#222222", arrowprops={"arrowstyle": "-", "shrinkA": 1, "shrinkB": 0, **line},
+    name_lines(axes, record.tasks, ends, styles, height)
+
+
+def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle]) -> None:
+    """A tint behind the curves and a strip above them for each stretch of training, with the task's name on top."""
+    other = TaskStyle("#777777", "solid", "")  # all tasks at once
+    epochs = float(np.ptp(axes.get_xlim()))
+    shares = [(block.last - block.first + 1) / epochs for block in record.blocks]
+    room = all(share * MOST_CHARACTERS > len(b.task) for share, b in zip(shares, record.blocks, strict=True))
+    names = {} if room else short_names(record.tasks)
+    for block, share in zip(record.blocks, shares, strict=True):
+        look = styles.get(block.task, other)
+        first, last = block.first - 0.5, block.last + 0.5
+        axes.axvspan(first, last, color=look.colour, alpha=0.1, lw=0)
+        axes.axvspan(
+            first, last, ymin=1.0, ymax=1.035, facecolor=look.colour, edgecolor="white", hatch=look.hatch, lw=0,
+            clip_on=False,
+        )  # fmt: skip
+        name = names.get(block.task, block.task)
+        axes.text(
+            (first + last) / 2, 1.05, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom",
+            color="#222222", fontsize=min(7.5, max(4.5, 7.5 * MOST_CHARACTERS * share / max(len(name), 1))),
         )  # fmt: skip

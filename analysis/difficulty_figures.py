@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import matplotlib as mpl
@@ -14,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from analysis.difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
-from analysis.style import MUTED, SEQUENTIAL, colour, new_figure, readable_on, styled
+from analysis.style import MUTED, SEQUENTIAL, decimals, new_figure, readable_on, styled
+from analysis.task_styles import task_styles
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,15 +61,15 @@ def draw_distributions(record: Distributions) -> Figure:
     figure = new_figure(6.6, 0.62 * len(tasks) + 0.75)
     grid = figure.subplots(len(tasks), 1, squeeze=False, sharex=True)[:, 0]
     x = np.linspace(record.edges[0], record.edges[-1], 300)
+    styles = task_styles(tasks)
     for position, axes in enumerate(grid):
         mean, sd = float(record.gaussians.mean[position]), float(record.gaussians.sd[position])
-        axes.stairs(record.density[position], record.edges, fill=True, color=colour(position), alpha=0.35, lw=0)
+        tint = styles[tasks[position]].colour
+        axes.stairs(record.density[position], record.edges, fill=True, color=tint, alpha=0.35, lw=0)
         if sd > 0:
-            axes.plot(
-                x, np.exp(-(((x - mean) / sd) ** 2) / 2) / (sd * np.sqrt(2 * np.pi)), color=colour(position), lw=1.6
-            )
+            axes.plot(x, np.exp(-(((x - mean) / sd) ** 2) / 2) / (sd * np.sqrt(2 * np.pi)), color=tint, lw=1.6)
         axes.axvline(mean, ymax=0.12, color="black", lw=1.4)
-        places = max(3, 1 - math.floor(math.log10(sd))) if 0 < sd < math.inf else 3  # two digits of the deviation
+        places = decimals(sd)
         text = f"{mean:.{places}f} ± {sd:.{places}f}, n = {record.gaussians.n[position]:,}"
         side = "right" if mean < (record.edges[0] + record.edges[-1]) / 2 else "left"  # where there is less
         axes.set_title(text, loc=side, fontsize=7.5, fontweight="normal", color=MUTED, pad=-6, y=1.0)
@@ -86,7 +86,10 @@ def draw_distributions(record: Distributions) -> Figure:
 def describe_distributions(record: Distributions) -> str:
     """The figure in words: every task's mean and spread."""
     g = record.gaussians
-    parts = [f"{task}: mean {m:.3f}, spread {sd:.3f}" for task, m, sd in zip(g.tasks, g.mean, g.sd, strict=True)]
+    parts = [
+        f"{task}: mean {m:.{decimals(sd)}f}, spread {sd:.{decimals(sd)}f}"
+        for task, m, sd in zip(g.tasks, g.mean.tolist(), g.sd.tolist(), strict=True)
+    ]
     return f"Distribution of s by task with fitted Gaussians. {'; '.join(parts)}."
 
 
@@ -129,7 +132,8 @@ def draw_similarity(record: TaskSimilarity) -> Figure:
 def describe_similarity(record: TaskSimilarity) -> str:
     """The figure in words: the most similar pair, and both orders."""
     names = record.tasks
-    text = f"Similarity of {len(names)} tasks, averaged over {record.n} runs."
+    whose = f"averaged over {record.n} runs" if record.n > 1 else "of one run"
+    text = f"Similarity of {len(names)} tasks, {whose}."
     if len(names) > 1:
         off = record.matrix - 2 * np.eye(len(names))
         row, column = np.unravel_index(np.argmax(off), off.shape)

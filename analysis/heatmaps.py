@@ -201,7 +201,7 @@ def describe_heatmap(record: Heatmap) -> str:
         if not np.isfinite(panel.mean).any():
             text += f" {name}: nothing finished yet."
             continue
-        text += f" {name}: from {np.nanmin(panel.mean):.3f} to {np.nanmax(panel.mean):.3f}"
+        text += f" {name}: from {np.nanmin(panel.mean):z.3f} to {np.nanmax(panel.mean):z.3f}"
         if panel.best is not None:
             row, column = panel.best
             text += f", best at {label_text(record.rows[row])}, {label_text(record.columns[column])}"
@@ -293,7 +293,7 @@ def _write_cell(
     ink = readable_on(background)
     incomplete = panel.n[at] < panel.asked[at]
     best = panel.best == at
-    text = f"{panel.mean[at]:.3f}" if abs(panel.mean[at]) >= 0.0005 else "0.000"
+    text = f"{panel.mean[at]:z.3f}"
     if panel.marked is not None and panel.marked[at]:
         text += "*"
     y = row + 0.5 - 0.13 * incomplete

@@ -19,6 +19,9 @@ from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
 MIN_RUNS = 8
+MIN_R2 = 0.05
+"""Below this share of variance explained on replicates left out, shuffling an axis tells nothing about it."""
+
 REPEATS = 5
 
 
@@ -43,11 +46,11 @@ def importance(experiment: Experiment, metric: str | Metric = "auc") -> Importan
     """Fits a random forest to a metric over the axes' labels, leaving out one replicate at a time, and shuffles axes.
 
     Labels enter as their position on the axis. Held-out replicates hold the same cells with other seeds, so what is
-    measured is the axes' effect and not the noise of seeds.
+    measured is the axes' effect and not the noise of seeds; that a seed is better in all cells alike is no error.
 
     Raises:
         BadInput: scikit-learn is missing, an unknown metric, fewer than two axes that vary, fewer than two
-            replicates, or fewer than 8 finished runs.
+            replicates, fewer than 8 finished runs, or axes that explain nothing on the replicates left out.
     """
     try:
         from sklearn.ensemble import RandomForestRegressor
@@ -79,12 +82,19 @@ def importance(experiment: Experiment, metric: str | Metric = "auc") -> Importan
             continue
         forest = RandomForestRegressor(n_estimators=30, min_samples_leaf=1, random_state=0, n_jobs=1)
         forest.fit(features[~test], target[~test])
-        squared = float(((forest.predict(features[test]) - target[test]) ** 2).sum())
+        squared = _error(forest, features[test], target[test])
         scores.append(1 - squared / total)
         shuffled = [_shuffled(forest, features[test], target[test], axis) for axis in range(len(axes))]
         losses.append([(lost - squared) / (2 * total) for lost in shuffled])
     if not losses:
         raise BadInput(f"search space {experiment.name!r}: {metric.plain} is the same in all runs")
+    r2 = float(np.mean(scores))
+    if r2 < MIN_R2:
+        raise BadInput(
+            f"search space {experiment.name!r}: no importance of its axes for {metric.plain} can be told from these "
+            f"{cells.size} runs, as what some replicates show does not carry over to the others "
+            f"(R² = {r2:.2f} on replicates left out); more seeds may help"
+        )
     lost = np.array(losses)
     order = np.argsort(-lost.mean(axis=0), kind="stable")
     spread = lost.std(axis=0, ddof=1) if len(lost) > 1 else np.full(len(axes), np.nan)
@@ -93,32 +103,32 @@ def importance(experiment: Experiment, metric: str | Metric = "auc") -> Importan
         tuple(axes[i] for i in order),
         lost.mean(axis=0)[order],
         spread[order],
-        float(np.mean(scores)),
+        r2,
         int(cells.size),
     )
 
 
 @styled
 def draw_importance(record: Importance) -> Figure:
-    """A bar per axis with one standard deviation over folds."""
+    """A bar per axis with one standard deviation over folds; an estimate below 0 has no bar, as no share is."""
     figure = new_figure(5.6, 0.36 * len(record.axes) + 0.8)
     axes = figure.subplots()
     axes.grid(axis="x", color=GRID, lw=0.6)
-    rows = np.arange(len(record.axes))
-    axes.barh(
-        rows, record.mean, xerr=np.nan_to_num(record.sd), height=0.6, color=colour(0), ecolor="#333333", capsize=2.5
-    )
+    rows, sd = np.arange(len(record.axes)), np.nan_to_num(record.sd)
+    axes.barh(rows, np.maximum(record.mean, 0), height=0.6, color=colour(0))
+    axes.errorbar(record.mean, rows, xerr=sd, fmt="none", ecolor="#333333", elinewidth=1.3, capsize=2.5)
     axes.set_yticks(rows, [axis_title(axis) for axis in record.axes])
     axes.set_ylim(len(record.axes) - 0.4, -0.6)
     axes.axvline(0, color="#444444", lw=0.8)
-    axes.set_xlim(min(0.0, float(record.mean.min())) - 0.01, max(1.0, float(record.mean.max())))
+    low, high = float((record.mean - sd).min()), float((record.mean + sd).max())
+    axes.set_xlim(min(low - 0.02, -0.01), max(high + 0.02, 1.0))
     axes.set_xlabel(f"share of the variance of {record.metric.figure}")
     return figure
 
 
 def describe_importance(record: Importance) -> str:
     """The figure in words."""
-    parts = [f"{axis_title(axis)} {value:.2f}" for axis, value in zip(record.axes, record.mean, strict=True)]
+    parts = [f"{axis_title(axis)} {max(value, 0):.2f}" for axis, value in zip(record.axes, record.mean, strict=True)]
     return f"Importance of each axis for {record.metric.plain}: {', '.join(parts)}."
 
 
@@ -129,6 +139,11 @@ def _shuffled(forest: object, features: Floats, target: Floats, axis: int) -> fl
     for _ in range(REPEATS):
         changed = features.copy()
         changed[:, axis] = rng.permutation(changed[:, axis])
-        predicted = forest.predict(changed)  # type: ignore[attr-defined]
-        sums.append(float(((predicted - target) ** 2).sum()))
+        sums.append(_error(forest, changed, target))
     return float(np.mean(sums))
+
+
+def _error(forest: object, features: Floats, target: Floats) -> float:
+    """Sum of squared errors within one replicate, about their mean."""
+    errors = forest.predict(features) - target  # type: ignore[attr-defined]
+    return float(((errors - errors.mean()) ** 2).sum())

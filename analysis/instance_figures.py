@@ -24,8 +24,9 @@ from analysis.difficulty_figures import (
     draw_similarity,
 )
 from analysis.page import Picture, picture
-from analysis.selection import cell_name, typical_cell, variants
+from analysis.selection import setting, typical_cell, variants
 from analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
+from analysis.trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
 from analysis.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
 from clops_sweep.errors import BadInput
 from clops_sweep.store import RunStore
@@ -46,8 +47,10 @@ def instance_figures(
         rows = store.read("instances", list(run_ids))
         known = [run_id for run_id in run_ids if rows.loc[rows["run_id"] == run_id, "s"].notna().any()]
         if known:
-            name = cell_name(experiment.cells[cell]) or experiment.name
-            items += _of_one_cell(experiment, rows, known, name, prefix, frames)
+            name = f"the configuration {setting(experiment.cells[cell])}"
+            items += _of_one_cell(
+                experiment, rows, known, name, prefix, frames, orders_by_difficulty(experiment, store)
+            )
     items += _overlap(experiment, store, prefix)
     return items
 
@@ -74,7 +77,13 @@ def _cell_with_beta(experiment: Experiment) -> int | None:
 
 
 def _of_one_cell(
-    experiment: Experiment, rows: pd.DataFrame, known: Sequence[str], name: str, prefix: str, frames: Sequence[Frames]
+    experiment: Experiment,
+    rows: pd.DataFrame,
+    known: Sequence[str],
+    name: str,
+    prefix: str,
+    frames: Sequence[Frames],
+    decided: OrdersByDifficulty | None,
 ) -> list[Picture | str]:
     first = rows[rows["run_id"] == known[0]]
 
@@ -88,11 +97,15 @@ def _of_one_cell(
         return picture(figure, f"{prefix}-s", "Distributions of s", caption, describe_distributions(record))
 
     def show_similarity() -> Picture:
-        record = task_similarity(rows, known)
-        caption = (
-            f"One minus the Hellinger distance of the Gaussians, mean over {record.n} runs of {name}. Numbered frames: "
-            "the chain of the curriculum, from the easiest task always to the most similar one left."
+        record = task_similarity(rows, known) if decided is None else task_similarity(decided.instances)
+        whose = f"mean over {record.n} runs of {name}" if record.n > 1 else f"one run of {name} ({known[0]})"
+        chain = (
+            "Numbered frames: the curriculum that follows, from the easiest task always to the most similar one left."
         )
+        if decided is not None:
+            whose = f"the run that decided the orders by difficulty ({decided.run_id}: CLOPS, tasks in the usual order)"
+            chain += f" Trained in these orders: {orders_in_words(decided.orders)}."
+        caption = f"One minus the Hellinger distance of the Gaussians of s, {whose}. {chain}"
         figure = draw_similarity(record)
         return picture(figure, f"{prefix}-similarity", "Similarity of tasks", caption, describe_similarity(record))
 
@@ -119,7 +132,8 @@ def _of_one_cell(
         record = beta_trajectories(first)
         caption = (
             f"beta after each epoch on its task, one run of {name} ({known[0]}): the instances with the lowest, the "
-            "middle and the highest s. s is the area under such a line."
+            "middle and the highest s of each task. Solid: highest, dotted: middle, dashed: lowest. s is the area "
+            "under such a line."
         )
         figure = draw_trajectories(record)
         return picture(figure, f"{prefix}-beta", "Trajectories of beta", caption, describe_trajectories(record))
@@ -138,9 +152,15 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Pictu
             continue
         same = cell.config.model_copy(update={"acquisition": "random", "seed": 0, "split_seed": 0})
         groups.setdefault(same.model_dump_json(), {})[cell.config.acquisition] = index
-    candidates = [group for group in groups.values() if len(group) > 1]
+    compared = [group for group in groups.values() if len(group) > 1]
+    # At a = 1 the whole buffer is replayed, whatever the acquisition function prefers.
+    candidates = [g for g in compared if experiment.cells[next(iter(g.values()))].config.acquisition_fraction < 1]
     if not candidates:
-        return []
+        said = (
+            "Overlap of replays: the finished configurations that differ in acquisition alone replay the whole buffer "
+            "(a = 1), and so replay the same by definition."
+        )
+        return [said] if compared else []
     typical = typical_cell(experiment, [cell for group in candidates for cell in group.values()])
     chosen = next(group for group in candidates if typical in group.values())
 
@@ -152,11 +172,14 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Pictu
             seeds = dict(zip(runs["run_id"], zip(runs["split_seed"], runs["seed"], strict=True), strict=True))
             replays[name] = {seeds[run_id]: part for run_id, part in rows.groupby("run_id")}
         record = replay_overlap(replays)
+        config = experiment.cells[next(iter(chosen.values()))].config
         if not record.n.any():
             raise BadInput("overlap of replays: none of the runs replayed anything")
         caption = (
             "How far acquisition functions replay the same instances, same seeds compared: sum of the smaller over "
-            "sum of the larger numbers of replays; 1: the same, 0: none in common."
+            "sum of the larger numbers of replays; 1: the same, 0: none in common. Shown: "
+            f"b = {config.storage_fraction:g}, a = {config.acquisition_fraction:g}, T = {config.mc_samples}, storage "
+            f"{config.storage_order} by {config.storage_function}."
         )
         figure = draw_replay_overlap(record)
         return picture(figure, f"{prefix}-overlap", "Overlap of replays", caption, describe_replay_overlap(record))

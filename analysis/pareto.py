@@ -87,8 +87,12 @@ def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
     axes.grid(color=GRID, lw=0.6)
     front = record.on_front
     first, second = record.values[:, x], record.values[:, y]
-    axes.plot(first[~front], second[~front], "o", ms=4, mfc="none", color=colour(0), alpha=0.6, label="trial")
-    axes.plot(first[front], second[front], "o", ms=5.5, mew=0, color=colour(1), label="on the Pareto front")
+    axes.plot(
+        first[~front], second[~front], "o", ms=4, mfc="none", color=colour(0), alpha=0.6, label="trial", clip_on=False
+    )
+    axes.plot(
+        first[front], second[front], "o", ms=5.5, mew=0, color=colour(1), label="on the Pareto front", clip_on=False
+    )
     if len(record.objectives) == 2:
         # Between two neighbours of the front, only what both of them dominate is known to be within reach.
         order = np.flatnonzero(front)[np.argsort(first[front], kind="stable")]
@@ -99,6 +103,10 @@ def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
             str(record.numbers[index]), (float(first[index]), float(second[index])), xytext=(4, 3),
             textcoords="offset points", fontsize=7.5,
         )  # fmt: skip
+    if first.min() >= 0:  # most objectives are no less than nothing, and then neither is their axis
+        axes.set_xlim(left=max(axes.get_xlim()[0], 0.0))
+    if second.min() >= 0:
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
     axes.set_xlabel(_label(record, x))
     axes.set_ylabel(_label(record, y))
 

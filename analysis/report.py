@@ -118,7 +118,7 @@ def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> li
             strategy = cell.config.strategy
             if strategy in strategies or _training(cell) not in alike:
                 continue
-            unlike = departures(cell.config)
+            unlike = len(departures(cell.config))
             if strategy not in found or unlike < found[strategy][0]:
                 found[strategy] = unlike, Reference(cell_name(cell) or other.name, other, index)
     return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]

@@ -184,7 +184,10 @@ def _curves_picture(
         "show the task that is being trained."
     )
     if scales:
-        caption += " Of each variant: the paper's b = 0.25 and a = 0.5 where they are there, else the best average AUC."
+        caption += (
+            " The title names the configuration shown of each variant: the nearest to the paper's settings, of equally "
+            "near ones that with the best average AUC."
+        )
     if len(chosen) > len(records):
         caption += f" The first {len(records)} of {len(chosen)} configurations are shown."
     return picture(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from analysis.collect import Cell, Experiment, label_text
 from clops_sweep.config import RunConfig
+from clops_sweep.data.catalog import ScenarioName
 
 SYMBOLS = {
     "storage_fraction": "b",
@@ -20,15 +22,8 @@ SYMBOLS = {
 }
 """How the paper writes the axes that have a symbol."""
 
-PAPER_FRACTIONS = (0.25, 0.5)
-"""Storage and acquisition fraction behind the paper's learning curves, s distributions and similarity matrices."""
-
-
-def departures(config: RunConfig) -> int:
-    """In how many fields, seeds aside, a configuration differs from the paper's for its data set and strategy."""
-    usual = RunConfig(scenario=config.scenario, dataset=config.dataset, strategy=config.strategy)
-    names = set(RunConfig.model_fields) - {"seed", "split_seed"}
-    return sum(getattr(config, name) != getattr(usual, name) for name in names)
+_NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed"})
+"""Fields of which no value is more the paper's than another."""
 
 
 def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[int]]:
@@ -48,19 +43,40 @@ def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
 
 
 def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
-    """The cell at the paper's b = 0.25 and a = 0.5 if it has a finished run, else that with the highest mean AUC.
+    """The cell with a finished run that has the paper's values in most fields; of equals, the highest mean AUC.
 
-    None where no run of these cells is finished.
+    The paper's values are what a `RunConfig` of the scenario and data set has where nothing is given: b = 0.25,
+    a = 0.5, T = 20, bald_mcd, area, top. None where no run of these cells is finished.
     """
     values = experiment.by_replicate("auc")
     finished = [cell for cell in cells if np.isfinite(values[cell]).any()]
     if not finished:
         return None
-    for cell in finished:
-        config = experiment.cells[cell].config
-        if (config.storage_fraction, config.acquisition_fraction) == PAPER_FRACTIONS:
-            return cell
-    return max(finished, key=lambda cell: (float(np.nanmean(values[cell])), -cell))
+
+    def preference(cell: int) -> tuple[int, float, int]:
+        return -len(departures(experiment.cells[cell].config)), float(np.nanmean(values[cell])), -cell
+
+    return max(finished, key=preference)
+
+
+def setting(cell: Cell) -> str:
+    """A configuration that replays, in words: its place on the axes, then b, a and T where those do not say them."""
+    stated = cell_name(cell)
+    fields = ("storage_fraction", "acquisition_fraction", "mc_samples")
+    missing = [f"{SYMBOLS[name]} = {getattr(cell.config, name):g}" for name in fields if name not in cell.labels]
+    return ", ".join(part for part in (stated, *missing) if part)
+
+
+def departures(config: RunConfig) -> list[str]:
+    """The fields in which a configuration is not the paper's for its scenario and data set."""
+    paper = _paper_config(config.scenario, config.dataset)
+    fields = RunConfig.model_fields.keys() - _NO_SETTING
+    return [name for name in fields if getattr(config, name) != getattr(paper, name)]
+
+
+@cache
+def _paper_config(scenario: ScenarioName, dataset: str) -> RunConfig:
+    return RunConfig(scenario=scenario, dataset=dataset)
 
 
 def chosen_how(experiment: Experiment, cell: int, axes: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ Figures are made through matplotlib's objects alone: no pyplot, no global state 
 from __future__ import annotations
 
 import io
+import math
 import os
 import uuid
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 _P = ParamSpec("_P")
@@ -35,6 +36,8 @@ DPI = 150
 # Okabe and Ito (2008), without black and with the yellow darkened so that a line of it is seen on white.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A5195", "#8C8C00")
 _DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)))
+_HATCHES = ("", "////", "....")
+_DARKENED = 0.6
 
 _RC: dict[Any, Any] = {
     "figure.dpi": DPI,
@@ -89,13 +92,25 @@ def new_figure(width: float, height: float, layout: Literal["constrained"] | Non
 
 
 def colour(position: int) -> str:
-    """The colour of the line at a position; from the ninth on they repeat, with another dash."""
-    return _PALETTE[position % len(_PALETTE)]
+    """The colour of the line at a position; from the ninth on they repeat, darker and with another dash and hatch."""
+    cycle = position // len(_PALETTE) % len(_DASHES)
+    red, green, blue = to_rgb(_PALETTE[position % len(_PALETTE)])
+    return to_hex((red * _DARKENED**cycle, green * _DARKENED**cycle, blue * _DARKENED**cycle))
 
 
 def dash(position: int) -> str | tuple[int, Sequence[float]]:
     """The line style at a position: solid for the first eight, then dashed, then dotted."""
     return _DASHES[position // len(_PALETTE) % len(_DASHES)]
+
+
+def hatch(position: int) -> str:
+    """The hatch of an area at a position: none for the first eight, then lines, then dots."""
+    return _HATCHES[position // len(_PALETTE) % len(_HATCHES)]
+
+
+def decimals(spread: float, least: int = 3) -> int:
+    """How many decimals show two digits of a spread; `least` where it is zero or not finite."""
+    return max(least, 1 - math.floor(math.log10(spread))) if 0 < spread < math.inf else least
 
 
 def luminance(colour_name: object) -> float:

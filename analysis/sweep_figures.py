@@ -31,8 +31,8 @@ def sweep_figures(experiment: Experiment, prefix: str) -> list[Picture | str]:
 def _frontier(experiment: Experiment, cost: str, prefix: str) -> Picture:
     record = cost_frontier(experiment, cost)
     caption = (
-        f"Mean average AUC of every configuration against {COSTS[cost]}. The line joins those that no other betters at "
-        "their cost."
+        f"Mean average AUC of every configuration against {COSTS[cost]}. The numbered line joins those that no "
+        "other betters at their cost; their names stand below."
     )
     figure, alt = draw_cost_frontier(record), describe_cost_frontier(record)
     return picture(figure, f"{prefix}-cost-{cost}", f"AUC against {COSTS[cost]}", caption, alt)
@@ -43,7 +43,8 @@ def _importance(experiment: Experiment, prefix: str) -> Picture:
     caption = (
         "Share of the variance that goes with an axis, alone or together with others (total effect): half of what a "
         f"random forest over {record.n} runs loses when the axis is shuffled, on replicates that it was not fitted to; "
-        f"error bars: one standard deviation over replicates. All axes together explain {record.r2:.0%}."
+        "error bars: one standard deviation over replicates. An estimate below 0 has no bar. All axes together explain "
+        f"{record.r2:.0%} of the variance within a replicate."
     )
     figure = draw_importance(record)
     return picture(figure, f"{prefix}-importance", "Importance of the axes", caption, describe_importance(record))

@@ -12,7 +12,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.style import colour, new_figure, styled
+from analysis.style import colour, decimals, new_figure, styled
+from analysis.task_styles import natural_order
 from clops_sweep.errors import BadInput
 
 SECONDS = {
@@ -59,7 +60,10 @@ class Frames(Protocol):
 
 @dataclass(frozen=True)
 class Tracing:
-    """One instance's ECG: `signal` in `unit` against `time` in seconds (sample positions where `seconds` is None)."""
+    """One instance's ECG: `signal` in `unit` against `time` in seconds (sample positions where `seconds` is None).
+
+    `task_position`: the task's place among the run's tasks in their natural order, which decides its colour.
+    """
 
     title: str
     task: str
@@ -91,7 +95,7 @@ def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[T
     if known["instance"].max() >= len(frames) or known["instance"].min() < 0:
         raise BadInput(f"tracings: the run has instances that are not among the {len(frames)} frames of {frames.name}")
     count = min(count, len(known))
-    tasks = list(dict.fromkeys(instances["task"]))
+    tasks = natural_order(map(str, instances["task"].unique()))
     chosen = [("lowest s", known.iloc[i]) for i in range(count)]
     chosen += [("highest s", known.iloc[-1 - i]) for i in range(count)]
     signals = frames.signal(np.array([int(row["instance"]) for _, row in chosen])).astype(np.float64)
@@ -110,7 +114,7 @@ def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[T
             signal if scale is None else signal * scale,
             frames.unit if scale is None else "mV",
             seconds,
-            tasks.index(row["task"]),
+            tasks.index(str(row["task"])),
         )
         for (title, row), signal in zip(chosen, signals, strict=True)
     )
@@ -129,7 +133,7 @@ def draw_tracings(records: Sequence[Tracing]) -> Figure:
     if not clinical:
         figure = new_figure(7.2, 1.75 * len(records) + 0.3)
         for axes, record in zip(figure.subplots(len(records), 1, squeeze=False)[:, 0], records, strict=True):
-            _draw_trace(axes, record)
+            _draw_trace(axes, record, _decimals_of_s(records))
             axes.grid(color="#f0b8b8", lw=0.5)
             axes.set_ylabel(record.unit)
             axes.set_xlabel("time, s" if record.seconds is not None else "sample")
@@ -146,7 +150,7 @@ def draw_tracings(records: Sequence[Tracing]) -> Figure:
         top -= gap + height
         inches = figure.get_figwidth()
         axes = figure.add_axes((left / inches, top / total_height, width / inches, height / total_height))
-        _draw_trace(axes, record)
+        _draw_trace(axes, record, _decimals_of_s(records))
         axes.set(xlim=(0, width / (25 * _INCH_PER_MM)), ylim=span)
         _draw_clinical_grid(axes, span, width / (25 * _INCH_PER_MM))
     return figure
@@ -154,8 +158,14 @@ def draw_tracings(records: Sequence[Tracing]) -> Figure:
 
 def describe_tracings(records: Sequence[Tracing]) -> str:
     """The figure in words."""
-    parts = [f"{r.title}: task {r.task}, label {r.label}, patient {r.patient}, s = {r.s:.3f}" for r in records]
+    places = _decimals_of_s(records)
+    parts = [f"{r.title}: task {r.task}, label {r.label}, patient {r.patient}, s = {r.s:.{places}f}" for r in records]
     return f"ECG tracings. {'; '.join(parts)}."
+
+
+def _decimals_of_s(records: Sequence[Tracing]) -> int:
+    """As many as tell the values of s of one figure apart, by two digits of their range."""
+    return decimals(float(np.ptp([record.s for record in records])))
 
 
 def _millivolt_span(record: Tracing) -> tuple[float, float]:
@@ -166,9 +176,9 @@ def _millivolt_span(record: Tracing) -> tuple[float, float]:
     return float(low), float(max(high, low + 1.0))
 
 
-def _draw_trace(axes: Axes, record: Tracing) -> None:
+def _draw_trace(axes: Axes, record: Tracing, places: int) -> None:
     axes.plot(record.time, record.signal, color=colour(record.task_position), lw=0.9, zorder=3)
-    title = f"{record.title}: {record.label}, patient {record.patient}, task {record.task}, s = {record.s:.3f}"
+    title = f"{record.title}: {record.label}, patient {record.patient}, task {record.task}, s = {record.s:.{places}f}"
     axes.set_title(title, loc="left", fontsize=8, fontweight="normal")
 
 

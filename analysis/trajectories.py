@@ -8,9 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
-from analysis.style import colour, new_figure, styled
+from analysis.style import decimals, new_figure, styled
+from analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
+
+LOWEST, MIDDLE, HIGHEST = "dashed", "dotted", "solid"
+"""The lines of instances by their s."""
 
 
 @dataclass(frozen=True)
@@ -47,33 +53,46 @@ def beta_trajectories(instances: pd.DataFrame) -> tuple[TaskTrajectories, ...]:
 
 @styled
 def draw_trajectories(records: tuple[TaskTrajectories, ...]) -> Figure:
-    """One panel a task: lowest s dashed, highest solid, the middle one dotted, on one scale."""
+    """One panel a task: lowest s dashed, highest solid, the middle one dotted, on one scale, with a key to that."""
     columns = min(3, len(records))
     rows = -(-len(records) // columns)
-    figure = new_figure(2.5 * columns, 2.0 * rows + 0.3)
+    figure = new_figure(max(2.5 * columns, 4.6), 2.0 * rows + 0.6)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for position, (axes, record) in enumerate(zip(panels.flat, records, strict=False)):
+    styles = task_styles(record.task for record in records)
+    for axes, record in zip(panels.flat, records, strict=False):
         middle = np.median(record.s)
         for s, beta in zip(record.s, record.beta, strict=True):
-            style = ":" if s == middle else ("--" if s < middle else "-")
-            axes.plot(np.arange(1, beta.size + 1), beta, style, color=colour(position), lw=1.2)
+            line = MIDDLE if s == middle else (LOWEST if s < middle else HIGHEST)
+            marker = "o" if beta.size == 1 else None
+            tint = styles[record.task].colour
+            axes.plot(np.arange(1, beta.size + 1), beta, ls=line, marker=marker, ms=3, color=tint, lw=1.2)
         axes.axhline(1, color="0.6", lw=0.6, zorder=0)
         axes.set_title(f"task {record.task}", loc="left")
         axes.ticklabel_format(axis="y", useOffset=False)
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     for axes in panels.flat[len(records) :]:
         axes.set_visible(False)
     for axes in panels[-1]:
         axes.set_xlabel("epoch on the task")
     for axes in panels[:, 0]:
         axes.set_ylabel("beta")
+    keys = [
+        Line2D([], [], color="#333333", ls=line, lw=1.2, label=label)
+        for line, label in ((HIGHEST, "highest s"), (MIDDLE, "middle s"), (LOWEST, "lowest s"))
+    ]
+    figure.legend(handles=keys, loc="outside upper left", ncols=3, handlelength=2.8)
     return figure
 
 
 def describe_trajectories(records: tuple[TaskTrajectories, ...]) -> str:
     """The figure in words."""
-    parts = [
-        f"{record.task}: ends between {record.beta[:, -1].min():.4f} (s = {record.s[0]:.3f}) and "
-        f"{record.beta[:, -1].max():.4f} (s = {record.s[-1]:.3f})"
-        for record in records
-    ]
+    parts = []
+    for record in records:
+        places = decimals(float(np.ptp(record.s)))
+        ends = record.beta[:, -1]
+        low, high = int(ends.argmin()), int(ends.argmax())
+        parts.append(
+            f"{record.task}: ends between {ends[low]:.4f} (s = {record.s[low]:.{places}f}) and "
+            f"{ends[high]:.4f} (s = {record.s[high]:.{places}f})"
+        )
     return f"beta over the epochs of its task; dashed: lowest s, dotted: middle, solid: highest. {'; '.join(parts)}."

@@ -91,6 +91,8 @@ def test_histograms_are_densities() -> None:
     np.testing.assert_allclose((record.density * np.diff(record.edges)).sum(axis=1), [1, 1])
     assert as_png(draw_distributions(record)).startswith(b"\x89PNG")
     assert "A: mean 18.899" in describe_distributions(record)
+    close = describe_distributions(distributions(frame(A=[0.99912, 0.99925, 0.9996])))
+    assert close.endswith("A: mean 0.99932, spread 0.00020.")
     constant = distributions(frame(A=[2.0, 2.0, 2.0]))
     assert as_png(draw_distributions(constant)).startswith(b"\x89PNG")
 

@@ -95,6 +95,16 @@ def test_drawing_shows_values_gaps_and_counts(by_hand: Experiment) -> None:
     assert "to 0.460, best at 0.5, 1" in describe_heatmap(record)
 
 
+def test_zero_has_no_sign(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, [(request.config, {"bwt": -0.0002}) for request in SPACE.requests()])
+    record = heatmap(collect([SPACE], store.read("runs"))[0], "bwt")
+    assert "from 0.000 to 0.000" in describe_heatmap(record)
+    texts = [text.get_text() for text in draw_heatmap(record).axes[0].texts]
+    assert "-0.000" not in texts
+    assert "0.000" in texts
+
+
 def test_files_are_the_same_each_time(by_hand: Experiment) -> None:
     first, second = (draw_heatmap(heatmap(by_hand)) for _ in range(2))
     assert as_png(first) == as_png(second)

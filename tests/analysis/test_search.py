@@ -87,6 +87,13 @@ def test_the_pareto_front_is_that_of_brute_force(directions: tuple[Any, ...]) ->
     assert f"trial {expected.index(True)}: " in describe_pareto_front(front)
 
 
+def test_an_axis_of_what_cannot_be_negative_starts_at_zero_at_the_lowest() -> None:
+    front = pareto_front(record({"auc": "maximize", "replayed": "minimize"}, (0.7, 0.0), (0.8, 400.0), (0.75, 900.0)))
+    assert draw_pareto_front(front).axes[0].get_ylim()[0] == 0
+    forgetting = pareto_front(record({"auc": "maximize", "bwt": "maximize"}, (0.7, -0.1), (0.8, -0.2)))
+    assert draw_pareto_front(forgetting).axes[0].get_ylim()[0] < -0.2
+
+
 def test_a_front_needs_two_objectives() -> None:
     with pytest.raises(BadInput, match="has one objective; a Pareto front needs two"):
         pareto_front(record({"auc": "maximize"}, (0.7,)))

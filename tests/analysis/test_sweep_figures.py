@@ -11,13 +11,15 @@ import pytest
 
 from analysis.collect import Experiment, collect
 from analysis.comparisons import comparison_text, comparisons, comparisons_csv
-from analysis.cost import cost_frontier, describe_cost_frontier, draw_cost_frontier, frontier
+from analysis.cost import cost_frontier, cost_text, describe_cost_frontier, draw_cost_frontier, frontier
 from analysis.differences import difference_heatmap
 from analysis.heatmaps import draw_heatmap
-from analysis.importance import describe_importance, draw_importance, importance
+from analysis.importance import Importance, describe_importance, draw_importance, importance
+from analysis.metrics import METRICS
 from analysis.profiles import describe_profile, draw_profile, profile
 from analysis.results import result_table
 from analysis.style import as_png
+from analysis.sweep_figures import sweep_figures
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
 from clops_sweep.store import RunStore
@@ -98,11 +100,24 @@ def test_cost_frontier_record(tmp_path: Path, generated: ModuleType) -> None:
     assert "b = 0.5" in describe_cost_frontier(record)
     replayed = cost_frontier(experiment, "replayed")
     assert sorted(set(replayed.cost)) == [4, 20]
+    for drawn in (record, replayed):
+        figure = draw_cost_frontier(drawn)
+        names = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+        for number, i in enumerate(i for i in np.argsort(drawn.cost, kind="stable") if drawn.on_frontier[i]):
+            assert f"{number + 1}  {drawn.names[i]}" in names
     with pytest.raises(BadInput, match="cost 'euros': expected one of seconds, replayed"):
         cost_frontier(experiment, "euros")
     from_before = replace(experiment, runs=experiment.runs.drop(columns="replayed"))
     with pytest.raises(BadInput, match="no finished run with its instances replayed"):
         cost_frontier(from_before, "replayed")
+
+
+def test_costs_are_never_negative_and_small_ones_not_zero(tmp_path: Path, generated: ModuleType) -> None:
+    record = cost_frontier(collected(tmp_path, generated, noisy))
+    cheap = replace(record, cost=(record.cost - record.cost.min()) / 1000)
+    assert draw_cost_frontier(cheap).axes[0].get_xlim()[0] == 0
+    assert "at 0.04." in describe_cost_frontier(cheap)
+    assert [cost_text(cost) for cost in (0, 0.0421, 3.581, 99.95, 1240.2)] == ["0", "0.0421", "3.58", "100", "1,240"]
 
 
 def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: ModuleType) -> None:
@@ -117,6 +132,31 @@ def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: Modu
     assert record.r2 > 0.95
     assert as_png(draw_importance(record)).startswith(b"\x89PNG")
     assert "storage fraction, b 0." in describe_importance(record)
+
+
+def test_axes_that_explain_nothing_have_no_importance(tmp_path: Path, generated: ModuleType) -> None:
+    noise = np.random.default_rng(8)
+    experiment = collected(tmp_path, generated, lambda c: float(noise.normal(0.7, 0.05)))
+    with pytest.raises(BadInput, match=r"no importance of its axes for Average AUC can be told from these 48 runs"):
+        importance(experiment)
+    (said,) = [item for item in sweep_figures(experiment, "x") if isinstance(item, str)]
+    assert said.startswith("Search space 'by hand': no importance of its axes")
+
+
+def test_a_seed_that_is_better_throughout_is_no_error(tmp_path: Path, generated: ModuleType) -> None:
+    record = importance(collected(tmp_path, generated, lambda c: noisy(c) + 0.4 * (c.seed == 0)))
+    assert record.r2 > 0.95
+
+
+def test_error_bars_of_importance_lie_inside_the_axes() -> None:
+    names = ("storage_fraction", "mc_samples")
+    record = Importance(METRICS["auc"], names, np.array([0.9, -0.05]), np.array([0.3, 0.2]), 0.5, 16)
+    (axes,) = draw_importance(record).axes
+    low, high = axes.get_xlim()
+    assert low < -0.25
+    assert high > 1.2
+    assert [bar.get_width() for bar in axes.patches] == [0.9, 0]  # type: ignore[attr-defined]
+    assert "Monte-Carlo samples, T 0.00" in describe_importance(record)
 
 
 def test_importance_says_what_it_needs(tmp_path: Path, generated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

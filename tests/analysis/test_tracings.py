@@ -52,6 +52,12 @@ def test_records_by_hand() -> None:
     assert "lowest s: task A, label AFIB, patient p1, s = 18.700" in describe_tracings((low, high))
 
 
+def test_values_of_s_that_are_close_are_told_apart() -> None:
+    close = tracings(INSTANCES.assign(s=[1.00031, 0.99912, np.nan, 0.9995]), GeneratedFrames())
+    assert "s = 0.9991; highest s" in describe_tracings(close)
+    assert [axes.get_title(loc="left").split("s = ")[1] for axes in draw_tracings(close).axes] == ["0.9991", "1.0003"]
+
+
 def test_microvolt_becomes_millivolt() -> None:
     low, _ = tracings(INSTANCES, GeneratedFrames(unit="uV"))
     assert (low.unit, low.signal[0]) == ("mV", pytest.approx(1e-3))
