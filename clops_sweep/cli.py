@@ -228,6 +228,8 @@ def report(asked: Asked, axes: str | None, output: Path | None) -> None:
     """Render figures, tables and index.html from the store; also of an unfinished sweep."""
     if asked.limit or asked.where:
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
+    _ = asked.spaces  # a search-space file that is wrong is said first
+    asked.store.files.check_is_there()
     _report(asked, output or asked.report_folder, keep=False, axes=_axes(axes))
 
 
