@@ -18,11 +18,11 @@ from analysis.formats import (
     result_text,
     results_csv,
     to_csv,
-    to_latex,
     to_markdown,
 )
 from analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
 from analysis.instance_figures import instance_figures
+from analysis.latex import to_latex
 from analysis.metrics import METRICS
 from analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
 from analysis.profiles import describe_profile, draw_profile, profile
