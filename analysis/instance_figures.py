@@ -23,6 +23,7 @@ from analysis.difficulty_figures import (
     draw_distributions,
     draw_similarity,
 )
+from analysis.formats import plural
 from analysis.page import Picture, picture
 from analysis.selection import cell_name, typical_cell, variants
 from analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
@@ -90,8 +91,8 @@ def _of_one_cell(
     def show_similarity() -> Picture:
         record = task_similarity(rows, known)
         caption = (
-            f"One minus the Hellinger distance of the Gaussians, mean over {record.n} runs of {name}. Numbered frames: "
-            "the chain of the curriculum, from the easiest task always to the most similar one left."
+            f"One minus the Hellinger distance of the Gaussians, mean over {plural(record.n, 'run')} of {name}. "
+            "Numbered frames: the chain of the curriculum, from the easiest task always to the most similar one left."
         )
         figure = draw_similarity(record)
         return picture(figure, f"{prefix}-similarity", "Similarity of tasks", caption, describe_similarity(record))
