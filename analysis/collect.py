@@ -39,10 +39,14 @@ class Edition:
     runs: int
 
     def __str__(self) -> str:
+        return self.described(self.data_hash[:12])
+
+    def described(self, data_hash: str) -> str:
+        """The edition in words, with the data hash as long as it is to be shown."""
         normalized = f", normalised by {self.normalize}" if self.normalize != "none" else ""
         return (
             f"{self.dataset} ({self.scenario}{normalized}, patient split {self.split_seed}), "
-            f"data {self.data_hash[:12]}, semantics version {self.semantics_version}"
+            f"data {data_hash}, semantics version {self.semantics_version}"
         )
 
 

@@ -16,7 +16,7 @@ from analysis.formats import DASH, TextCell, TextTable, number
 from analysis.metrics import METRICS
 from analysis.results import Reference, aligned
 from analysis.selection import cell_name
-from analysis.statistics import PairedDifference, highest_coverage, holm, paired_difference
+from analysis.statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_difference
 
 Kind = Literal["variant", "reference"]
 
@@ -98,7 +98,7 @@ def comparison_text(record: Comparisons, name: str, title: str) -> TextTable:
     notes = (
         "Mean of paired differences over common seeds [95 % bootstrap interval, given from three pairs on].",
         "Where there are several patient splits, a split with all its seeds counts as one pair.",
-        f"With {record.pairs} pairs no such interval can cover more than {highest_coverage(max(record.pairs, 1)):.1%}.",
+        *_coverage(record.pairs),
         "p: paired t-test, corrected by Holm over all rows of the column with the same kind of baseline.",
     )
     return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes)
@@ -151,6 +151,11 @@ def _interval(difference: PairedDifference) -> str:
     if np.isfinite(difference.low):
         text += f" [{number(difference.low)}, {number(difference.high)}]"
     return text
+
+
+def _coverage(pairs: int) -> Iterator[str]:
+    if pairs >= MIN_PAIRS:
+        yield f"With {pairs} pairs no such interval can cover more than {highest_coverage(pairs):.1%}."
 
 
 def _p(value: float) -> str:

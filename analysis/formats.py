@@ -1,4 +1,4 @@
-"""Tables as Markdown, CSV and LaTeX: one neutral form, three writers."""
+"""Tables in one neutral form, and as Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ def number(value: float, digits: int = 3) -> str:
     if not math.isfinite(value):
         return DASH
     return f"{value if abs(value) >= 0.5 * 10**-digits else 0.0:.{digits}f}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun, "1 run" or "2,000 runs"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def plus_minus(mean: float, sd: float | None) -> str:
@@ -120,27 +125,6 @@ def to_csv(table: TextTable) -> str:
     return stream.getvalue()
 
 
-def to_latex(table: TextTable) -> str:
-    """A booktabs table, ready to paste into a document that loads booktabs."""
-    columns = "l" * table.n_label_columns + "c" * (len(table.header) - table.n_label_columns)
-    lines = [
-        r"\begin{table}[t]",
-        r"\centering",
-        r"\small",
-        rf"\caption{{{_latex(table.title)}. {' '.join(map(_latex, table.notes))}}}".replace(". }", ".}"),
-        rf"\label{{table:{re.sub('[^A-Za-z0-9]+', '_', table.name).strip('_')}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        " & ".join(_latex_header(name) for name in table.header) + r" \\",
-        r"\midrule",
-    ]
-    for position, row in enumerate(table.rows):
-        lines.append(" & ".join(_latex_cell(cell) for cell in row) + r" \\")
-        if position in table.rules:
-            lines.append(r"\midrule")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
-
-
 def runs_text(row: Row) -> str:
     """How many of the runs asked for are there: 5, 3/5, or 3/5 (1 failed)."""
     text = f"{row.finished}" if row.finished == row.asked else f"{row.finished}/{row.asked}"
@@ -205,29 +189,3 @@ def _markdown(cell: TextCell) -> str:
 
 def _escape_markdown(text: str) -> str:
     return re.sub(r"([|*_<\\`])", r"\\\1", text).replace("\n", " ")
-
-
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", DASH: "--"}
-_LATEX |= {character: "\\" + character for character in "&%$#_{}"}
-_LATEX |= {
-    "λ": r"$\lambda$",
-    "τ": r"$\tau$",
-    "η": r"$\eta$",
-    "<": "$<$",
-    ">": "$>$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-}
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
-
-
-def _latex_header(name: str) -> str:
-    return next((metric.latex for metric in METRICS.values() if metric.plain == name), _latex(name))
-
-
-def _latex_cell(cell: TextCell) -> str:
-    # A hyphen before a digit is a minus sign, which LaTeX only makes in mathematics.
-    text = re.sub(r"(?<![\w.])-(\d[\d.]*)", r"$-\1$", _latex(cell.text))
-    return rf"\textbf{{{text}}}" if cell.bold else text

@@ -16,6 +16,23 @@ for (const table of document.querySelectorAll("table.sortable")) {
     table.tBodies[0].append(...rows);
   }));
 }
+// What is wider than the screen says so, and fades out as long as there is more on the right.
+const boxes = [...document.querySelectorAll(".scroll")];
+const measure = (box) => {
+  const hidden = box.scrollWidth - box.clientWidth;
+  box.parentElement.classList.toggle("wide", hidden > 2);
+  box.classList.toggle("more", hidden - box.scrollLeft > 2);
+};
+for (const box of boxes) box.addEventListener("scroll", () => measure(box), { passive: true });
+const sizes = new ResizeObserver((changes) => changes.forEach((change) => measure(change.target)));
+boxes.forEach((box) => sizes.observe(box));
+// Paper has no clicks: what is folded away is printed, and folded again afterwards.
+let unfolded = [];
+addEventListener("beforeprint", () => {
+  unfolded = [...document.querySelectorAll("details:not([open])")];
+  for (const details of unfolded) details.open = true;
+});
+addEventListener("afterprint", () => { for (const details of unfolded) details.open = false; });
 // A link to a configuration's runs opens them.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));

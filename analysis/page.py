@@ -6,6 +6,7 @@ import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 
 from jinja2 import Environment, StrictUndefined
@@ -13,7 +14,9 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from analysis.formats import TextCell, TextTable
+from analysis.selection import SYMBOLS
 from analysis.style import as_png, as_svg
+from clops_sweep.commands import rerun_command
 
 INLINE_SVG_LIMIT = 300_000
 """Bytes above which a figure stands in the page as PNG."""
@@ -55,11 +58,15 @@ class LinkedTable:
 
 @dataclass(frozen=True)
 class RunEntry:
-    """A run in the list: `replicate` says which seed, `run_id` is empty where it is not known."""
+    """A run in the list: `replicate` says which seed, `run_id` is empty where it is not known.
+
+    Only what is in the store can be repeated.
+    """
 
     replicate: str
     run_id: str
     remark: str = ""
+    in_store: bool = True
 
 
 @dataclass(frozen=True)
@@ -96,10 +103,21 @@ def picture(figure: Figure, name: str, title: str, caption: str, alt: str) -> Pi
     return Picture(name, title, caption, alt, png, as_svg(figure), round(width), round(height))
 
 
-def render_page(title: str, lead: str, sections: Sequence[Section], provenance: Sequence[tuple[str, str]]) -> str:
-    """The page as HTML. All text is escaped; the same input gives the same page."""
+def render_page(
+    title: str, lead: str, sections: Sequence[Section], provenance: Sequence[tuple[str, str]], results: str
+) -> str:
+    """The page as HTML. All text is escaped; the same input gives the same page.
+
+    Args:
+        title: heading of the page.
+        lead: the sentences below it.
+        sections: one for each search space.
+        provenance: names and texts; neighbours of one name stand under one heading.
+        results: the store, as `--results` takes it in the commands that repeat runs.
+    """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["sort_key"] = _sort_key
+    environment.filters["row_name"] = row_name
     assets = resources.files("analysis")
     template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
     return template.render(
@@ -107,6 +125,7 @@ def render_page(title: str, lead: str, sections: Sequence[Section], provenance: 
         lead=lead,
         sections=sections,
         provenance=provenance,
+        rerun=partial(rerun_command, results=results),
         style=Markup(assets.joinpath("page.css").read_text("utf-8")),
         script=Markup(assets.joinpath("page.js").read_text("utf-8")),
     )
@@ -115,6 +134,19 @@ def render_page(title: str, lead: str, sections: Sequence[Section], provenance: 
 def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:
     """A table whose rows stand for no single configuration."""
     return LinkedTable(table, ("",) * len(table.rows), tuple(files))
+
+
+def row_name(row: Sequence[TextCell], table: TextTable) -> str:
+    """All labels of a row as one text, for screens that have room for one column of them: "b = 0.1, CLOPS"."""
+    parts = []
+    for cell, heading in zip(row[: table.n_label_columns], table.header, strict=False):
+        if heading == "minus" or isinstance(cell.value, float):
+            symbol = SYMBOLS.get(heading.replace(" ", "_"), heading)
+            together = "minus {}" if heading == "minus" else symbol + "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{}"
+            parts.append(together.format(cell.text))
+        elif cell.text:
+            parts.append(cell.text)
+    return ", ".join(parts)
 
 
 def _sort_key(value: TextCell | float | str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
 
 from analysis.collect import Experiment
+from analysis.formats import plural
 
 _COLUMNS = {
     "package_version": "clops-sweep",
@@ -20,10 +22,35 @@ _COLUMNS = {
 }
 
 
+def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
+    """How many runs are finished, failed and missing, those that several search spaces share counted once.
+
+    What tells runs apart is their config: one that is not there has no id where the data's hash is not known. A run
+    that is finished in the edition shown of one search space and missing in that of another is finished.
+    """
+    order = ("missing", "failed", "finished")
+    found: dict[tuple[str, int, int], int] = {}
+    for experiment in experiments:
+        configs = [
+            cell.config.model_copy(update={"seed": 0, "split_seed": 0}).model_dump_json() for cell in experiment.cells
+        ]
+        columns = (experiment.runs[name] for name in ("cell", "split_seed", "seed", "status"))
+        for cell, split, seed, status in zip(*columns, strict=True):
+            run = configs[int(cell)], int(split), int(seed)
+            found[run] = max(found.get(run, 0), order.index(str(status)))
+    counts = Counter(order[place] for place in found.values())
+    return {status: counts[status] for status in reversed(order)}
+
+
 def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
-    """Data, versions, machines and time behind the finished runs, each with the number of runs it holds for."""
-    editions = dict.fromkeys(edition for experiment in experiments for edition in experiment.shown)
-    lines = [("Data", "; ".join(f"{edition}" for edition in editions) or "no run yet")]
+    """Data, versions, machines and time behind the finished runs, each with the number of runs it holds for.
+
+    Names may repeat: there is a line for every edition of the data.
+    """
+    editions = dict.fromkeys(
+        edition.described(edition.data_hash) for experiment in experiments for edition in experiment.shown
+    )
+    lines = [("Data", edition) for edition in editions or ("no run yet",)]
     parts = [experiment.runs[experiment.runs["status"] == "finished"] for experiment in experiments]
     parts = [part for part in parts if len(part)]
     if not parts:
@@ -36,10 +63,10 @@ def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
         if len(counts) == 1:
             lines.append((name, str(counts.index[0])))
         elif len(counts):
-            lines.append((name, "; ".join(f"{value} ({count} runs)" for value, count in counts.items())))
+            lines.append((name, "; ".join(f"{value} ({plural(count, 'run')})" for value, count in counts.items())))
     started = runs["started_at"].dropna()
     if len(started):
         lines.append(("Started", f"{started.min():%Y-%m-%d %H:%M} to {started.max():%Y-%m-%d %H:%M} UTC"))
     seconds = float(runs["seconds"].sum())
-    lines.append(("Computed", f"{len(runs):,} runs, {seconds / 3600:,.1f} hours in all"))
+    lines.append(("Computed", f"{plural(len(runs), 'run')}, {seconds / 3600:,.1f} hours in all"))
     return lines

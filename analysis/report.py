@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.collect import Cell, Experiment
+from analysis.formats import plural
 from analysis.page import render_page
-from analysis.provenance import provenance
+from analysis.provenance import distinct_runs, provenance
 from analysis.results import Reference
 from analysis.search_section import build_search_section
 from analysis.search_trials import collect_with_searches
@@ -85,7 +86,7 @@ def write_report(
             continue  # a single configuration that stands in the tables and captions of the others
         sections.append(build_section(space, experiment, references, store, file_name(space.name), axes, files, frames))
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
-    page = render_page(title, _lead(experiments), sections, provenance(experiments))
+    page = render_page(title, _lead(experiments), sections, provenance(experiments), store.files.anywhere)
     try:
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
@@ -133,10 +134,10 @@ def _training(cell: Cell) -> tuple[object, ...]:
 
 
 def _lead(experiments: Sequence[Experiment]) -> str:
-    counts = {
-        status: sum(int(e.counts(status).sum()) for e in experiments) for status in ("finished", "failed", "missing")
-    }
+    counts = distinct_runs(experiments)
     asked = sum(counts.values())
-    text = f"{counts['finished']:,} of {asked:,} runs are finished"
+    text = f"{counts['finished']:,} of {plural(asked, 'run')} {'is' if asked == 1 else 'are'} finished"
     text += f", {counts['failed']:,} failed" if counts["failed"] else ""
+    if asked < sum(len(experiment.runs) for experiment in experiments):
+        text += "; a run that several search spaces share counts once"
     return text + ". Metrics are computed on the validation set. All of them are better when higher."

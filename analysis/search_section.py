@@ -7,6 +7,7 @@ from functools import partial
 
 from analysis.collect import Experiment
 from analysis.curves import describe_learning_curves, draw_learning_curves, learning_curves
+from analysis.formats import plural
 from analysis.importance import describe_importance, draw_importance, importance
 from analysis.instance_figures import shown_or_said
 from analysis.optimization_history import (
@@ -127,10 +128,10 @@ def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: st
     several = len(record.objectives) > 1
     which = "The trials on the Pareto front" if several else "The best trials"
     notes = (
-        f"Mean ± standard deviation (n - 1) over {len(space.seeds)} seeds. The CSV file has every trial.",
+        f"Mean ± standard deviation (n - 1) over {plural(len(space.seeds), 'seed')}. The CSV file has every trial.",
         "The best of many trials is best by luck as well: on seeds that the search has not seen, expect less.",
     )
-    text = best_trials_text(best, f"{prefix}-trials", f"{which} of {record.name}", notes)
+    text = best_trials_text(best, f"{prefix}-trials", f"{which} of {record.name.replace('_', ' ')}", notes)
     links = tuple(f"{prefix}-runs-{trial.number}" for trial in best.trials)
     return LinkedTable(text, links, files.add_table(text, trials_csv(record, best.parameters)))
 

@@ -13,16 +13,17 @@ from analysis.curves import LearningCurves, describe_learning_curves, draw_learn
 from analysis.differences import difference_heatmap
 from analysis.formats import (
     TextTable,
+    plural,
     plus_minus,
     published_text,
     result_text,
     results_csv,
     to_csv,
-    to_latex,
     to_markdown,
 )
 from analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
 from analysis.instance_figures import instance_figures
+from analysis.latex import to_latex
 from analysis.metrics import METRICS
 from analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
 from analysis.profiles import describe_profile, draw_profile, profile
@@ -81,7 +82,11 @@ def build_section(
         pictures += _difference_pictures(experiment, grid, compared, prefix)
     elif experiment.counts("finished").any():
         record = profile(experiment)
-        caption = f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
+        caption = "Values of single runs."
+        if len(experiment.replicates) > 1:
+            caption = (
+                f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
+            )
         pictures.append(
             picture(draw_profile(record), f"{prefix}-metrics", "Metrics", caption, describe_profile(record))
         )
@@ -98,14 +103,14 @@ def build_section(
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
     return Section(
         prefix,
-        space.name.replace("_", " "),
+        _words(space.name),
         progress + ".",
         tuple(f"Shown: {edition}." for edition in experiment.shown),
         tuple(notices),
         tuple(pictures),
         tuple(tables),
         tuple(more_pictures),
-        tuple(_run_lists(experiment, prefix)),
+        tuple(_run_lists(experiment, references, prefix)),
         tuple(item for item in more if isinstance(item, str)),
     )
 
@@ -128,12 +133,14 @@ def _heatmap_picture(
 ) -> Picture:
     record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
     caption = (
-        f"Means over {_replicate_words(experiment)} of {METRICS[metric].plain} ({METRICS[metric].formula}), one colour "
+        f"{_means(experiment)}: {METRICS[metric].plain} ({METRICS[metric].formula}), one colour "
         "scale for all panels. Hatched: no finished run yet. A frame marks the best cell of a panel, the star the best "
         "of all."
     )
     if record.references:
-        values = "; ".join(f"{name} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items())
+        values = "; ".join(
+            f"{_words(name)} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items()
+        )
         caption += f" For comparison: {values}."
     return picture(
         draw_heatmap(record), f"{prefix}-heatmap-{metric}", METRICS[metric].plain, caption, describe_heatmap(record)
@@ -203,21 +210,23 @@ def _result_tables(
     files: SectionFiles,
 ) -> Iterator[LinkedTable]:
     table = result_table(experiment, references)
-    links = [f"{prefix}-runs-{i}" for i in range(len(experiment.cells))] + [""] * len(references)
+    links = [f"{prefix}-runs-{i}" for i in range(len(table.rows))]
     notes = (
-        f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}.",
+        f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}."
+        if len(experiment.replicates) > 1
+        else "Values of single runs.",
         "Bold: the best, where the bootstrap interval of its paired difference to every other row excludes zero.",
         *_coverage_notes(experiment),
     )
-    text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes)
+    text = result_text(table, f"{prefix}-results", f"Results of {_words(experiment.name)}", notes)
     yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
     if compared.rows:
-        title = f"Paired differences in {experiment.name}"
+        title = f"Paired differences in {_words(experiment.name)}"
         text = comparison_text(compared, f"{prefix}-differences", title)
         rows = tuple(f"{prefix}-runs-{row.cell}" for row in compared.rows)
         yield LinkedTable(text, rows, files.add_table(text, comparisons_csv(compared)))
     if table.has_published:
-        title = f"Results of {experiment.name} beside the paper's"
+        title = f"Results of {_words(experiment.name)} beside the paper's"
         text = published_text(table, f"{prefix}-published", title, tuple(_published_notes(experiment)))
         kept = [link for link, row in zip(links, table.rows, strict=True) if row.published]
         yield LinkedTable(text, tuple(kept), files.add_table(text))
@@ -243,22 +252,38 @@ def _notices(experiment: Experiment) -> Iterator[str]:
     if not experiment.counts("finished").any():
         yield "No run of this search space is finished yet."
     for edition in experiment.left_aside:
-        yield f"Not shown, and not mixed in: {edition.runs} runs of {edition}."
+        yield f"Not shown, and not mixed in: {plural(edition.runs, 'run')} of {edition}."
     failed = experiment.runs[experiment.runs["status"] == "failed"]
     if len(failed):
         reasons = failed["error"].fillna("unknown error").value_counts()
         listed = "; ".join(
             f"{count} times {str(reason).splitlines()[0][:200]}" for reason, count in reasons.head(3).items()
         )
-        yield f"{len(failed)} runs failed: {listed}."
-    finished = experiment.counts("finished").sum()
+        yield f"{plural(len(failed), 'run')} failed: {listed}."
+    if len(experiment.replicates) == 1:
+        yield "One seed only: there are no standard deviations, no intervals and no p-values."
+    # Trained on all tasks together, a network forgets none: that this has no BWT is nothing to warn of.
+    one_by_one = [cell.config.strategy != "multitask" for cell in experiment.cells]
     for metric in METRICS.values():
-        undefined = int(finished - np.isfinite(experiment.by_replicate(metric.column)).sum())
+        cells = one_by_one if metric.signed else [True] * len(one_by_one)
+        finished = int(experiment.counts("finished")[cells].sum())
+        undefined = finished - int(np.isfinite(experiment.by_replicate(metric.column)[cells]).sum())
         if undefined > 0:
             yield f"{metric.plain} is undefined in {undefined} of {finished} finished runs; its means leave them out."
 
 
-def _run_lists(experiment: Experiment, prefix: str) -> Iterator[RunList]:
+def _run_lists(experiment: Experiment, references: Sequence[Reference], prefix: str) -> Iterator[RunList]:
+    """The runs behind every row of the table of results, in its order."""
+    grouped = _run_entries(experiment)
+    for cell, config in enumerate(experiment.cells):
+        yield _run_list(f"{prefix}-runs-{cell}", cell_name(config) or experiment.name, grouped[cell])
+    elsewhere = {id(reference.experiment): _run_entries(reference.experiment) for reference in references}
+    for position, reference in enumerate(references, len(experiment.cells)):
+        runs = elsewhere[id(reference.experiment)][reference.cell]
+        yield _run_list(f"{prefix}-runs-{position}", reference.name, runs)
+
+
+def _run_entries(experiment: Experiment) -> dict[int, list[RunEntry]]:
     several_splits = len({split for split, _ in experiment.replicates}) > 1
     remarks = {"failed": "failed", "missing": "not finished", "finished": ""}
     grouped: dict[int, list[RunEntry]] = {}
@@ -266,16 +291,26 @@ def _run_lists(experiment: Experiment, prefix: str) -> Iterator[RunList]:
     columns = ("cell", "split_seed", "seed", "run_id", "status")
     for cell, split, seed, run_id, status in zip(*(ordered[column] for column in columns), strict=True):
         replicate = f"split {split}, seed {seed}" if several_splits else f"seed {seed}"
-        grouped.setdefault(int(cell), []).append(RunEntry(replicate, str(run_id), remarks[str(status)]))
-    for cell, runs in sorted(grouped.items()):
-        done = sum(not run.remark for run in runs)
-        count = f"{done} of {len(runs)}" if done < len(runs) else f"{done}"
-        title = cell_name(experiment.cells[cell]) or experiment.name
-        yield RunList(f"{prefix}-runs-{cell}", title, count, tuple(runs))
+        entry = RunEntry(replicate, str(run_id), remarks[str(status)], in_store=status != "missing")
+        grouped.setdefault(int(cell), []).append(entry)
+    return grouped
+
+
+def _run_list(anchor: str, title: str, runs: Sequence[RunEntry]) -> RunList:
+    done = sum(not run.remark for run in runs)
+    return RunList(anchor, title, f"{done} of {len(runs)}" if done < len(runs) else f"{done}", tuple(runs))
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _means(experiment: Experiment) -> str:
+    return f"Means over {_replicate_words(experiment)}" if len(experiment.replicates) > 1 else "Values of single runs"
 
 
 def _replicate_words(experiment: Experiment) -> str:
     splits = len({split for split, _ in experiment.replicates})
     seeds = len({seed for _, seed in experiment.replicates})
-    words = f"{seeds} seed{'s' * (seeds != 1)}"
+    words = plural(seeds, "seed")
     return f"{splits} patient splits with {words} each" if splits > 1 else words

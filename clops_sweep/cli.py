@@ -255,6 +255,8 @@ def report(asked: Asked, axes: str | None, output: Path | None) -> None:
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
     if not asked.files and (asked.settings or asked.seeds):
         raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
+    _ = asked.spaces  # a search-space file that is wrong is said first
+    asked.store.files.check_is_there()
     _report(asked, output or asked.report_folder, keep=False, axes=_axes(axes))
 
 

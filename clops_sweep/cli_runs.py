@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from clops_sweep.cli_options import prepared_root_option, results_option
+from clops_sweep.commands import rerun_command
 from clops_sweep.config import RunConfig
 from clops_sweep.errors import BadInput
 from clops_sweep.store import RunStore
@@ -37,7 +37,7 @@ def show(run_id: str, results: str) -> None:
                 click.echo(f"  {name:22} {row[name]}")
     if row["error"]:
         click.echo(f"error:\n{row['error']}")
-    click.echo(f"repeat it with:\n  {shlex.join(['clops-sweep', 'rerun', found, '--verify', '--results', results])}")
+    click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True)}")
 
 
 @click.command()

@@ -62,6 +62,24 @@ class Files:
         """The root as it may be printed: without the password that a URI may hold."""
         return re.sub(r"(://[^:@/]*):[^@/]*@", r"\1:***@", self.uri)
 
+    @property
+    def anywhere(self) -> str:
+        """The root as a user can name it from any folder, without the password that a URI may hold."""
+        return self.root if self.local else self.shown
+
+    def check_is_there(self) -> None:
+        """Whoever only reads must find the root there: a name with a letter wrong would pass for an empty store.
+
+        Raises:
+            BadInput: there is nothing of this name, or no folder.
+        """
+        try:
+            there = self.system.get_file_info(self.root).type == arrow_fs.FileType.Directory
+        except OSError as error:
+            raise BadInput(f"results {self.shown}: cannot be read ({reason(error)})") from None
+        if not there:
+            raise BadInput(f"results {self.shown}: there is no such folder")
+
     def check_answers(self) -> None:
         """Whoever has the files must answer soon, where a sweep would try for minutes.
 

@@ -248,6 +248,21 @@ def test_a_cluster_that_does_not_answer_is_refused(clops_sweep: Command, space: 
     assert done.stderr.count("\n") == 1
 
 
+def test_a_report_on_results_that_are_not_there_is_refused(space: Path, tmp_path: Path, command: Command) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    for results in ("mistyped", space):
+        done = command("report", space.name, "--results", results)
+        _refused(done, f"results {tmp_path / results}: there is no such folder", tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_report_on_an_empty_folder_of_results_is_a_page(space: Path, tmp_path: Path, command: Command) -> None:
+    (tmp_path / "results").mkdir()
+    done = command("report", space.name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "results" / "report" / "space" / "index.html").is_file()
+
+
 # --- what needs no Ray ------------------------------------------------------------------------------------------------
 
 

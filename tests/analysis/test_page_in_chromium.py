@@ -72,6 +72,22 @@ def test_it_fits_a_phone(page: Any) -> None:
     try:
         assert page.run("document.documentElement.scrollWidth") <= 390
         assert page.run("parseFloat(getComputedStyle(document.body).fontSize)") >= 16
+        frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        page.run(frames)
+        for figure in ("grid-heatmap-auc", "grid-results"):
+            assert page.run(f"getComputedStyle(document.querySelector('#{figure} .hint')).display") == "block"
+        page.run("document.querySelector('#grid-results .scroll').scrollLeft = 150")
+        name = page.run(
+            "(cell => ({left: cell.getBoundingClientRect().left, width: cell.getBoundingClientRect().width,"
+            " text: getComputedStyle(cell, '::before').content}))"
+            "(document.querySelector('#grid-results td[data-name*=CLOPS]'))"
+        )
+        assert 0 <= name["left"] < 40, "the name of a row stays where the table is scrolled"
+        assert name["width"] < 390 * 0.4
+        assert "a\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}" in name["text"], "all labels of a row, not the first alone"
+        page.run("(box => { box.scrollLeft = box.scrollWidth })(document.querySelector('#grid-results .scroll'))")
+        page.run(frames)
+        assert not page.run("document.querySelector('#grid-results .scroll').classList.contains('more')")
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
 
@@ -80,3 +96,25 @@ def test_it_prints(page: Any, tmp_path: Path) -> None:
     pdf = base64.b64decode(page.call("Page.printToPDF", printBackground=True)["data"])
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\n") > 2
+    assert page.run("document.querySelectorAll('details[open]').length") <= 1, "folded again after printing"
+
+
+def test_on_paper_everything_fits_and_nothing_is_folded_away(page: Any) -> None:
+    """A page that is wider than A4 would be printed smaller as a whole."""
+    page.call("Emulation.setEmulatedMedia", media="print")
+    page.call("Emulation.setDeviceMetricsOverride", width=703, height=1040, deviceScaleFactor=1, mobile=False)
+    try:
+        room = page.run("document.body.clientWidth")
+        widths = page.run("[...document.querySelectorAll('table, img')].map(e => e.getBoundingClientRect().right)")
+        assert max(widths) <= room + 1
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        heights = page.run("[...document.querySelectorAll('.runs li')].map(e => e.getBoundingClientRect().height)")
+        assert len(heights) > 20
+        assert min(heights) > 5
+        assert page.run("getComputedStyle(document.querySelector('th button')).display") == "contents", (
+            "Chromium repeats no head of a table that holds a button"
+        )
+        page.run("dispatchEvent(new Event('afterprint'))")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+        page.call("Emulation.setEmulatedMedia", media="")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
 import math
 import re
 from datetime import timedelta
@@ -13,10 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from analysis.formats import DASH
 from analysis.heatmaps import draw_heatmap, heatmap
 from analysis.notebook import open_sweep
 from analysis.report import ReportPaths, write_report
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.config import SEMANTICS_VERSION
 from clops_sweep.errors import BadInput
 from clops_sweep.store import RunStore
 
@@ -191,17 +194,19 @@ def test_latex_tables_are_well_formed(report: ReportPaths) -> None:
         if path.suffix != ".tex":
             continue
         text = path.read_text("utf-8")
-        columns = re.search(r"begin{tabular}{([lc]+)}", text)
-        assert columns is not None
-        body = text.split(r"\toprule")[1].split(r"\bottomrule")[0].replace(r"\midrule", "")
-        rows = [row for row in body.split(r"\\") if row.strip()]
-        assert len(rows) > 1
-        for row in rows:
-            assert len(re.findall(r"(?<!\\)&", row)) + 1 == len(columns.group(1)), row
-            assert row.count("{") == row.count("}")
-            assert row.count("$") % 2 == 0
-            assert not re.search(r"(?<![$\w-])-\d", row), f"a hyphen stands for a minus in {row}"
-            assert row.isascii(), row
+        tabulars = re.findall(r"begin{tabular}{((?:[lc]|p{\d+pt})+)}(.*?)\\end{tabular}", text, re.S)
+        assert tabulars
+        for alignment, content in tabulars:
+            columns = len(re.sub(r"{\d+pt}", "", alignment))
+            rows = [line for line in content.splitlines() if line.endswith(r"\\")]
+            assert len(rows) > 1
+            for row in rows:
+                spanned = sum(int(n) - 1 for n in re.findall(r"multicolumn{(\d+)}", row))
+                assert len(re.findall(r"(?<!\\)&", row)) + 1 + spanned == columns, row
+                assert row.count("{") == row.count("}")
+                assert row.count("$") % 2 == 0
+                assert not re.search(r"(?<![$\w-])-\d", row), f"a hyphen stands for a minus in {row}"
+                assert row.isascii(), row
 
 
 def test_a_notebook_needs_two_lines(store: RunStore, tmp_path: Path) -> None:
@@ -215,3 +220,83 @@ def test_a_notebook_needs_two_lines(store: RunStore, tmp_path: Path) -> None:
     figure = draw_heatmap(heatmap(experiment, "bwt"))
     assert experiment.counts("finished").sum() == 11
     assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_every_row_of_a_table_leads_to_its_runs(report: ReportPaths, store: RunStore) -> None:
+    """The last row is fine-tuning's, a search space that has no section of its own."""
+    text = report.index.read_text("utf-8")
+    assert 'id="fine-tuning"' not in text
+    table = text.split('<figure id="grid-results">')[1].split("</figure>")[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", table.split("<tbody>")[1], re.S)
+    assert len(rows) == 13
+    for position, row in enumerate(rows):
+        cells = [cell for cell in re.findall(r'<td class="value"[^>]*>(.*?)</td>', row) if cell != DASH]
+        assert cells
+        assert all(cell.startswith(f'<a href="#grid-runs-{position}">') for cell in cells)
+    listed = text.split('<details id="grid-runs-12">')[1].split("</details>")[0]
+    runs = store.read("runs")
+    finetuned = runs.loc[runs["strategy"] == "finetune", "run_id"]
+    assert len(finetuned) == 3
+    assert all(run_id in listed for run_id in finetuned)
+
+
+def test_the_command_that_repeats_a_run_names_the_store(
+    spaces: list[SearchSpace], store: RunStore, report: ReportPaths, tmp_path: Path, generated: ModuleType
+) -> None:
+    run_id = str(store.read("runs")["run_id"].iloc[0])
+    assert f"<code>clops-sweep rerun {run_id} --results {store.uri}</code>" in report.index.read_text("utf-8")
+    spaced = RunStore(tmp_path / "my results")
+    space = SearchSpace("one", RunConfig(), seeds=[0])
+    (run_id,) = generated.write_generated_runs(spaced, [space], instances=4, epochs=1)
+    text = html.unescape(write_report([space], spaced, tmp_path / "report").index.read_text("utf-8"))
+    assert f"<code>clops-sweep rerun {run_id} --results '{tmp_path}/my results'</code>" in text
+
+
+def test_runs_that_search_spaces_share_count_once(tmp_path: Path, generated: ModuleType) -> None:
+    first = SearchSpace("first", RunConfig(), {"mc_samples": [5, 20]}, seeds=[0, 1, 2])
+    second = SearchSpace("second", RunConfig(), {"mc_samples": [20, 50]}, seeds=[0, 1, 2])
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [first], instances=4, epochs=1, keep=lambda c: c.seed < 2)
+    text = write_report([first, second], store, tmp_path / "report").index.read_text("utf-8")
+    missing = store_ids(first) - set(store.read("runs")["run_id"])
+    assert len(missing) == 2
+    assert not any(f"rerun {run_id}" in text for run_id in missing), "what is not in the store cannot be repeated"
+    assert "4 of 9 runs are finished; a run that several search spaces share counts once." in text
+    assert "<dt>Computed</dt><dd>4 runs, " in text
+    # nothing of `second` but what it shares is there: what is missing is known by its config
+    empty = write_report([first, second], RunStore(tmp_path / "none"), tmp_path / "empty")
+    assert "0 of 9 runs are finished" in empty.index.read_text("utf-8")
+
+
+def store_ids(space: SearchSpace) -> set[str]:
+    return {request.config.run_id("generated0001", SEMANTICS_VERSION) for request in space.requests()}
+
+
+def test_an_edition_stands_once_with_its_whole_hash(tmp_path: Path, generated: ModuleType) -> None:
+    spaces = [SearchSpace(f"s{n}", RunConfig(), {"mc_samples": [5, n]}, seeds=range(n - 6)) for n in (7, 8)]
+    spaces.append(SearchSpace("split", RunConfig(split_seed=1), seeds=[0]))
+    store = RunStore(tmp_path / "results")
+    for data_hash, kept in (("ab" * 32, spaces[:2]), ("cd" * 32, spaces[2:])):
+        generated.write_generated_runs(store, kept, data_hash=data_hash, instances=4, epochs=1)
+    text = write_report(spaces, store, tmp_path / "report").index.read_text("utf-8")
+    listed = text.split("<dt>Data</dt>")[1].split("<dt>")[0]
+    assert re.findall(r"data (\w+)", listed) == ["ab" * 32, "cd" * 32]
+
+
+def test_one_seed_is_said_once_and_multi_task_learning_is_not_warned_of(tmp_path: Path, generated: ModuleType) -> None:
+    methods = {"MTL": {"strategy": "multitask"}, "CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}
+    space = SearchSpace("all_methods", RunConfig(), {"method": methods}, seeds=[0])
+    multitask, clops, finetune = (request.config for request in space.requests())
+    store = RunStore(tmp_path / "results")
+    undefined = dict.fromkeys(("bwt", "bwt_t", "bwt_lambda"), math.nan)
+    defined = dict.fromkeys(undefined, 0.1)
+    given = [(multitask, {"auc": 0.8} | undefined), (clops, {"auc": 0.7} | defined)]
+    generated.write_given_runs(store, [*given, (finetune, {"auc": 0.6} | defined)])
+    paths = write_report([space], store, tmp_path / "report")
+    text = paths.index.read_text("utf-8")
+    notices = re.findall(r'<p class="notice">(.*?)</p>', text)
+    assert notices == ["One seed only: there are no standard deviations, no intervals and no p-values."]
+    assert "Results of all methods.</strong> Values of single runs." in text
+    assert not re.search(r"\b1 (runs|pairs|seeds)\b", text)
+    latex = next(p for p in paths.tables if p.name == "all_methods-results.tex").read_text("utf-8")
+    assert "Results of all methods." in latex
