@@ -32,6 +32,7 @@ from clops_sweep.data.manifest import (
 )
 from clops_sweep.data.normalization import normalized_gain_offset
 from clops_sweep.data.reader import Index, OptionValue, Reader
+from clops_sweep.data.termination import terminated_like_interrupted
 from clops_sweep.errors import BadInput, DamagedStore
 
 State = Literal["absent", "raw", "prepared", "damaged"]
@@ -110,7 +111,8 @@ def prepare(
         return PreparedSet(folder, manifest)
     from clops_sweep.data.preparation import make_prepared_folder
 
-    make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+    with terminated_like_interrupted():
+        make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
     return _whole(name, prepared_root)
 
 
