@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from clops_sweep.data.counts import Row
-    from clops_sweep.data.prepare import PreparedSet
+    from clops_sweep.data.prepare import OnError, PreparedSet
 
 _MOST_PATIENTS_LISTED = 100
 _MOST_PROBLEMS_LISTED = 20
@@ -80,14 +80,16 @@ def prepare(
     from clops_sweep.data.verify import is_to_be_made_again
 
     root = prepared_root or default_prepared_root()
+    chosen = _parsed(name, options)
+    policy: OnError = "skip" if on_error == "skip" else "stop"
     prepared = make(
         name,
         prepared_root=root,
         data_root=data_root,
         progress=True,
-        on_error="skip" if on_error == "skip" else "stop",
-        options=_parsed(name, options),
-        anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root),
+        on_error=policy,
+        options=chosen,
+        anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
     )
     _print_counts(prepared, split_seed, markdown)
 

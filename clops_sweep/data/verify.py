@@ -11,7 +11,7 @@ from pathlib import Path
 from clops_sweep.data.checksums import is_whole, published_sums
 from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.manifest import SOURCES, check_content, remedy
-from clops_sweep.data.prepare import open_frames, prepared_set, reader_for
+from clops_sweep.data.prepare import OnError, open_frames, prepared_set, reader_for
 from clops_sweep.data.reader import Reader, Source
 from clops_sweep.errors import BadInput
 
@@ -47,13 +47,19 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     return Verification(len(sources), published, prepared, (*problems, *unlike_published, *unlike_prepared))
 
 
-def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None) -> bool:
-    """Whether a prepared folder is damaged, or the files under the data root are others than it was made from."""
+def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
+    """Whether a prepared folder is damaged or made from other files than are under the data root now.
+
+    Also where records were skipped that are not to be skipped any more.
+    """
     reader = reader_for(name)
     files: list[Path] = []
     with contextlib.suppress(BadInput):  # a prepared set needs its sources no more
         files = _files(reader, reader.find(data_root), data_root)
-    return bool(_prepared_problems(name, prepared_root, files)[1])
+    if _prepared_problems(name, prepared_root, files)[1]:
+        return True
+    prepared = prepared_set(name, prepared_root)
+    return prepared is not None and on_error == "stop" and bool(prepared.manifest.skipped)
 
 
 def _files(reader: Reader, sources: Sequence[Source], data_root: Path | None) -> list[Path]:

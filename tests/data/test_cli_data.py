@@ -105,7 +105,8 @@ def test_prepare_makes_again_what_was_made_of_other_files(tmp_path: Path) -> Non
     signal.write_bytes(whole[:-2])
     assert "skipped: 3: " in _run("prepare", "ptbxl", *where, "--on-error", "skip").output
     made = (tmp_path / "prepared" / "ptbxl" / "manifest.json").stat().st_mtime_ns
-    assert "skipped: 3: " in _run("prepare", "ptbxl", *where).output
+    assert "skipped: 3: " in _run("prepare", "ptbxl", *where, "--on-error", "skip").output
+    assert "00003_hr.dat: truncated" in str(_run("prepare", "ptbxl", *where).exception)
     assert (tmp_path / "prepared" / "ptbxl" / "manifest.json").stat().st_mtime_ns == made
 
     signal.write_bytes(whole)

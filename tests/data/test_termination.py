@@ -63,8 +63,7 @@ def test_processes_end_with_a_killed_parent() -> None:
 
 def test_sigterm_raises_an_interrupt_in_the_block_only() -> None:
     with pytest.raises(KeyboardInterrupt), terminated_like_interrupted():
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)
+        signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
