@@ -55,6 +55,12 @@ class MitBih(Reader):
     classes: ClassVar[tuple[str, ...]] = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
     lead_names: ClassVar[tuple[str, ...]] = ("MLII", "V5")
     options: ClassVar = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
+    # A window holds a few beats and fits many times into a recording of half an hour; caps beyond these cap nothing.
+    limits: ClassVar = {
+        "window_seconds": (0.5, 60),
+        "frames_per_patient_and_class": (1, 10_000),
+        "frames_per_class": (1, 1_000_000),
+    }
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All records of the folder; what is missing of one is reported when it is read."""
