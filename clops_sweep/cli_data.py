@@ -123,12 +123,13 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
     from clops_sweep.data.verify import verify as check
 
     found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
-    for problem in found.problems[1:_MOST_PROBLEMS_LISTED]:
-        click.echo(problem, err=True)
-    if more := len(found.problems[_MOST_PROBLEMS_LISTED:]):
-        click.echo(f"and {more:,} more", err=True)
-    if found.problems:
+    if len(found.problems) == 1:
         raise BadInput(found.problems[0])
+    if found.problems:
+        for problem in found.problems[:_MOST_PROBLEMS_LISTED]:
+            click.echo(problem, err=True)
+        more = "; the first ones are above" if len(found.problems) > _MOST_PROBLEMS_LISTED else ", listed above"
+        raise BadInput(f"{name}: {len(found.problems):,} problems{more}; mend them and verify it again")
     click.echo(f"{name}: {found.records} records are whole")
     if found.published:
         click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
@@ -150,6 +151,7 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
             values[key] = kind(text)
         except ValueError:
             raise BadInput(f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}") from None
+    reader_for(name, values)  # whatever is wrong with them is said before anything is read
     return values
 
 

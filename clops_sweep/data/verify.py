@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clops_sweep.data.checksums import is_whole, published_sums
+from clops_sweep.data.dead_leads import dead_leads
 from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.manifest import SOURCES, check_content, remedy
 from clops_sweep.data.prepare import OnError, open_frames, prepared_set, reader_for
 from clops_sweep.data.reader import Reader, Source
+from clops_sweep.data.wfdb_records import read_header, read_stored
 from clops_sweep.errors import BadInput
 
 
@@ -72,11 +74,14 @@ def _files(reader: Reader, sources: Sequence[Source], data_root: Path | None) ->
 
 
 def _record_problems(reader: Reader, source: Source) -> list[str]:
+    """What is wrong with a record as preparing it would find, and with the signal of one that gives no frame."""
     try:
         with one_sentence(source.files[0]):
             windows = reader.windows(source)
             if len(windows):
-                reader.signals(source, windows)
+                return dead_leads(reader, source, windows, reader.signals(source, windows))
+            if source.files[0].suffix == ".hea":
+                read_stored(read_header(source.files[0]))
     except BadInput as problem:
         return [str(problem)]
     return []

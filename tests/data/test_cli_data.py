@@ -14,7 +14,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.download import download
 from clops_sweep.data.prepare import PreparedSet
 from clops_sweep.errors import BadInput
-from tests.data.published_formats import cardiology, physionet2020, ptbxl
+from tests.data.published_formats import cardiology, noise, physionet2020, ptbxl, write_challenge_record
 
 
 def _run(*arguments: object) -> Result:
@@ -56,6 +56,8 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     assert "skipped: A0003" in skipped.output
     wrong = _run("prepare", "mitbih", *where, "--option", "frames_per_class=many")
     assert "expected frames_per_class=int" in str(wrong.exception)
+    bounds = _run("prepare", "mitbih", *where, "--option", "window_seconds=nan")
+    assert "option window_seconds is nan, expected a number from 0.5 to 60" in str(bounds.exception)
     unknown = _run("prepare", "mitbih", *where, "--option", "frames=3")
     assert "its options: window_seconds" in str(unknown.exception)
 
@@ -94,6 +96,39 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
 
     (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(f"{'0' * 64} A0001.mat\n")
     assert "A0001.mat: its SHA-256 is not the publisher's" in str(_run("verify", "physionet2020", *where).exception)
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_verify_compares_the_checksums_of_headers_and_prepare_refuses_the_same(tmp_path: Path) -> None:
+    ptbxl(tmp_path / "data")
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    folder = tmp_path / "data" / "ptbxl" / "records500" / "00000"
+    signal = folder / "00003_hr.dat"
+    size = signal.stat().st_size
+    signal.write_bytes(np.random.default_rng(0).bytes(size))
+    sentence = f"{signal}: lead I does not have the checksum that 00003_hr.hea gives; download the record again"
+    assert str(_run("verify", "ptbxl", *where).exception) == sentence
+    assert str(_run("prepare", "ptbxl", *where).exception).startswith(sentence)
+    # Neither is a record that gives no frame passed over.
+    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
+    rows = table.read_text().splitlines()
+    table.write_text("\n".join([*rows[:3], rows[3].replace("'LVH'", "'SR'"), *rows[4:]]) + "\n")
+    assert str(_run("verify", "ptbxl", *where).exception) == sentence
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_verify_names_dead_leads_and_lists_problems_in_order(tmp_path: Path) -> None:
+    physionet2020(tmp_path / "data")
+    folder, lead = tmp_path / "data" / "cpsc2018", np.arange(12)[:, None]
+    for name, dead in (("A0004", -32768), ("A0002", 7)):
+        signal = np.where(lead == 4, dead, noise(1, shape=(12, 5000))).astype(np.int16)
+        write_challenge_record(folder, name, "AF", signal)
+    found = _run("verify", "physionet2020", "--prepared-root", tmp_path, "--data-root", tmp_path / "data")
+    assert found.stderr.splitlines() == [
+        f"{folder / 'A0002.mat'}: lead aVL is nothing but flat line; repair the record",
+        f"{folder / 'A0004.mat'}: lead aVL is nothing but missing samples; repair the record",
+    ]
+    assert str(found.exception) == "physionet2020: 2 problems, listed above; mend them and verify it again"
 
 
 @pytest.mark.usefixtures("in_one_process")
