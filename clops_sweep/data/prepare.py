@@ -173,6 +173,10 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     return "raw"
 
 
+_COMPUTED: dict[tuple[str, int], NDArray[np.int8]] = {}
+"""Splits by content and seed: a folder that cannot be written to does not make a process look for them twice."""
+
+
 def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
     """The split of every frame [n] int8 for a split seed; computed once per seed and kept in the prepared folder."""
     folder, manifest = prepared.folder, prepared.manifest
@@ -185,11 +189,23 @@ def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
         cached = load(name)
         if cached.dtype == np.int8 and cached.shape == patients.shape and _parts_patients(cached, patients):
             return cached
-    per_patient = reader_for(manifest.name, manifest.options).split(_index(prepared), seed)
-    split: NDArray[np.int8] = per_patient[patients]
-    split.flags.writeable = False
-    _keep_split(folder / f"{name}.npy", split)
-    return split
+    key = (manifest.content_hash, seed)
+    if key not in _COMPUTED:
+        _COMPUTED[key] = _computed(prepared, seed)[patients]
+        _COMPUTED[key].flags.writeable = False
+    _keep_split(folder / f"{name}.npy", _COMPUTED[key])
+    return _COMPUTED[key]
+
+
+def _computed(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
+    """The split of every patient, [patients] int8."""
+    reader, index = reader_for(prepared.manifest.name, prepared.manifest.options), _index(prepared)
+    per_patient = reader.quick_split(index, seed)
+    if per_patient is None:
+        from clops_sweep.data.split_apart import split_apart
+
+        per_patient = split_apart(reader, index, seed)
+    return per_patient
 
 
 def _parts_patients(split: NDArray[np.int8], patients: NDArray[np.int32]) -> bool:
@@ -207,10 +223,19 @@ def _keep_split(path: Path, split: NDArray[np.int8]) -> None:
 
 
 def _index(prepared: PreparedSet) -> Index:
-    from clops_sweep.data.index_table import read_index
-
-    manifest = prepared.manifest
-    return read_index(prepared.folder / "index.parquet", manifest.patient_names, _Arrays(prepared.folder))
+    """The index by its arrays, all frames as of one record: what is in the table alone plays no part in a split."""
+    load = _Arrays(prepared.folder)
+    patients = load("patients")
+    return Index(
+        prepared.manifest.patient_names,
+        ("",),
+        patients,
+        np.zeros_like(patients),
+        load("leads"),
+        np.zeros(len(patients)),
+        load("labels"),
+        load("times") if "times.npy" in prepared.manifest.files else None,
+    )
 
 
 def _data_hash(prepared: PreparedSet, split_seed: int, normalize: str) -> str:

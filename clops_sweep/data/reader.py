@@ -180,6 +180,13 @@ class Reader(ABC):
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """TRAINING, VALIDATION or TEST for every patient, [patients] int8."""
 
+    def quick_split(self, index: Index, seed: int) -> NDArray[np.int8] | None:
+        """The same as `split` where that is a matter of milliseconds; None where it takes a solver.
+
+        Looks at patients, labels, leads and times only, so that opening a set need not read its table.
+        """
+        return self.split(index, seed)
+
     def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
         """Which of all offered frames to keep [n] bool, and how many go for which reason."""
         return np.ones(len(index), bool), {}
