@@ -104,7 +104,10 @@ def prepare(
     help="Folder to put the publisher's folder into (or CLOPS_DATA_ROOT).",
 )
 def download(name: str, data_root: Path | None) -> None:
-    """Fetch an openly available data set from PhysioNet into the data root; go on where it stopped."""
+    """Fetch an openly available data set from PhysioNet into the data root; go on where it stopped.
+
+    NAME is mitbih, mitbih_vfdb (which is mitbih and vfdb), vfdb alone, ptbxl or physionet2020.
+    """
     from clops_sweep.data.download import download as fetch
 
     if data_root is None:
@@ -118,7 +121,10 @@ def download(name: str, data_root: Path | None) -> None:
 @data_root_option
 @prepared_root_option
 def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> None:
-    """Prove that a data set is whole: decode every record, compare checksums, check the prepared folder."""
+    """Prove that a data set is whole: decode every record, compare checksums, check the prepared folder.
+
+    NAME is a data set of 'data list', or vfdb.
+    """
     from clops_sweep.data.prepare import default_prepared_root
     from clops_sweep.data.verify import verify as check
 
@@ -133,6 +139,9 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
     click.echo(f"{name}: {found.records} records are whole")
     if found.published:
         click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
+    if name == "vfdb":
+        click.echo("vfdb: prepared as part of mitbih_vfdb; 'clops-sweep data verify mitbih_vfdb' looks at the frames")
+        return
     click.echo(f"{name}: {'the prepared frames are whole and of these files' if found.prepared else 'not prepared'}")
 
 

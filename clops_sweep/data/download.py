@@ -58,6 +58,10 @@ DOWNLOADS: Final[Mapping[str, Sequence[Part]]] = {
 }
 
 
+PARTS_OF: Final[Mapping[str, tuple[str, Part]]] = {"vfdb": ("mitbih_vfdb", _VFDB)}
+"""What can be fetched by itself although it is no data set: its part of one."""
+
+
 def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
     """Fetches a data set into its folders under `data_root`; returns those folders.
 
@@ -65,19 +69,20 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
         BadInput: the data set is not to be downloaded openly (where to get it is said), PhysioNet is out of reach,
             or a folder cannot be written.
     """
-    info = DATASETS[reader_for(name).name]
-    if name not in DOWNLOADS:
+    parts = (PARTS_OF[name][1],) if name in PARTS_OF else DOWNLOADS.get(name)
+    if parts is None:
+        info = DATASETS[reader_for(name).name]
         if not info.folders:
             raise BadInput(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")
         raise BadInput(
             f"{name} cannot be downloaded openly ({info.licence}); get it from {info.source} and put it into "
             f"{info.folders[0]}/ under the data root"
         )
-    for part in DOWNLOADS[name]:
+    for part in parts:
         # wfdb prints a line per file; its messages are not for the user of this command.
         with contextlib.redirect_stdout(io.StringIO()), ThreadPool(_CONNECTIONS) as pool:
             _fetch(part, data_root / part.folder, pool, progress)
-    return [data_root / part.folder for part in DOWNLOADS[name]]
+    return [data_root / part.folder for part in parts]
 
 
 def _fetch(part: Part, folder: Path, pool: ThreadPool, progress: bool) -> None:

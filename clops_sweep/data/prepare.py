@@ -62,6 +62,8 @@ def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> R
     Raises:
         BadInput: no such data set, no reader for it yet, or no such option.
     """
+    if name == "vfdb":
+        raise BadInput("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
     if name not in DATASETS:
         raise BadInput(f"dataset {shorten(name)!r} is not known; known: {', '.join(DATASETS)}")
     module, _, attribute = (DATASETS[name].reader or "").partition(":")

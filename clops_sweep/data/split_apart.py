@@ -26,6 +26,6 @@ def split_apart(reader: Reader, index: Index, seed: int) -> NDArray[np.int8]:
             return pool.submit(reader.split, index, seed).result()
     except BrokenProcessPool:
         raise BadInput(
-            f"{reader.name}: the process that splits the patients for split_seed {seed} was killed; start again, or with "
-            "less at once"
+            f"{reader.name}: the process that splits the patients for split_seed {seed} was killed; "
+            "start again with less running beside it"
         ) from None

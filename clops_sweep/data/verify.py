@@ -12,6 +12,7 @@ from clops_sweep.data.checksums import is_whole, published_sums
 from clops_sweep.data.dead_leads import dead_leads
 from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.manifest import SOURCES, check_content, remedy
+from clops_sweep.data.mitbih_vfdb import Vfdb
 from clops_sweep.data.prepare import OnError, open_frames, prepared_set, reader_for
 from clops_sweep.data.reader import Reader, Source
 from clops_sweep.data.wfdb_records import read_header, read_stored
@@ -35,10 +36,12 @@ class Verification:
 def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verification:
     """Decodes every record under the data root, compares checksums, and checks the prepared folder bit by bit.
 
+    `vfdb`, which is prepared as part of `mitbih_vfdb` only, is verified as its publisher ships it.
+
     Raises:
         BadInput: neither the publisher's files nor a prepared set are there.
     """
-    reader = reader_for(name)
+    reader = Vfdb() if name == "vfdb" else reader_for(name)
     sources: list[Source] = []
     if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root) is None:
         sources = reader.find(data_root)

@@ -128,6 +128,25 @@ def test_from_nothing_to_prepared_frames(
     assert f"{name}: the prepared frames are whole and of these files\n" in verified.out
 
 
+def test_vfdb_alone(physionet: PhysioNet, published: Path, tmp_path: Path, run: Run) -> None:
+    done = run("download", "vfdb")
+    assert (done.status, done.out, done.err) == (0, f"vfdb: in {tmp_path / 'data' / 'vfdb'}\n", "")
+    expected = _expected(published, "mitbih_vfdb")
+    assert _files(tmp_path / "data") == {name: file for name, file in expected.items() if name.startswith("vfdb/")}
+    verified = run("verify", "vfdb")
+    assert verified.status == 0
+    assert verified.out.startswith("vfdb: 4 records are whole\nvfdb: 12 files have the publisher's SHA-256\n")
+    for command in ("prepare", "verify"):
+        signal = next((tmp_path / "data" / "vfdb").glob("*.dat"))
+        signal.write_bytes(bytes(signal.stat().st_size))
+        said = run(command, "vfdb")
+        assert said.status == 2
+        assert {"prepare": "as part of the data set 'mitbih_vfdb'", "verify": f"{signal}: "}[command] in said.err
+    physionet.fetched()
+    assert run("download", "mitbih_vfdb").status == 0
+    assert _files(tmp_path / "data") == expected
+
+
 @pytest.mark.parametrize("name", downloads.DOWNLOADS)
 def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
     name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
