@@ -160,11 +160,15 @@ def data_hash(name: str, *, prepared_root: Path, split_seed: int = 0, normalize:
 
 
 def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
-    """Whether a data set is prepared, damaged, only there as its publisher ships it (`raw`), or absent."""
+    """Whether a data set is prepared, damaged, only there as its publisher ships it (`raw`), or absent.
+
+    A prepared folder is looked at as on opening: sizes of all files, content of all but the frames.
+    """
     try:
-        if _manifest(prepared_root / name) is not None:
+        if (prepared := prepared_set(name, prepared_root)) is not None:
+            check_small_files(prepared.folder, prepared.manifest)
             return "prepared"
-    except DamagedStore:
+    except BadInput:
         return "damaged"
     if DATASETS[name].reader is None:
         return "absent"

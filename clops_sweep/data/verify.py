@@ -49,7 +49,8 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     problems = [problem for source in sources if reader.reads_files for problem in _record_problems(reader, source)]
     published, unlike_published = _against_published_sums(files)
     prepared, unlike_prepared = _prepared_problems(name, prepared_root, files)
-    return Verification(len(sources), published, prepared, (*problems, *unlike_published, *unlike_prepared))
+    every = dict.fromkeys((*problems, *unlike_published, *unlike_prepared))
+    return Verification(len(sources), published, prepared, tuple(every))
 
 
 def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
@@ -98,12 +99,20 @@ def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
         for name, sha256 in published_sums(folder).items()
     }
     compared = [file for file in files if file in expected and is_file(file)]
-    wrong = [
-        f"{file}: its SHA-256 is not the publisher's; download it again"
+    return len(compared), [
+        problem
         for file in compared
-        if not is_whole(file, expected[file])
+        for problem in _unlike(file, expected[file], "its SHA-256 is not the publisher's; download it again")
     ]
-    return len(compared), wrong
+
+
+def _unlike(file: Path, sha256: str, says: str) -> list[str]:
+    """What is wrong where a file has another content, or may not be read."""
+    try:
+        with one_sentence(file):
+            return [] if is_whole(file, sha256) else [f"{file}: {says}"]
+    except BadInput as problem:
+        return [str(problem)]
 
 
 def _prepared_problems(name: str, prepared_root: Path, files: Sequence[Path]) -> tuple[bool, list[str]]:
@@ -118,8 +127,7 @@ def _prepared_problems(name: str, prepared_root: Path, files: Sequence[Path]) ->
     except BadInput as damage:
         return True, [str(damage)]
     known = json.loads((prepared.folder / SOURCES).read_bytes())
+    changed = f"has changed since {name} was prepared; {remedy(prepared.folder)}"
     return True, [
-        f"{file}: has changed since {name} was prepared; {remedy(prepared.folder)}"
-        for file in files
-        if is_file(file) and not is_whole(file, known.get(file.name, ""))
+        problem for file in files if is_file(file) for problem in _unlike(file, known.get(file.name, ""), changed)
     ]
