@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from clops_sweep.data.counts import Row
+    from clops_sweep.data.manifest import Manifest
     from clops_sweep.data.prepare import OnError, PreparedSet
 
 _MOST_PATIENTS_LISTED = 100
@@ -201,6 +202,8 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
         show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
     console.print()
+    if line := _options_line(manifest):
+        console.print(line, highlight=False, soft_wrap=True)
     for reason, count in manifest.dropped.items():
         console.print(f"dropped: {count} frames ({reason})", highlight=False)
     for record, reason in manifest.skipped:
@@ -208,6 +211,24 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
     for note in manifest.notes:
         console.print(f"note: {note}", highlight=False)
     console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)
+
+
+def _options_line(manifest: Manifest) -> str:
+    """The options a set was made with, and how to get the default ones where it has others; empty without any."""
+    from clops_sweep.data.prepare import reader_for
+
+    defaults = reader_for(manifest.name).options
+    if not defaults:
+        return ""
+    line = "options: " + ", ".join(f"{key}={manifest.options[key]}" for key in defaults)
+    others = [key for key, value in defaults.items() if manifest.options[key] != value]
+    if not others:
+        return line
+    back = f"--option {others[0]}={defaults[others[0]]}"
+    return (
+        f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, "
+        f"which 'clops-sweep data prepare {manifest.name} {back}' makes again"
+    )
 
 
 def _split_table(what: str, rows: Sequence[Row]) -> Table:

@@ -96,7 +96,8 @@ def prepare(
         progress: whether to show a bar with the time left, on standard error.
         on_error: what to do about a record that cannot be read: `stop` with its sentence, or `skip` it, counted
             and listed in the manifest.
-        options: options of the data set's reader that differ from their defaults.
+        options: options of the data set's reader that differ from their defaults; None takes a set that is there,
+            whatever options it was made with.
         workers: processes to read records with; by default one per core that this process may use.
         anew: whether to make it again even though it is there.
 

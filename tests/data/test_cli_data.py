@@ -14,6 +14,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.download import download
 from clops_sweep.data.prepare import PreparedSet
 from clops_sweep.errors import BadInput
+from tests.data.conftest import WriteRecord
 from tests.data.published_formats import cardiology, noise, physionet2020, ptbxl, write_challenge_record
 
 
@@ -67,6 +68,24 @@ def test_verify_real_records(mitbih: PreparedSet, data_root: Path) -> None:
     assert shown.exit_code == 0
     assert "48 records are whole" in shown.output
     assert "the prepared frames are whole and of these files" in shown.output
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_prepare_says_which_options_the_set_that_is_there_has(tmp_path: Path, write_mitbih_record: WriteRecord) -> None:
+    rhythms = [("(N", 12, beat) for beat in "NLRVA"] + [("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
+    for number in range(4):
+        write_mitbih_record(tmp_path / "data" / "mitdb", str(100 + number), rhythms)
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    made = _run("prepare", "mitbih", *where, "--option", "window_seconds=10").output
+    there = _run("prepare", "mitbih", *where).output
+    says = (
+        "options: window_seconds=10.0, frames_per_patient_and_class=60, frames_per_class=420; not the default "
+        "window_seconds=5.0, which 'clops-sweep data prepare mitbih --option window_seconds=5.0' makes again\n"
+    )
+    assert says in made
+    assert says in there
+    again = _run("prepare", "mitbih", *where, "--option", "window_seconds=5.0").output
+    assert "options: window_seconds=5.0, frames_per_patient_and_class=60, frames_per_class=420\n" in again
 
 
 @pytest.mark.usefixtures("in_one_process")

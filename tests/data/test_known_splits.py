@@ -12,7 +12,7 @@ import pytest
 from clops_sweep.data import prepare as preparing
 from clops_sweep.data.known_splits import KNOWN_SPLITS, known_split
 from clops_sweep.data.prepare import PreparedSet, data_hash, open_frames, prepare
-from clops_sweep.data.split_program import balanced_split, uncovered_classes
+from clops_sweep.data.split_program import FRACTIONS, balanced_split, uncovered_classes
 from tests.data.conftest import WriteRecord
 
 EVERYTHING = [("(N", 12, "N"), ("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
@@ -68,9 +68,18 @@ def test_the_real_counts_are_known_and_covered(mitbih: PreparedSet) -> None:
     assert known_split(counts + 1, 0) is None
 
 
-def test_a_known_split_is_what_the_solver_finds(mitbih: PreparedSet) -> None:
+def _deviation(counts: np.ndarray, split: np.ndarray) -> float:
+    """How far the shares of frames are from 60/20/20, mean over classes and splits."""
+    shares = np.array([counts[split == part].sum(0) / counts.sum(0) for part in range(3)])
+    return float(np.abs(shares - np.array(FRACTIONS)[:, None]).mean())
+
+
+def test_known_splits_are_as_good_as_the_solvers(mitbih: PreparedSet) -> None:
     counts = preparing._index(mitbih).counts_per_patient(8)
-    assert known_split(counts, 3).tolist() == balanced_split(counts, 3).tolist()  # type: ignore[union-attr]
+    known = [known_split(counts, seed) for seed in range(32)]
+    # Another release of the solver may come to another split, but not to a much better one.
+    solved = _deviation(counts, balanced_split(counts, 3))
+    assert max(_deviation(counts, split) for split in known if split is not None) < solved + 0.02
 
 
 def test_a_new_seed_of_the_real_data_is_quick_and_light(mitbih: PreparedSet) -> None:
