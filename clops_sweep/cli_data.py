@@ -48,8 +48,9 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
         there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
         table.add_row(info.name, there, info.size, " ".join(info.scenarios))
     Console().print(table)
+    click.echo("\nlicences and sources")
     for info in DATASETS.values():
-        click.echo(f"\n{info.name}: {info.title}\n  {info.licence}; {info.source}")
+        click.echo(f"\n{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}")
 
 
 @data.command()
@@ -196,7 +197,9 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
         try:
             built = build_scenario(frames, RunConfig(dataset=manifest.name, scenario=scenario, split_seed=split_seed))
         except BadInput as problem:
-            console.print(f"{scenario}: {problem}", style="yellow", highlight=False)
+            # Some sentences begin with the scenario, as they are also said on their own.
+            shown = str(problem).removeprefix(f"{scenario} ")
+            console.print(f"{scenario}: {shown}", style="yellow", highlight=False)
             continue
         show(f"{manifest.name}, {scenario}: frames (patients) per task", _split_table("task", task_rows(built, frames)))
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:

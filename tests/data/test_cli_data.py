@@ -15,7 +15,7 @@ from clops_sweep.data.download import download
 from clops_sweep.data.prepare import PreparedSet
 from clops_sweep.errors import BadInput
 from tests.data.conftest import WriteRecord
-from tests.data.published_formats import cardiology, noise, physionet2020, ptbxl, write_challenge_record
+from tests.data.published_formats import cardiology, chapman_wfdb, noise, physionet2020, ptbxl, write_challenge_record
 
 
 def _run(*arguments: object) -> Result:
@@ -35,7 +35,7 @@ def test_list_shows_every_data_set_with_its_state(prepared_root: Path, tmp_path:
     assert state["cardiology"] == "raw"
     assert state["ptbxl"] == "absent"
     for info in DATASETS.values():
-        assert f"{info.name}: {info.title}\n  {info.licence}; {info.source}" in shown
+        assert f"{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}\n" in shown
 
 
 def test_prepare_prints_counts_per_class_task_and_patient(mitbih: PreparedSet) -> None:
@@ -86,6 +86,14 @@ def test_prepare_says_which_options_the_set_that_is_there_has(tmp_path: Path, wr
     assert says in there
     again = _run("prepare", "mitbih", *where, "--option", "window_seconds=5.0").output
     assert "options: window_seconds=5.0, frames_per_patient_and_class=60, frames_per_class=420\n" in again
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_a_scenario_that_a_set_cannot_have_is_named_once(tmp_path: Path) -> None:
+    chapman_wfdb(tmp_path / "data")
+    done = _run("prepare", "chapman", "--prepared-root", tmp_path, "--data-root", tmp_path / "data")
+    assert done.exit_code == 0
+    assert "time_il: needs dates of acquisition, which 'chapman' does not have\n" in done.output
 
 
 @pytest.mark.usefixtures("in_one_process")

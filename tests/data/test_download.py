@@ -155,7 +155,7 @@ def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
     died = run("download", name)
     assert died.status == 2
     assert re.fullmatch(
-        r"clops-sweep: physionet\.org cannot be reached or does not have \S+ \(\w+\); check the network and run the "
+        r"clops-sweep: physionet\.org (cannot be reached|did not send \S+) \(\w+\); check the network and run the "
         r"same command again, it goes on where it stopped\n",
         died.err,
     )
@@ -181,8 +181,22 @@ def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, mon
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     said = run("download", name)
     assert said.status == 2
-    assert re.fullmatch(r"clops-sweep: physionet\.org cannot be reached .* goes on where it stopped\n", said.err)
-    assert _files(tmp_path) == {}
+    assert re.fullmatch(
+        r"clops-sweep: physionet\.org cannot be reached \(\w+\); check .* goes on where it stopped\n", said.err
+    )
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_project_that_is_not_there_any_more(physionet: PhysioNet, run: Run, tmp_path: Path) -> None:
+    physionet.root = tmp_path / "elsewhere"
+    (tmp_path / "data" / "mitdb").mkdir(parents=True)
+    said = run("download", "mitbih_vfdb")
+    assert said.status == 2
+    assert said.err == (
+        "clops-sweep: physionet.org does not have mitdb/1.0.0/SHA256SUMS.txt; see "
+        "https://physionet.org/content/mitdb/1.0.0/ for where it is\n"
+    )
+    assert [*(tmp_path / "data").rglob("*")] == [tmp_path / "data" / "mitdb"]
 
 
 def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path, run: Run) -> None:

@@ -236,7 +236,10 @@ except BadInput as problem:
     print(problem)
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert "too large" in done.stdout
+    assert done.stdout == (
+        f"{tmp_path / 'synthetic'}: too large for the file system or for the limit of this process (ulimit -f); choose "
+        "another folder or raise the limit\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
