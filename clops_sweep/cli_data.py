@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from clops_sweep.data.counts import Row
-    from clops_sweep.data.prepare import PreparedSet
+    from clops_sweep.data.manifest import Manifest
+    from clops_sweep.data.prepare import OnError, PreparedSet
 
 _MOST_PATIENTS_LISTED = 100
 _MOST_PROBLEMS_LISTED = 20
@@ -47,8 +48,9 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
         there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
         table.add_row(info.name, there, info.size, " ".join(info.scenarios))
     Console().print(table)
+    click.echo("\nlicences and sources")
     for info in DATASETS.values():
-        click.echo(f"\n{info.name}: {info.title}\n  {info.licence}; {info.source}")
+        click.echo(f"\n{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}")
 
 
 @data.command()
@@ -80,14 +82,16 @@ def prepare(
     from clops_sweep.data.verify import is_to_be_made_again
 
     root = prepared_root or default_prepared_root()
+    chosen = _parsed(name, options)
+    policy: OnError = "skip" if on_error == "skip" else "stop"
     prepared = make(
         name,
         prepared_root=root,
         data_root=data_root,
         progress=True,
-        on_error="skip" if on_error == "skip" else "stop",
-        options=_parsed(name, options),
-        anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root),
+        on_error=policy,
+        options=chosen,
+        anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
     )
     _print_counts(prepared, split_seed, markdown)
 
@@ -102,7 +106,10 @@ def prepare(
     help="Folder to put the publisher's folder into (or CLOPS_DATA_ROOT).",
 )
 def download(name: str, data_root: Path | None) -> None:
-    """Fetch an openly available data set from PhysioNet into the data root; go on where it stopped."""
+    """Fetch an openly available data set from PhysioNet into the data root; go on where it stopped.
+
+    NAME is mitbih, mitbih_vfdb (which is mitbih and vfdb), vfdb alone, ptbxl or physionet2020.
+    """
     from clops_sweep.data.download import download as fetch
 
     if data_root is None:
@@ -116,20 +123,27 @@ def download(name: str, data_root: Path | None) -> None:
 @data_root_option
 @prepared_root_option
 def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> None:
-    """Prove that a data set is whole: decode every record, compare checksums, check the prepared folder."""
+    """Prove that a data set is whole: decode every record, compare checksums, check the prepared folder.
+
+    NAME is a data set of 'data list', or vfdb.
+    """
     from clops_sweep.data.prepare import default_prepared_root
     from clops_sweep.data.verify import verify as check
 
     found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
-    for problem in found.problems[1:_MOST_PROBLEMS_LISTED]:
-        click.echo(problem, err=True)
-    if more := len(found.problems[_MOST_PROBLEMS_LISTED:]):
-        click.echo(f"and {more:,} more", err=True)
-    if found.problems:
+    if len(found.problems) == 1:
         raise BadInput(found.problems[0])
+    if found.problems:
+        for problem in found.problems[:_MOST_PROBLEMS_LISTED]:
+            click.echo(problem, err=True)
+        more = "; the first ones are above" if len(found.problems) > _MOST_PROBLEMS_LISTED else ", listed above"
+        raise BadInput(f"{name}: {len(found.problems):,} problems{more}; mend them and verify it again")
     click.echo(f"{name}: {found.records} records are whole")
     if found.published:
         click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
+    if name == "vfdb":
+        click.echo("vfdb: prepared as part of mitbih_vfdb; 'clops-sweep data verify mitbih_vfdb' looks at the frames")
+        return
     click.echo(f"{name}: {'the prepared frames are whole and of these files' if found.prepared else 'not prepared'}")
 
 
@@ -148,6 +162,7 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
             values[key] = kind(text)
         except ValueError:
             raise BadInput(f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}") from None
+    reader_for(name, values)  # whatever is wrong with them is said before anything is read
     return values
 
 
@@ -183,12 +198,16 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
         try:
             built = build_scenario(frames, RunConfig(dataset=manifest.name, scenario=scenario, split_seed=split_seed))
         except BadInput as problem:
-            console.print(f"{scenario}: {problem}", style="yellow", highlight=False)
+            # Some sentences begin with the scenario, as they are also said on their own.
+            shown = str(problem).removeprefix(f"{scenario} ")
+            console.print(f"{scenario}: {shown}", style="yellow", highlight=False)
             continue
         show(f"{manifest.name}, {scenario}: frames (patients) per task", _split_table("task", task_rows(built, frames)))
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
         show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
     console.print()
+    if line := _options_line(manifest):
+        console.print(line, highlight=False, soft_wrap=True)
     for reason, count in manifest.dropped.items():
         console.print(f"dropped: {count} frames ({reason})", highlight=False)
     for record, reason in manifest.skipped[:_MOST_PROBLEMS_LISTED]:
@@ -198,6 +217,24 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
     for note in manifest.notes:
         console.print(f"note: {note}", highlight=False)
     console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)
+
+
+def _options_line(manifest: Manifest) -> str:
+    """The options a set was made with, and how to get the default ones where it has others; empty without any."""
+    from clops_sweep.data.prepare import reader_for
+
+    defaults = reader_for(manifest.name).options
+    if not defaults:
+        return ""
+    line = "options: " + ", ".join(f"{key}={manifest.options[key]}" for key in defaults)
+    others = [key for key, value in defaults.items() if manifest.options[key] != value]
+    if not others:
+        return line
+    back = f"--option {others[0]}={defaults[others[0]]}"
+    return (
+        f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, "
+        f"which 'clops-sweep data prepare {manifest.name} {back}' makes again"
+    )
 
 
 def _split_table(what: str, rows: Sequence[Row]) -> Table:

@@ -58,6 +58,10 @@ DOWNLOADS: Final[Mapping[str, Sequence[Part]]] = {
 }
 
 
+PARTS_OF: Final[Mapping[str, tuple[str, Part]]] = {"vfdb": ("mitbih_vfdb", _VFDB)}
+"""What can be fetched by itself although it is no data set: its part of one."""
+
+
 def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
     """Fetches a data set into its folders under `data_root`; returns those folders.
 
@@ -65,26 +69,26 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
         BadInput: the data set is not to be downloaded openly (where to get it is said), PhysioNet is out of reach,
             or a folder cannot be written.
     """
-    info = DATASETS[reader_for(name).name]
-    if name not in DOWNLOADS:
+    parts = (PARTS_OF[name][1],) if name in PARTS_OF else DOWNLOADS.get(name)
+    if parts is None:
+        info = DATASETS[reader_for(name).name]
         if not info.folders:
             raise BadInput(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")
         raise BadInput(
             f"{name} cannot be downloaded openly ({info.licence}); get it from {info.source} and put it into "
             f"{info.folders[0]}/ under the data root"
         )
-    for part in DOWNLOADS[name]:
+    for part in parts:
         # wfdb prints a line per file; its messages are not for the user of this command.
         with contextlib.redirect_stdout(io.StringIO()), ThreadPool(_CONNECTIONS) as pool:
             _fetch(part, data_root / part.folder, pool, progress)
-    return [data_root / part.folder for part in DOWNLOADS[name]]
+    return [data_root / part.folder for part in parts]
 
 
 def _fetch(part: Part, folder: Path, pool: ThreadPool, progress: bool) -> None:
-    with one_sentence(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     get = partial(_get, load_wfdb().io.download.dl_pn_file, part.project, folder)
-    list(_as_they_come(pool, lambda name: get(name, True, ()), [SUMS]))
+    with _gone_if_empty(folder):
+        list(_as_they_come(pool, lambda name: get(name, True, ()), [SUMS]))
     sums = published_sums(folder)
     wanted = [name for name in sums if re.fullmatch(part.wanted, name)]
     if not wanted:
@@ -92,6 +96,20 @@ def _fetch(part: Part, folder: Path, pool: ThreadPool, progress: bool) -> None:
     done = _as_they_come(pool, lambda name: _complete(get, folder / name, name, sums[name]), wanted)
     for _ in with_progress(done, len(wanted), f"downloading {part.folder}", progress):
         pass
+
+
+@contextlib.contextmanager
+def _gone_if_empty(folder: Path) -> Iterator[None]:
+    """A folder that is there inside; what was made of it and of those above is removed where nothing came into it."""
+    with one_sentence(folder):
+        made = [place for place in (folder, *folder.parents) if not place.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # one that is not empty, and all above it
+            for place in made:
+                place.rmdir()
 
 
 def _as_they_come(pool: ThreadPool, task: Callable[[str], None], names: Iterable[str]) -> Iterator[None]:
@@ -140,9 +158,18 @@ def _get(
             if is_of_the_file_system(error):
                 with one_sentence(folder / name):
                     raise
-            if pause is None:
-                raise BadInput(
-                    f"physionet.org cannot be reached or does not have {project}/{name} ({type(error).__name__}); "
-                    "check the network and run the same command again, it goes on where it stopped"
-                ) from None
+            if pause is None or isinstance(error, FileNotFoundError):
+                raise BadInput(_why_not(error, project, name)) from None
         time.sleep(pause)
+
+
+def _why_not(error: Exception, project: str, name: str) -> str:
+    """A sentence on why a file did not come: no connection, no such file, or a server that fails."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    again = "run the same command again, it goes on where it stopped"
+    if kinds & {"ConnectionError", "Timeout"}:  # those of requests as well as Python's own
+        return f"physionet.org cannot be reached ({type(error).__name__}); check the network and {again}"
+    if isinstance(error, FileNotFoundError):
+        place = f"https://physionet.org/content/{project}/"
+        return f"physionet.org does not have {project}/{name}; see {place} for where it is"
+    return f"physionet.org did not send {project}/{name} ({type(error).__name__}); check the network and {again}"

@@ -16,6 +16,8 @@ from clops_sweep.errors import BadInput
 _REMEDIES = {
     errno.ENOSPC: "the disk is full; free some space or choose another folder",
     errno.EDQUOT: "the disk quota is used up; free some space or choose another folder",
+    errno.EFBIG: "too large for the file system or for the limit of this process (ulimit -f); choose another folder or "
+    "raise the limit",
     errno.EROFS: "the file system is read-only; choose another folder",
     errno.EACCES: "permission is denied; make it accessible or choose another folder",
     errno.EPERM: "permission is denied; make it accessible or choose another folder",

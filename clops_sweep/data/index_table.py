@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,21 +43,3 @@ def write_index(
         columns["time"] = pa.array(index.times)
     columns["split"] = named(split, SPLIT_NAMES)
     pq.write_table(pa.table(columns), path, compression="zstd")
-
-
-def read_index(path: Path, patient_names: tuple[str, ...], load: Callable[[str], NDArray[Any]]) -> Index:
-    """The index back from its table and, through `load`, from the arrays that lie beside it."""
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(path, columns=["record", "start"])
-    record = table["record"].combine_chunks()
-    return Index(
-        patient_names,
-        tuple(record.dictionary.to_pylist()),
-        load("patients"),
-        record.indices.to_numpy(),
-        load("leads"),
-        table["start"].to_numpy(),
-        load("labels"),
-        load("times") if (path.parent / "times.npy").exists() else None,
-    )

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.folder import one_sentence
 from clops_sweep.errors import DamagedStore
 
 FORMAT_VERSION: Final = 1
@@ -115,8 +116,10 @@ def check_small_files(folder: Path, manifest: Manifest) -> None:
 
 
 def check_content(folder: Path, name: str, record: FileRecord) -> None:
-    """SHA-256 of one file of the folder, compared with the manifest's."""
-    if file_sha256(folder / name) != record.sha256:
+    """SHA-256 of one file of the folder, compared with the manifest's; BadInput where it may not be read."""
+    with one_sentence(folder / name):
+        found = file_sha256(folder / name)
+    if found != record.sha256:
         raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
 
 

@@ -19,6 +19,7 @@ from clops_sweep.data.balance import keep_evenly
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import shorten
 from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.known_splits import known_split
 from clops_sweep.data.locate import find_folder, recording_names
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
 from clops_sweep.data.resampling import resampled
@@ -63,6 +64,12 @@ class MitBih(Reader):
     classes: ClassVar[tuple[str, ...]] = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
     lead_names: ClassVar[tuple[str, ...]] = ("MLII", "V5")
     options: ClassVar = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
+    # A window holds a few beats and fits many times into a recording of half an hour; caps beyond these cap nothing.
+    limits: ClassVar = {
+        "window_seconds": (0.5, 60),
+        "frames_per_patient_and_class": (1, 10_000),
+        "frames_per_class": (1, 1_000_000),
+    }
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All records of the folder; what is missing of one is reported when it is read."""
@@ -137,7 +144,12 @@ class MitBih(Reader):
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """The integer programme of `balanced_split` on frames per patient and class."""
-        return balanced_split(index.counts_per_patient(len(self.classes)), seed)
+        known = self.quick_split(index, seed)
+        return balanced_split(index.counts_per_patient(len(self.classes)), seed) if known is None else known
+
+    def quick_split(self, index: Index, seed: int) -> NDArray[np.int8] | None:
+        """What the programme has found before for these very counts, if it has."""
+        return known_split(index.counts_per_patient(len(self.classes)), seed)
 
     def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
         """Which classes cannot be in every split, for too few patients have them."""

@@ -40,13 +40,15 @@ class MitBihVfdb(MitBih):
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All records of both folders."""
+        vfdb = self.find_vfdb(data_root)
+        return [*super().find(data_root), *vfdb]
+
+    def find_vfdb(self, data_root: Path | None) -> list[Source]:
+        """The records of VFDB."""
         folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, self.name, RECORD_FILES, itself=())
         return [
-            *super().find(data_root),
-            *(
-                Source(f"vfdb-{name}", tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")), "vfdb")
-                for name in recording_names(folder)
-            ),
+            Source(f"vfdb-{name}", tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")), "vfdb")
+            for name in recording_names(folder)
         ]
 
     def rate(self, source: Source) -> float:
@@ -56,3 +58,11 @@ class MitBihVfdb(MitBih):
     def rhythms(self, source: Source) -> Mapping[str, str]:
         """Ventricular rhythms are classes in both databases; NOISE, which overlays a rhythm, is none."""
         return _VFDB if source.detail == "vfdb" else {**RHYTHM_CLASSES, **_VENTRICULAR}
+
+
+class Vfdb(MitBihVfdb):
+    """The records of VFDB alone, which are verified by themselves and prepared as part of `mitbih_vfdb` only."""
+
+    def find(self, data_root: Path | None) -> list[Source]:
+        """All records of the one folder."""
+        return self.find_vfdb(data_root)

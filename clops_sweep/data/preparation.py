@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.counts import count_table
+from clops_sweep.data.dead_leads import FLAT, MISSING, dead_leads, unusable_frames
 from clops_sweep.data.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.frame_file import FrameFile, npy_bytes
 from clops_sweep.data.index_table import write_index
@@ -229,17 +230,15 @@ def _without_bad_frames(
     problems: _Problems,
     dropped: Counter[str],
 ) -> NDArray[np.int64]:
-    """Positions of the frames that are whole and not a flat line; a lead without any such frame is a problem."""
-    missing = ~np.isfinite(signals.stored).all(1) if signals.missing is None else signals.missing
-    flat = ~missing & (signals.stored == signals.stored[:, :1]).all(1)
-    for bad, what in ((missing, "missing samples"), (flat, "flat line")):
-        for lead in np.unique(windows.leads[bad]):
-            if bad[windows.leads == lead].all() and not reader.tolerates_dead_leads:
-                where = shorten(source.signal_file or source.record)
-                problems.note(
-                    source.record,
-                    f"{where}: lead {reader.lead_names[lead]} is nothing but {what}; repair the record",
-                )
+    """Positions of the frames that are whole and not a flat line; none where a lead has no such frame.
+
+    A record with such a lead is a problem, and left out as a whole: each lead then has the same records.
+    """
+    if dead := dead_leads(reader, source, windows, signals):
+        problems.note(source.record, dead[0])
+        return np.zeros(0, np.int64)
+    missing, flat = unusable_frames(signals)
+    for bad, what in ((missing, MISSING), (flat, FLAT)):
         if bad.any():
             dropped[what] += int(bad.sum())
     return np.flatnonzero(~missing & ~flat)

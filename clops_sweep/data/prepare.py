@@ -32,6 +32,7 @@ from clops_sweep.data.manifest import (
 )
 from clops_sweep.data.normalization import normalized_gain_offset
 from clops_sweep.data.reader import Index, OptionValue, Reader
+from clops_sweep.data.termination import terminated_like_interrupted
 from clops_sweep.errors import AbsentData, BadInput, DamagedStore
 
 State = Literal["absent", "raw", "prepared", "damaged"]
@@ -61,6 +62,8 @@ def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> R
     Raises:
         BadInput: no such data set, no reader for it yet, or no such option.
     """
+    if name == "vfdb":
+        raise BadInput("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
     if name not in DATASETS:
         raise BadInput(f"dataset {shorten(name)!r} is not known; known: {', '.join(DATASETS)}")
     module, _, attribute = (DATASETS[name].reader or "").partition(":")
@@ -93,7 +96,8 @@ def prepare(
         progress: whether to show a bar with the time left, on standard error.
         on_error: what to do about a record that cannot be read: `stop` with its sentence, or `skip` it, counted
             and listed in the manifest.
-        options: options of the data set's reader that differ from their defaults.
+        options: options of the data set's reader that differ from their defaults; None takes a set that is there,
+            whatever options it was made with.
         workers: processes to read records with; by default one per core that this process may use.
         anew: whether to make it again even though it is there.
 
@@ -110,7 +114,8 @@ def prepare(
         return PreparedSet(folder, manifest)
     from clops_sweep.data.preparation import make_prepared_folder
 
-    make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+    with terminated_like_interrupted():
+        make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
     return _whole(name, prepared_root)
 
 
@@ -156,14 +161,16 @@ def data_hash(name: str, *, prepared_root: Path, split_seed: int = 0, normalize:
 
 
 def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
-    """Whether a data set is prepared, only there as its publisher ships it (`raw`), damaged in either form, or absent.
+    """Whether a data set is prepared, damaged, only there as its publisher ships it (`raw`), or absent.
 
-    Of the publisher's files only the tables are read that list the records.
+    A prepared folder is looked at as on opening: sizes of all files, content of all but the frames. Of the publisher's
+    files only the tables are read that list the records.
     """
     try:
-        if _manifest(prepared_root / name) is not None:
+        if (prepared := prepared_set(name, prepared_root)) is not None:
+            check_small_files(prepared.folder, prepared.manifest)
             return "prepared"
-    except DamagedStore:
+    except BadInput:
         return "damaged"
     if DATASETS[name].reader is None:
         return "absent"
@@ -175,6 +182,10 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     except BadInput:
         return "damaged"
     return "raw"
+
+
+_COMPUTED: dict[tuple[str, int], NDArray[np.int8]] = {}
+"""Splits by content and seed: a folder that cannot be written to does not make a process look for them twice."""
 
 
 def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
@@ -189,11 +200,23 @@ def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
         cached = load(name)
         if cached.dtype == np.int8 and cached.shape == patients.shape and _parts_patients(cached, patients):
             return cached
-    per_patient = reader_for(manifest.name, manifest.options).split(_index(prepared), seed)
-    split: NDArray[np.int8] = per_patient[patients]
-    split.flags.writeable = False
-    _keep_split(folder / f"{name}.npy", split)
-    return split
+    key = (manifest.content_hash, seed)
+    if key not in _COMPUTED:
+        _COMPUTED[key] = _computed(prepared, seed)[patients]
+        _COMPUTED[key].flags.writeable = False
+    _keep_split(folder / f"{name}.npy", _COMPUTED[key])
+    return _COMPUTED[key]
+
+
+def _computed(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
+    """The split of every patient, [patients] int8."""
+    reader, index = reader_for(prepared.manifest.name, prepared.manifest.options), _index(prepared)
+    per_patient = reader.quick_split(index, seed)
+    if per_patient is None:
+        from clops_sweep.data.split_apart import split_apart
+
+        per_patient = split_apart(reader, index, seed)
+    return per_patient
 
 
 def _parts_patients(split: NDArray[np.int8], patients: NDArray[np.int32]) -> bool:
@@ -211,10 +234,19 @@ def _keep_split(path: Path, split: NDArray[np.int8]) -> None:
 
 
 def _index(prepared: PreparedSet) -> Index:
-    from clops_sweep.data.index_table import read_index
-
-    manifest = prepared.manifest
-    return read_index(prepared.folder / "index.parquet", manifest.patient_names, _Arrays(prepared.folder))
+    """The index by its arrays, all frames as of one record: what is in the table alone plays no part in a split."""
+    load = _Arrays(prepared.folder)
+    patients = load("patients")
+    return Index(
+        prepared.manifest.patient_names,
+        ("",),
+        patients,
+        np.zeros_like(patients),
+        load("leads"),
+        np.zeros(len(patients)),
+        load("labels"),
+        load("times") if "times.npy" in prepared.manifest.files else None,
+    )
 
 
 def _data_hash(prepared: PreparedSet, split_seed: int, normalize: str) -> str:

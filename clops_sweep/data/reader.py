@@ -144,6 +144,8 @@ class Reader(ABC):
     """Whether a lead without any usable frame is only dropped and counted, as it is common in this data set."""
     options: ClassVar[Mapping[str, OptionValue]] = {}
     """The options of this reader with their defaults."""
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """The least and the greatest value of every option that is a number."""
 
     def __init__(self, chosen: Mapping[str, OptionValue] | None = None) -> None:
         for key in chosen or {}:
@@ -151,6 +153,16 @@ class Reader(ABC):
                 known = ", ".join(self.options) or "none"
                 raise BadInput(f"{self.name} has no option {key!r}; its options: {known}")
         self.chosen: dict[str, OptionValue] = {**self.options, **(chosen or {})}
+        for key, (least, most) in self.limits.items():
+            value, kind = self.chosen[key], type(self.options[key])
+            # Neither a truth value nor one that is not a number, which is neither below nor above anything.
+            if isinstance(value, bool | str) or not least <= value <= most or kind(value) != value:
+                what = "a whole number" if kind is int else "a number"
+                raise BadInput(
+                    f"{self.name}: option {key} is {value!r}, expected {what} from {least:,} to {most:,}, "
+                    f"as in --option {key}={self.options[key]}"
+                )
+            self.chosen[key] = kind(value)
 
     @abstractmethod
     def find(self, data_root: Path | None) -> list[Source]:
@@ -171,6 +183,13 @@ class Reader(ABC):
     @abstractmethod
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """TRAINING, VALIDATION or TEST for every patient, [patients] int8."""
+
+    def quick_split(self, index: Index, seed: int) -> NDArray[np.int8] | None:
+        """The same as `split` where that is a matter of milliseconds; None where it takes a solver.
+
+        Looks at patients, labels, leads and times only, so that opening a set need not read its table.
+        """
+        return self.split(index, seed)
 
     def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
         """Which of all offered frames to keep [n] bool, and how many go for which reason."""

@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from clops_sweep.cores import available_cores
+from clops_sweep.data.termination import end_with_parent
 from clops_sweep.errors import BadInput
 
 _WORTH_PARALLEL = 16
@@ -30,17 +31,25 @@ def record_pool(
     if count < 2 or records < _WORTH_PARALLEL:
         yield map
         return
-    # Spawned, not forked: the calling process may hold threads (torch, Ray) whose locks a fork would copy.
-    with (
-        _script_left_out(),
-        ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_one_thread) as pool,
-    ):
+    with processes(count) as pool:
         try:
             yield partial(_in_order, pool, count * 4)
         except BrokenProcessPool:
             raise BadInput(
                 f"{name}: a process that read records was killed; start again, or with less at once"
             ) from None
+
+
+@contextmanager
+def processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes of one thread each that end with the block, and with this process should it be killed."""
+    # Spawned, not forked: the calling process may hold threads (torch, Ray) whose locks a fork would copy.
+    with (
+        _script_left_out(),
+        ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin) as pool,
+    ):
+        try:
+            yield pool
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -75,5 +84,6 @@ def _in_order(
         yield result
 
 
-def _one_thread() -> None:
+def _begin() -> None:
+    end_with_parent()
     os.environ["OMP_NUM_THREADS"] = "1"

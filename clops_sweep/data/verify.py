@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clops_sweep.data.checksums import is_whole, published_sums
+from clops_sweep.data.dead_leads import dead_leads
 from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.manifest import SOURCES, check_content, remedy
-from clops_sweep.data.prepare import open_frames, prepared_set, reader_for
+from clops_sweep.data.mitbih_vfdb import Vfdb
+from clops_sweep.data.prepare import OnError, open_frames, prepared_set, reader_for
 from clops_sweep.data.reader import Reader, Source
+from clops_sweep.data.wfdb_records import read_header, read_stored
 from clops_sweep.errors import BadInput
 
 
@@ -33,10 +36,12 @@ class Verification:
 def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verification:
     """Decodes every record under the data root, compares checksums, and checks the prepared folder bit by bit.
 
+    `vfdb`, which is prepared as part of `mitbih_vfdb` only, is verified as its publisher ships it.
+
     Raises:
         BadInput: neither the publisher's files nor a prepared set are there.
     """
-    reader = reader_for(name)
+    reader = Vfdb() if name == "vfdb" else reader_for(name)
     sources: list[Source] = []
     if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root) is None:
         sources = reader.find(data_root)
@@ -44,16 +49,23 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     problems = [problem for source in sources if reader.reads_files for problem in _record_problems(reader, source)]
     published, unlike_published = _against_published_sums(files)
     prepared, unlike_prepared = _prepared_problems(name, prepared_root, files)
-    return Verification(len(sources), published, prepared, (*problems, *unlike_published, *unlike_prepared))
+    every = dict.fromkeys((*problems, *unlike_published, *unlike_prepared))
+    return Verification(len(sources), published, prepared, tuple(every))
 
 
-def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None) -> bool:
-    """Whether a prepared folder is damaged, or the files under the data root are others than it was made from."""
+def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
+    """Whether a prepared folder is damaged or made from other files than are under the data root now.
+
+    Also where records were skipped that are not to be skipped any more.
+    """
     reader = reader_for(name)
     files: list[Path] = []
     with contextlib.suppress(BadInput):  # a prepared set needs its sources no more
         files = _files(reader, reader.find(data_root), data_root)
-    return bool(_prepared_problems(name, prepared_root, files)[1])
+    if _prepared_problems(name, prepared_root, files)[1]:
+        return True
+    prepared = prepared_set(name, prepared_root)
+    return prepared is not None and on_error == "stop" and bool(prepared.manifest.skipped)
 
 
 def _files(reader: Reader, sources: Sequence[Source], data_root: Path | None) -> list[Path]:
@@ -66,11 +78,14 @@ def _files(reader: Reader, sources: Sequence[Source], data_root: Path | None) ->
 
 
 def _record_problems(reader: Reader, source: Source) -> list[str]:
+    """What is wrong with a record as preparing it would find, and with the signal of one that gives no frame."""
     try:
         with one_sentence(source.files[0]):
             windows = reader.windows(source)
             if len(windows):
-                reader.signals(source, windows)
+                return dead_leads(reader, source, windows, reader.signals(source, windows))
+            if source.files[0].suffix == ".hea":
+                read_stored(read_header(source.files[0]))
     except BadInput as problem:
         return [str(problem)]
     return []
@@ -84,12 +99,20 @@ def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
         for name, sha256 in published_sums(folder).items()
     }
     compared = [file for file in files if file in expected and is_file(file)]
-    wrong = [
-        f"{file}: its SHA-256 is not the publisher's; download it again"
+    return len(compared), [
+        problem
         for file in compared
-        if not is_whole(file, expected[file])
+        for problem in _unlike(file, expected[file], "its SHA-256 is not the publisher's; download it again")
     ]
-    return len(compared), wrong
+
+
+def _unlike(file: Path, sha256: str, says: str) -> list[str]:
+    """What is wrong where a file has another content, or may not be read."""
+    try:
+        with one_sentence(file):
+            return [] if is_whole(file, sha256) else [f"{file}: {says}"]
+    except BadInput as problem:
+        return [str(problem)]
 
 
 def _prepared_problems(name: str, prepared_root: Path, files: Sequence[Path]) -> tuple[bool, list[str]]:
@@ -104,8 +127,7 @@ def _prepared_problems(name: str, prepared_root: Path, files: Sequence[Path]) ->
     except BadInput as damage:
         return True, [str(damage)]
     known = json.loads((prepared.folder / SOURCES).read_bytes())
+    changed = f"has changed since {name} was prepared; {remedy(prepared.folder)}"
     return True, [
-        f"{file}: has changed since {name} was prepared; {remedy(prepared.folder)}"
-        for file in files
-        if is_file(file) and not is_whole(file, known.get(file.name, ""))
+        problem for file in files if is_file(file) for problem in _unlike(file, known.get(file.name, ""), changed)
     ]

@@ -40,6 +40,8 @@ class Header:
     """The signal file of every lead."""
     missing: NDArray[np.int64]
     """The stored value of every lead that stands for a sample that was not recorded."""
+    checksums: tuple[int | None, ...]
+    """The sum of the stored values of every lead, to compare modulo 2^16; None where it is not known."""
 
 
 def read_header(path: Path) -> Header:
@@ -65,6 +67,7 @@ def read_header(path: Path) -> Header:
         tuple(record.comments or ()),
         files,
         np.array([_MISSING.get(str(form), -(2**15)) for form in record.fmt], np.int64),
+        _checksums(record),
     )
     _check_signal_files(header, record)
     return header
@@ -74,7 +77,7 @@ def read_stored(header: Header) -> NDArray[np.int16]:
     """The samples as the publisher stored them, [samples, leads] int16.
 
     Raises:
-        BadInput: a signal file cannot be decoded.
+        BadInput: a signal file cannot be decoded, or does not have the checksum that the header gives.
     """
     record = _dated_or_not(
         header.path,
@@ -84,6 +87,15 @@ def read_stored(header: Header) -> NDArray[np.int16]:
         lambda wfdb, stem: wfdb.rdrecord(stem, physical=False, return_res=16),
     )
     stored: NDArray[np.int16] = record.d_signal
+    for lead, file, expected, found in zip(
+        header.leads, header.files, header.checksums, stored.sum(0, dtype=np.int64), strict=True
+    ):
+        # Some publishers write the sum as it is, others its lowest 16 bits with or without a sign.
+        if expected is not None and (expected - int(found)) % 2**16:
+            raise BadInput(
+                f"{shorten(file)}: lead {lead} does not have the checksum that {header.path.name} gives; "
+                "download the record again"
+            )
     return stored
 
 
@@ -140,6 +152,15 @@ def diagnoses(header: Header) -> list[str]:
         if key.strip() == "Dx" and (names := [name.strip() for name in value.split(",") if name.strip()]):
             return names
     raise BadInput(f"{shorten(header.path)}: no '#Dx:' line with a diagnosis; use the record as its publisher ships it")
+
+
+def _checksums(record: Any) -> tuple[int | None, ...]:
+    """The checksum of every signal; None where the samples that wfdb returns are not those that were summed."""
+    given = record.checksum or [None] * record.n_sig
+    as_stored = [
+        not skew and (frame or 1) == 1 for skew, frame in zip(record.skew, record.samps_per_frame, strict=True)
+    ]
+    return tuple(None if sum_ is None or not kept else int(sum_) for sum_, kept in zip(given, as_stored, strict=True))
 
 
 def _check_signal_files(header: Header, record: Any) -> None:

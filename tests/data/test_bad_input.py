@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from clops_sweep.data.chapman_files import read_csv, read_diagnostics
@@ -243,13 +244,17 @@ def test_physionet2020_records(tmp_path: Path) -> None:
     assert [record for record, _ in skipped] == ["A0001"]
 
 
-def test_a_skipped_flat_lead_leaves_the_other_leads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dead", [5, -32768])
+def test_a_record_skipped_for_one_lead_is_left_out_as_a_whole(tmp_path: Path, dead: int) -> None:
     physionet2020(tmp_path / "data")
-    flat = np.where(np.arange(12)[:, None] == 4, 5, noise(1, shape=(12, 5000))).astype(np.int16)
-    write_challenge_record(tmp_path / "data" / "cpsc2018", "A0001", "AF", flat)
-    manifest = _prepare("physionet2020", tmp_path, on_error="skip").manifest
-    assert manifest.dropped == {"flat line": 2}
-    assert len(manifest.skipped) == 1
+    signal = np.where(np.arange(12)[:, None] == 4, dead, noise(1, shape=(12, 5000))).astype(np.int16)
+    write_challenge_record(tmp_path / "data" / "cpsc2018", "A0001", "AF", signal)
+    prepared = _prepare("physionet2020", tmp_path, on_error="skip")
+    assert [record for record, _ in prepared.manifest.skipped] == ["A0001"]
+    assert prepared.manifest.dropped == {}
+    index = pd.read_parquet(prepared.folder / "index.parquet")
+    assert "A0001" not in set(index["record"])
+    assert index.groupby("lead", observed=True)["record"].nunique().unique().tolist() == [17]
 
 
 def test_headers_that_wfdb_refuses_for_their_date_are_read_all_the_same(

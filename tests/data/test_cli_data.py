@@ -14,7 +14,16 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.download import download
 from clops_sweep.data.prepare import PreparedSet
 from clops_sweep.errors import BadInput
-from tests.data.published_formats import cardiology, chapman_csv, physionet2020, ptbxl
+from tests.data.conftest import WriteRecord
+from tests.data.published_formats import (
+    cardiology,
+    chapman_csv,
+    chapman_wfdb,
+    noise,
+    physionet2020,
+    ptbxl,
+    write_challenge_record,
+)
 
 
 def _run(*arguments: object) -> Result:
@@ -52,7 +61,7 @@ def test_list_shows_every_data_set_with_its_state(prepared_root: Path, tmp_path:
     assert state["cardiology"] == "raw"
     assert state["ptbxl"] == "absent"
     for info in DATASETS.values():
-        assert f"{info.name}: {info.title}\n  {info.licence}; {info.source}" in shown
+        assert f"{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}\n" in shown
 
 
 def test_prepare_prints_counts_per_class_task_and_patient(mitbih: PreparedSet) -> None:
@@ -74,6 +83,8 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     assert "skipped: A0003" in skipped.output
     wrong = _run("prepare", "mitbih", *where, "--option", "frames_per_class=many")
     assert "expected frames_per_class=int" in str(wrong.exception)
+    bounds = _run("prepare", "mitbih", *where, "--option", "window_seconds=nan")
+    assert "option window_seconds is nan, expected a number from 0.5 to 60" in str(bounds.exception)
     unknown = _run("prepare", "mitbih", *where, "--option", "frames=3")
     assert "its options: window_seconds" in str(unknown.exception)
 
@@ -95,6 +106,32 @@ def test_verify_real_records(mitbih: PreparedSet, data_root: Path) -> None:
     assert shown.exit_code == 0
     assert "48 records are whole" in shown.output
     assert "the prepared frames are whole and of these files" in shown.output
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_prepare_says_which_options_the_set_that_is_there_has(tmp_path: Path, write_mitbih_record: WriteRecord) -> None:
+    rhythms = [("(N", 12, beat) for beat in "NLRVA"] + [("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
+    for number in range(4):
+        write_mitbih_record(tmp_path / "data" / "mitdb", str(100 + number), rhythms)
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    made = _run("prepare", "mitbih", *where, "--option", "window_seconds=10").output
+    there = _run("prepare", "mitbih", *where).output
+    says = (
+        "options: window_seconds=10.0, frames_per_patient_and_class=60, frames_per_class=420; not the default "
+        "window_seconds=5.0, which 'clops-sweep data prepare mitbih --option window_seconds=5.0' makes again\n"
+    )
+    assert says in made
+    assert says in there
+    again = _run("prepare", "mitbih", *where, "--option", "window_seconds=5.0").output
+    assert "options: window_seconds=5.0, frames_per_patient_and_class=60, frames_per_class=420\n" in again
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_a_scenario_that_a_set_cannot_have_is_named_once(tmp_path: Path) -> None:
+    chapman_wfdb(tmp_path / "data")
+    done = _run("prepare", "chapman", "--prepared-root", tmp_path, "--data-root", tmp_path / "data")
+    assert done.exit_code == 0
+    assert "time_il: needs dates of acquisition, which 'chapman' does not have\n" in done.output
 
 
 @pytest.mark.usefixtures("in_one_process")
@@ -127,6 +164,39 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_one_process")
+def test_verify_compares_the_checksums_of_headers_and_prepare_refuses_the_same(tmp_path: Path) -> None:
+    ptbxl(tmp_path / "data")
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
+    folder = tmp_path / "data" / "ptbxl" / "records500" / "00000"
+    signal = folder / "00003_hr.dat"
+    size = signal.stat().st_size
+    signal.write_bytes(np.random.default_rng(0).bytes(size))
+    sentence = f"{signal}: lead I does not have the checksum that 00003_hr.hea gives; download the record again"
+    assert str(_run("verify", "ptbxl", *where).exception) == sentence
+    assert str(_run("prepare", "ptbxl", *where).exception).startswith(sentence)
+    # Neither is a record that gives no frame passed over.
+    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
+    rows = table.read_text().splitlines()
+    table.write_text("\n".join([*rows[:3], rows[3].replace("'LVH'", "'SR'"), *rows[4:]]) + "\n")
+    assert str(_run("verify", "ptbxl", *where).exception) == sentence
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_verify_names_dead_leads_and_lists_problems_in_order(tmp_path: Path) -> None:
+    physionet2020(tmp_path / "data")
+    folder, lead = tmp_path / "data" / "cpsc2018", np.arange(12)[:, None]
+    for name, dead in (("A0004", -32768), ("A0002", 7)):
+        signal = np.where(lead == 4, dead, noise(1, shape=(12, 5000))).astype(np.int16)
+        write_challenge_record(folder, name, "AF", signal)
+    found = _run("verify", "physionet2020", "--prepared-root", tmp_path, "--data-root", tmp_path / "data")
+    assert found.stderr.splitlines() == [
+        f"{folder / 'A0002.mat'}: lead aVL is nothing but flat line; repair the record",
+        f"{folder / 'A0004.mat'}: lead aVL is nothing but missing samples; repair the record",
+    ]
+    assert str(found.exception) == "physionet2020: 2 problems, listed above; mend them and verify it again"
+
+
+@pytest.mark.usefixtures("in_one_process")
 def test_prepare_makes_again_what_was_made_of_other_files(tmp_path: Path) -> None:
     ptbxl(tmp_path / "data")
     where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
@@ -135,7 +205,8 @@ def test_prepare_makes_again_what_was_made_of_other_files(tmp_path: Path) -> Non
     signal.write_bytes(whole[:-2])
     assert "skipped: 3: " in _run("prepare", "ptbxl", *where, "--on-error", "skip").output
     made = (tmp_path / "prepared" / "ptbxl" / "manifest.json").stat().st_mtime_ns
-    assert "skipped: 3: " in _run("prepare", "ptbxl", *where).output
+    assert "skipped: 3: " in _run("prepare", "ptbxl", *where, "--on-error", "skip").output
+    assert "00003_hr.dat: truncated" in str(_run("prepare", "ptbxl", *where).exception)
     assert (tmp_path / "prepared" / "ptbxl" / "manifest.json").stat().st_mtime_ns == made
 
     signal.write_bytes(whole)

@@ -133,3 +133,27 @@ def test_a_record_that_may_not_be_read(tmp_path: Path, without_privilege: list[s
     assert done.stderr.count("\n") == 1
     assert "cpsc2018/A0002.mat: permission is denied" in done.stderr
     assert os.listdir(tmp_path / "prepared") == []
+
+
+def test_a_prepared_file_that_may_not_be_read(tmp_path: Path, without_privilege: list[str]) -> None:
+    physionet2020(tmp_path / "data")
+    folder = prepare(
+        "physionet2020", prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1
+    ).folder
+    (folder / "labels.npy").chmod(0)
+    (tmp_path / "data" / "cpsc2018" / "A0002.mat").chmod(0)
+    (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(f"{'0' * 64} A0002.mat\n")
+    roots = ("--data-root", tmp_path / "data", "--prepared-root", tmp_path / "prepared")
+    verified = subprocess.run(
+        [*without_privilege, *_command("verify", "physionet2020", *roots)], capture_output=True, text=True
+    )
+    assert verified.returncode == 2
+    *listed, last = verified.stderr.splitlines()
+    assert [line.rpartition("/")[2].split(";")[0] for line in listed] == [
+        "A0002.mat: permission is denied",
+        "labels.npy: permission is denied",
+    ]
+    assert last.startswith("clops-sweep: physionet2020: 2 problems, listed above")
+    shown = subprocess.run([*without_privilege, *_command("list", *roots)], capture_output=True, text=True)
+    assert shown.returncode == 0
+    assert shown.stdout.split("physionet2020", 1)[1].split()[0] == "damaged"

@@ -31,6 +31,21 @@ def test_counts_of_mitbih_per_class_split_and_patient(mitbih_frames: FrameSet) -
     assert _rows("mitbih: frames per patient") == patients
 
 
+def test_every_section_with_counts_has_its_command() -> None:
+    sections = {text.split("\n", 1)[0]: text for text in DOCUMENT.split("\n## ")}
+    for name in ("mitbih", "mitbih_vfdb", "physionet2020", "ptbxl", "synthetic"):
+        assert f"\nclops-sweep data prepare {name} " in sections[name]
+        assert f"*{name}: frames (patients) per class" in sections[name]
+
+
+def test_counts_of_mitbih_vfdb_per_patient_add_up_to_those_per_class() -> None:
+    totals = {"training": [0] * 10, "validation": [0] * 10, "test": [0] * 10}
+    for _, part, *counts in _rows("mitbih_vfdb: frames per patient"):
+        totals[part] = [total + int(count or 0) for total, count in zip(totals[part], counts, strict=True)]
+    for position, (_, *cells) in enumerate(_rows("mitbih_vfdb: frames (patients) per class")[:-1]):
+        assert [totals[part][position] for part in totals] == [int(cell.split()[0]) for cell in cells]
+
+
 def test_counts_of_synthetic(synthetic: FrameSet) -> None:
     assert [row[1] for row in _rows("synthetic: frames (patients) per class, lead II of 12")[:12]] == ["54 (12)"] * 12
 

@@ -128,6 +128,25 @@ def test_from_nothing_to_prepared_frames(
     assert f"{name}: the prepared frames are whole and of these files\n" in verified.out
 
 
+def test_vfdb_alone(physionet: PhysioNet, published: Path, tmp_path: Path, run: Run) -> None:
+    done = run("download", "vfdb")
+    assert (done.status, done.out, done.err) == (0, f"vfdb: in {tmp_path / 'data' / 'vfdb'}\n", "")
+    expected = _expected(published, "mitbih_vfdb")
+    assert _files(tmp_path / "data") == {name: file for name, file in expected.items() if name.startswith("vfdb/")}
+    verified = run("verify", "vfdb")
+    assert verified.status == 0
+    assert verified.out.startswith("vfdb: 4 records are whole\nvfdb: 12 files have the publisher's SHA-256\n")
+    for command in ("prepare", "verify"):
+        signal = next((tmp_path / "data" / "vfdb").glob("*.dat"))
+        signal.write_bytes(bytes(signal.stat().st_size))
+        said = run(command, "vfdb")
+        assert said.status == 2
+        assert {"prepare": "as part of the data set 'mitbih_vfdb'", "verify": f"{signal}: "}[command] in said.err
+    physionet.fetched()
+    assert run("download", "mitbih_vfdb").status == 0
+    assert _files(tmp_path / "data") == expected
+
+
 @pytest.mark.parametrize("name", downloads.DOWNLOADS)
 def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
     name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
@@ -136,7 +155,7 @@ def test_a_server_that_dies_is_one_sentence_and_the_next_call_goes_on(
     died = run("download", name)
     assert died.status == 2
     assert re.fullmatch(
-        r"clops-sweep: physionet\.org cannot be reached or does not have \S+ \(\w+\); check the network and run the "
+        r"clops-sweep: physionet\.org (cannot be reached|did not send \S+) \(\w+\); check the network and run the "
         r"same command again, it goes on where it stopped\n",
         died.err,
     )
@@ -162,8 +181,22 @@ def test_without_a_network_one_sentence(name: str, run: Run, tmp_path: Path, mon
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     said = run("download", name)
     assert said.status == 2
-    assert re.fullmatch(r"clops-sweep: physionet\.org cannot be reached .* goes on where it stopped\n", said.err)
-    assert _files(tmp_path) == {}
+    assert re.fullmatch(
+        r"clops-sweep: physionet\.org cannot be reached \(\w+\); check .* goes on where it stopped\n", said.err
+    )
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_project_that_is_not_there_any_more(physionet: PhysioNet, run: Run, tmp_path: Path) -> None:
+    physionet.root = tmp_path / "elsewhere"
+    (tmp_path / "data" / "mitdb").mkdir(parents=True)
+    said = run("download", "mitbih_vfdb")
+    assert said.status == 2
+    assert said.err == (
+        "clops-sweep: physionet.org does not have mitdb/1.0.0/SHA256SUMS.txt; see "
+        "https://physionet.org/content/mitdb/1.0.0/ for where it is\n"
+    )
+    assert [*(tmp_path / "data").rglob("*")] == [tmp_path / "data" / "mitdb"]
 
 
 def test_a_server_that_sends_something_else(physionet: PhysioNet, tmp_path: Path, run: Run) -> None:

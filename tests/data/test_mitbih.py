@@ -13,7 +13,7 @@ import pytest
 from clops_sweep.config import RunConfig
 from clops_sweep.data.annotation_end import require_end
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.mitbih import GRID, Segment, place_windows, window_class
+from clops_sweep.data.mitbih import GRID, MitBih, Segment, place_windows, window_class
 from clops_sweep.data.prepare import PreparedSet, open_frames, prepare, reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
@@ -72,6 +72,36 @@ def test_caps_are_options_and_change_the_prepared_set(small_root: Path) -> None:
     assert _prepare(small_root, options={}).manifest.frames == 64
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        *(
+            ("window_seconds", value, "a number from 0.5 to 60")
+            for value in (0.0, 1e-3, -5.0, 1e9, np.nan, np.inf, True)
+        ),
+        *(
+            ("frames_per_patient_and_class", value, "a whole number from 1 to 10,000")
+            for value in (0, 99_999_999_999, 2.5, "60")
+        ),
+        *(("frames_per_class", value, "a whole number from 1 to 1,000,000") for value in (0, -3, 10**7)),
+    ],
+)
+def test_options_out_of_bounds_are_refused_before_anything_is_read(
+    tmp_path: Path, option: str, value: Any, expected: str
+) -> None:
+    with pytest.raises(
+        BadInput, match=rf"mitbih: option {option} is .*, expected {expected}, as in --option {option}="
+    ):
+        prepare("mitbih", prepared_root=tmp_path, data_root=None, options={option: value})
+
+
+def test_the_bounds_of_options_are_allowed() -> None:
+    for key, bounds in MitBih.limits.items():
+        for value in bounds:
+            assert reader_for("mitbih", {key: value}).chosen[key] == value
+    assert set(MitBih.limits) == set(MitBih.options)
+
+
 def test_the_first_lead_stands_in_where_mlii_was_not_recorded(
     small_root: Path, write_mitbih_record: WriteRecord
 ) -> None:
@@ -114,6 +144,10 @@ def _truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
 
 
+def _scramble(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(0).bytes(path.stat().st_size))
+
+
 def _empty(path: Path) -> None:
     path.write_bytes(b"")
 
@@ -130,6 +164,7 @@ def _longer(path: Path) -> None:
     ("file", "harm", "says"),
     [
         ("103.dat", _truncate, r"103\.dat: truncated, 1,000 bytes where its header promises"),
+        ("103.dat", _scramble, r"103\.dat: lead MLII does not have the checksum that 103\.hea gives; download"),
         ("103.dat", Path.unlink, r"103\.dat: the signal file is missing"),
         ("103.hea", Path.unlink, r"103\.hea: the header is missing"),
         ("103.hea", _empty, r"103\.hea: not a readable header"),

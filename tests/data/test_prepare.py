@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import shutil
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from clops_sweep.data import manifest
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.manifest import read_manifest
 from clops_sweep.data.prepare import data_hash, default_prepared_root, open_frames, prepare, state
@@ -182,6 +184,29 @@ def test_a_flipped_bit_in_a_label_is_noticed(copied_root: Path) -> None:
         open_frames("synthetic", prepared_root=copied_root)
 
 
+@pytest.mark.parametrize("file", ["labels.npy", "index.parquet", "sources.json"])
+def test_the_state_of_a_set_with_a_flipped_bit_is_damaged(copied_root: Path, file: str) -> None:
+    path = copied_root / "synthetic" / file
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    _rewrite(path, bytes(content))
+    begin = time.perf_counter()
+    assert state("synthetic", prepared_root=copied_root, data_root=None) == "damaged"
+    assert time.perf_counter() - begin < 0.5
+
+
+def test_a_file_that_may_not_be_read_is_one_sentence(
+    synthetic: FrameSet, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(path: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(manifest, "file_sha256", closed)
+    with pytest.raises(BadInput, match=r"\.npy: permission is denied; make it accessible"):
+        open_frames("synthetic", prepared_root=prepared_root)
+    assert state("synthetic", prepared_root=prepared_root, data_root=None) == "damaged"
+
+
 def test_another_split_is_kept_beside_and_checked(synthetic: FrameSet, copied_root: Path) -> None:
     first = open_frames("synthetic", prepared_root=copied_root, split_seed=14)
     kept = copied_root / "synthetic" / "splits" / "14.npy"
@@ -211,7 +236,10 @@ except BadInput as problem:
     print(problem)
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert "too large" in done.stdout
+    assert done.stdout == (
+        f"{tmp_path / 'synthetic'}: too large for the file system or for the limit of this process (ulimit -f); choose "
+        "another folder or raise the limit\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -233,7 +261,7 @@ def test_the_default_root_follows_the_environment(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_manifest_counts_what_is_there(synthetic: FrameSet, prepared_root: Path) -> None:
-    manifest = read_manifest(prepared_root / "synthetic")
-    assert manifest is not None
-    assert manifest.frames == len(synthetic) == sum(n for parts in manifest.counts.values() for n in parts.values())
-    assert manifest.data_hash == synthetic.data_hash
+    found = read_manifest(prepared_root / "synthetic")
+    assert found is not None
+    assert found.frames == len(synthetic) == sum(n for parts in found.counts.values() for n in parts.values())
+    assert found.data_hash == synthetic.data_hash

@@ -1,0 +1,36 @@
+"""Frames without a usable signal, and leads that have no other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.folder import shorten
+from clops_sweep.data.reader import Reader, Signals, Source, Windows
+
+MISSING: Final = "missing samples"
+FLAT: Final = "flat line"
+
+
+def unusable_frames(signals: Signals) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which frames lack samples, and which of the others are a flat line: [m] bool each."""
+    missing = ~np.isfinite(signals.stored).all(1) if signals.missing is None else signals.missing
+    return missing, ~missing & (signals.stored == signals.stored[:, :1]).all(1)
+
+
+def dead_leads(reader: Reader, source: Source, windows: Windows, signals: Signals) -> list[str]:
+    """A sentence for every lead of a record that has nothing but unusable frames of one kind.
+
+    None where such leads are common in the data set, so that they are only dropped and counted.
+    """
+    if reader.tolerates_dead_leads:
+        return []
+    where = shorten(source.signal_file or source.record)
+    return [
+        f"{where}: lead {reader.lead_names[lead]} is nothing but {what}; repair the record"
+        for bad, what in zip(unusable_frames(signals), (MISSING, FLAT), strict=True)
+        for lead in np.unique(windows.leads[bad])
+        if bad[windows.leads == lead].all()
+    ]

@@ -1,0 +1,91 @@
+"""Preparations that are killed: no process stays behind, and what can be tidied is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clops_sweep.data.termination import terminated_like_interrupted
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are looked up as on Linux")
+
+SCRIPT = """
+import time
+from clops_sweep.data.record_pool import record_pool
+
+with record_pool("mitbih", records=100, workers=2) as run:
+    list(run(time.sleep, [600] * 100))
+"""
+
+
+def _workers(process: int) -> list[int]:
+    """The processes that a process has started to work in."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def _alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _until(condition: Callable[[], bool], seconds: float = 30) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_processes_end_with_a_killed_parent() -> None:
+    with subprocess.Popen([sys.executable, "-c", SCRIPT]) as parent:
+        workers: list[int] = []
+        try:
+            assert _until(lambda: len(_workers(parent.pid)) == 2)
+            workers = _workers(parent.pid)
+            time.sleep(2)  # they have begun to sleep, or still import what they need: both end
+            parent.kill()
+            parent.wait()
+            assert _until(lambda: not any(map(_alive, workers)))
+        finally:
+            for process in (parent.pid, *workers):
+                if _alive(process):
+                    os.kill(process, signal.SIGKILL)
+
+
+def test_sigterm_raises_an_interrupt_in_the_block_only() -> None:
+    with pytest.raises(KeyboardInterrupt), terminated_like_interrupted():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_handler_of_the_caller_is_kept() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with terminated_like_interrupted():
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == [signal.SIGTERM]
+
+
+def test_a_terminated_preparation_leaves_nothing_behind(tmp_path: Path) -> None:
+    script = (
+        "import sys; from clops_sweep.cli import main\n"
+        f"main(['data', 'prepare', 'synthetic', '--prepared-root', {str(tmp_path / 'prepared')!r}])"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True) as process:
+        assert _until(lambda: bool([*tmp_path.glob("prepared/.*.partial")]))
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.strip()) == (130, "interrupted")
+    assert [*(tmp_path / "prepared").iterdir()] == []
