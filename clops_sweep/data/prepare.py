@@ -7,20 +7,20 @@ added under `splits/` when they are first asked for.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.arrays import Arrays
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import one_sentence, shorten, write_file
-from clops_sweep.data.frame_file import npy_bytes
+from clops_sweep.data.folder import shorten
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.manifest import (
     Manifest,
@@ -31,7 +31,8 @@ from clops_sweep.data.manifest import (
     read_manifest,
 )
 from clops_sweep.data.normalization import normalized_gain_offset
-from clops_sweep.data.reader import Index, OptionValue, Reader
+from clops_sweep.data.prepared_split import split_of
+from clops_sweep.data.reader import OptionValue, Reader
 from clops_sweep.data.termination import terminated_like_interrupted
 from clops_sweep.errors import AbsentData, BadInput, DamagedStore
 
@@ -87,7 +88,8 @@ def prepare(
     """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
 
     A prepared set is made anew where it is damaged, of an older reader, or was made with other options than those
-    given here. It appears whole or not at all; a killed preparation is simply started again.
+    given here; one from which records were skipped is taken as it is. It appears whole or not at all; a killed
+    preparation is simply started again.
 
     Args:
         name: a data set of the catalogue.
@@ -130,7 +132,7 @@ def open_frames(name: str, *, prepared_root: Path, split_seed: int = 0, normaliz
     prepared = _whole(name, prepared_root)
     folder, manifest = prepared.folder, prepared.manifest
     check_small_files(folder, manifest)
-    load = _Arrays(folder)
+    load = Arrays(folder)
     frames = load("frames", mapped=True)
     if frames.shape != (manifest.frames, FRAME_LENGTH):
         raise DamagedStore(f"{folder / 'frames.npy'}: holds {frames.shape} instead of {manifest.frames} frames")
@@ -145,7 +147,7 @@ def open_frames(name: str, *, prepared_root: Path, split_seed: int = 0, normaliz
         patient_names=manifest.patient_names,
         labels=load("labels"),
         classes=manifest.classes,
-        split=split_of(prepared, split_seed),
+        split=_split(prepared, split_seed),
         leads=load("leads"),
         lead_names=manifest.lead_names,
         times=load("times") if "times.npy" in manifest.files else None,
@@ -184,73 +186,13 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     return "raw"
 
 
-_COMPUTED: dict[tuple[str, int], NDArray[np.int8]] = {}
-"""Splits by content and seed: a folder that cannot be written to does not make a process look for them twice."""
-
-
-def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
-    """The split of every frame [n] int8 for a split seed; computed once per seed and kept in the prepared folder."""
-    folder, manifest = prepared.folder, prepared.manifest
-    load = _Arrays(folder)
-    if seed == 0:
-        return load("split")
-    name = f"splits/{seed}"
-    patients = load("patients")
-    if (folder / f"{name}.npy").exists():
-        cached = load(name)
-        if cached.dtype == np.int8 and cached.shape == patients.shape and _parts_patients(cached, patients):
-            return cached
-    key = (manifest.content_hash, seed)
-    if key not in _COMPUTED:
-        _COMPUTED[key] = _computed(prepared, seed)[patients]
-        _COMPUTED[key].flags.writeable = False
-    _keep_split(folder / f"{name}.npy", _COMPUTED[key])
-    return _COMPUTED[key]
-
-
-def _computed(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
-    """The split of every patient, [patients] int8."""
-    reader, index = reader_for(prepared.manifest.name, prepared.manifest.options), _index(prepared)
-    per_patient = reader.quick_split(index, seed)
-    if per_patient is None:
-        from clops_sweep.data.split_apart import split_apart
-
-        per_patient = split_apart(reader, index, seed)
-    return per_patient
-
-
-def _parts_patients(split: NDArray[np.int8], patients: NDArray[np.int32]) -> bool:
-    """Whether a split has known values only and puts each patient on one side."""
-    per_patient = np.full(int(patients.max(initial=0)) + 1, -1, np.int8)
-    per_patient[patients] = split
-    return bool(np.isin(split, (0, 1, 2)).all() and (per_patient[patients] == split).all())
-
-
-def _keep_split(path: Path, split: NDArray[np.int8]) -> None:
-    """Saves a split where it can be saved; a read-only folder only means that it is computed again next time."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(exist_ok=True)
-        write_file(path, npy_bytes(split))
-
-
-def _index(prepared: PreparedSet) -> Index:
-    """The index by its arrays, all frames as of one record: what is in the table alone plays no part in a split."""
-    load = _Arrays(prepared.folder)
-    patients = load("patients")
-    return Index(
-        prepared.manifest.patient_names,
-        ("",),
-        patients,
-        np.zeros_like(patients),
-        load("leads"),
-        np.zeros(len(patients)),
-        load("labels"),
-        load("times") if "times.npy" in prepared.manifest.files else None,
-    )
+def _split(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
+    manifest = prepared.manifest
+    return split_of(prepared.folder, manifest, partial(reader_for, manifest.name, manifest.options), seed)
 
 
 def _data_hash(prepared: PreparedSet, split_seed: int, normalize: str) -> str:
-    split_hash = array_sha256(split_of(prepared, split_seed))
+    split_hash = array_sha256(_split(prepared, split_seed))
     return frames_hash(prepared.manifest.content_hash, split_hash, normalize)
 
 
@@ -288,24 +230,3 @@ def _whole(name: str, prepared_root: Path) -> PreparedSet:
         where = " --data-root DIR" if reader.reads_files else ""
         raise BadInput(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
     return PreparedSet(prepared_root / name, manifest)
-
-
-class _Arrays:
-    """The arrays of a prepared folder by name, read-only and never unpickled."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __call__(self, name: str, mapped: bool = False) -> NDArray[Any]:
-        path = self.folder / f"{name}.npy"
-        try:
-            with one_sentence(path):
-                array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-        except ValueError:
-            raise DamagedStore(
-                f"{path}: not a whole array file; run 'clops-sweep data prepare {self.folder.name}' again"
-            ) from None
-        # A plain ndarray view: subclasses such as memmap do not pickle into shareable buffers.
-        plain: NDArray[Any] = array.view(np.ndarray)
-        plain.flags.writeable = False
-        return plain

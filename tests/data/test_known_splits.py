@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data import prepare as preparing
+from clops_sweep.data import prepared_split
 from clops_sweep.data.known_splits import KNOWN_SPLITS, known_split
 from clops_sweep.data.prepare import PreparedSet, data_hash, open_frames, prepare
 from clops_sweep.data.split_program import FRACTIONS, balanced_split, uncovered_classes
@@ -59,7 +59,7 @@ def test_every_known_split_has_all_patients_and_is_another() -> None:
 
 
 def test_the_real_counts_are_known_and_covered(mitbih: PreparedSet) -> None:
-    counts = preparing._index(mitbih).counts_per_patient(8)
+    counts = prepared_split._index(mitbih.folder, mitbih.manifest).counts_per_patient(8)
     for seed in range(32):
         split = known_split(counts, seed)
         assert split is not None
@@ -75,7 +75,7 @@ def _deviation(counts: np.ndarray, split: np.ndarray) -> float:
 
 
 def test_known_splits_are_as_good_as_the_solvers(mitbih: PreparedSet) -> None:
-    counts = preparing._index(mitbih).counts_per_patient(8)
+    counts = prepared_split._index(mitbih.folder, mitbih.manifest).counts_per_patient(8)
     known = [known_split(counts, seed) for seed in range(32)]
     # Another release of the solver may come to another split, but not to a much better one.
     solved = _deviation(counts, balanced_split(counts, 3))
@@ -94,7 +94,7 @@ def test_the_solver_leaves_no_memory_behind(small: PreparedSet) -> None:
     root = small.folder.parent
     found = _elsewhere(root, 1, seconds=60)
     assert _elsewhere(root, 1, seconds=0.5) == found
-    counts = preparing._index(small).counts_per_patient(8)
+    counts = prepared_split._index(small.folder, small.manifest).counts_per_patient(8)
     frames = open_frames("mitbih", prepared_root=root, split_seed=1)
     assert np.array_equal(frames.split, balanced_split(counts, 1)[frames.patients])
 
@@ -110,9 +110,9 @@ def test_a_split_that_cannot_be_kept_is_computed_once_per_process(
         return np.arange(8, dtype=np.int8) % 3
 
     asked: list[int] = []
-    monkeypatch.setattr(preparing, "write_file", refuse)
-    monkeypatch.setattr(preparing, "_computed", computed)
-    monkeypatch.setattr(preparing, "_COMPUTED", {})
+    monkeypatch.setattr(prepared_split, "write_file", refuse)
+    monkeypatch.setattr(prepared_split, "_computed", computed)
+    monkeypatch.setattr(prepared_split, "_COMPUTED", {})
     hashes = {data_hash("mitbih", prepared_root=small.folder.parent, split_seed=5) for _ in range(3)}
     assert (len(hashes), len(asked)) == (1, 1)
     assert not (small.folder / "splits" / "5.npy").exists()

@@ -211,9 +211,13 @@ def test_another_split_is_kept_beside_and_checked(synthetic: FrameSet, copied_ro
     first = open_frames("synthetic", prepared_root=copied_root, split_seed=14)
     kept = copied_root / "synthetic" / "splits" / "14.npy"
     assert kept.exists()
+    whole = kept.read_bytes()
     np.save(kept, np.zeros(len(first) - 1, np.int8))
     again = open_frames("synthetic", prepared_root=copied_root, split_seed=14)
     assert np.array_equal(first.split, again.split)
+    assert kept.read_bytes() == whole
+    kept.write_bytes(whole[:-7])
+    assert np.array_equal(open_frames("synthetic", prepared_root=copied_root, split_seed=14).split, first.split)
     assert first.data_hash == again.data_hash != synthetic.data_hash
 
 

@@ -1,0 +1,34 @@
+"""The arrays of a prepared folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.folder import one_sentence
+from clops_sweep.errors import DamagedStore
+
+
+class Arrays:
+    """The arrays of a prepared folder by name, read-only and never unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, name: str, mapped: bool = False) -> NDArray[Any]:
+        """One array, read or mapped; DamagedStore where its file is none."""
+        path = self.folder / f"{name}.npy"
+        try:
+            with one_sentence(path):
+                array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        except ValueError:
+            raise DamagedStore(
+                f"{path}: not a whole array file; run 'clops-sweep data prepare {self.folder.name}' again"
+            ) from None
+        # A plain ndarray view: subclasses such as memmap do not pickle into shareable buffers.
+        plain: NDArray[Any] = array.view(np.ndarray)
+        plain.flags.writeable = False
+        return plain
