@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.arrays import Arrays
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import shorten
+from clops_sweep.data.folder import one_sentence, shorten
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.manifest import (
     Manifest,
