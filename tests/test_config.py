@@ -133,8 +133,8 @@ def test_the_penalty_may_be_zero(value: float) -> None:
 
 
 @given(st.sampled_from(COUNTS), st.integers(-(2**40), 2**40))
-def test_counts_start_at_one(name: str, value: int) -> None:
-    if value >= 1:
+def test_counts_start_at_one_and_are_31_bit(name: str, value: int) -> None:
+    if 1 <= value < 2**31:
         assert getattr(RunConfig(**{name: value}), name) == value
     else:
         _refused(name, value)
