@@ -9,7 +9,9 @@ from types import ModuleType
 from click.testing import CliRunner
 
 from analysis.collect import collect
-from analysis.report import write_report
+from analysis.cost import cost_frontier, draw_cost_frontier
+from analysis.profiles import draw_profile, profile
+from analysis.style import as_png
 from analysis.whole_store import spaces_in
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli import command
@@ -52,7 +54,7 @@ def test_spaces_ask_for_the_runs_that_are_there(tmp_path: Path, generated: Modul
 
 def test_the_command_needs_no_file(tmp_path: Path, generated: ModuleType) -> None:
     results = tmp_path / "results"
-    generated.write_generated_runs(RunStore(results), SPACES)
+    generated.write_generated_runs(RunStore(results), SPACES[1:3])
     options = ["--results", str(results), "--prepared-root", str(tmp_path / "prepared")]
     done = CliRunner().invoke(command, ["report", *options], catch_exceptions=False)
     assert done.exit_code == 0
@@ -66,11 +68,15 @@ def test_the_command_needs_no_file(tmp_path: Path, generated: ModuleType) -> Non
 
 
 def test_many_configurations_without_a_grid_can_be_drawn(tmp_path: Path, generated: ModuleType) -> None:
-    store = RunStore(tmp_path / "results")
-    orders = SearchSpace("orders", RunConfig(), {"task_order": list(range(40))}, seeds=range(2))
+    store = RunStore(tmp_path)
     corners = SearchSpace("corners", RunConfig(), GRID, [0], lambda c: c.storage_fraction < c.acquisition_fraction)
-    generated.write_generated_runs(store, [orders, corners])
+    orders = SearchSpace("orders", RunConfig(), {"task_order": list(range(40))}, seeds=range(2))
+    configs = [request.config for request in all_requests([orders, corners])]
+    generated.write_given_runs(store, [(config, {"auc": 0.5 + config.seed, "seconds": 1.0}) for config in configs])
+    runs = store.read("runs")
+    (experiment,) = collect(spaces_in(runs), runs)
+    assert len(experiment.cells) == 41 + 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib says so where names leave no room for the axes
-        paths = write_report(spaces_in(store.read("runs")), store, tmp_path / "report")
-    assert any(path.name.endswith("-metrics.png") for path in paths.figures)
+        for figure in (draw_profile(profile(experiment)), draw_cost_frontier(cost_frontier(experiment))):
+            assert as_png(figure).startswith(b"\x89PNG")

