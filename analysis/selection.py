@@ -70,7 +70,7 @@ def setting(cell: Cell) -> str:
 def departures(config: RunConfig) -> list[str]:
     """The fields in which a configuration is not the paper's for its scenario and data set."""
     paper = _paper_config(config.scenario, config.dataset)
-    fields = RunConfig.model_fields.keys() - _NO_SETTING
+    fields = [name for name in RunConfig.model_fields if name not in _NO_SETTING]
     return [name for name in fields if getattr(config, name) != getattr(paper, name)]
 
 

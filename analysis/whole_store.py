@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.selection import departures
 from clops_sweep.config import RunConfig
 from clops_sweep.space import SearchSpace
 from clops_sweep.tables import config_from_row
@@ -42,17 +43,15 @@ def _space(name: str, configs: Sequence[RunConfig]) -> SearchSpace:
     axes: dict[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]] = dict(varied)
     if len(cells) < prod(len(found) for found in varied.values()):
         settings = [dict(zip(varied, cell, strict=True)) for cell in sorted(cells, key=repr)]
-        axes = {"configuration": {_departures(configs[0], each): each for each in settings}}
+        axes = {"configuration": {_in_words(configs[0].replace(**each)): each for each in settings}}
     if len(values["split_seed"]) > 1:
         axes["split_seed"] = values["split_seed"]
     return SearchSpace(name, configs[0], axes, values["seed"], where=present.__contains__)
 
 
-def _departures(one: RunConfig, settings: Mapping[str, Any]) -> str:
-    """A configuration in words: what of it is not as in the paper."""
-    usual = RunConfig(scenario=one.scenario, dataset=one.dataset, strategy=one.strategy)
-    changed = {name: value for name, value in settings.items() if value != getattr(usual, name)}
-    return ", ".join(f"{name} {value}" for name, value in changed.items()) or "as in the paper"
+def _in_words(config: RunConfig) -> str:
+    """A configuration by what of it is not as in the paper."""
+    return ", ".join(f"{name} {getattr(config, name)}" for name in departures(config)) or "as in the paper"
 
 
 def _distinct(configs: Sequence[RunConfig], field: str) -> list[Any]:

@@ -12,6 +12,7 @@ from clops_sweep.cli_options import prepared_root_option, results_option
 from clops_sweep.commands import rerun_command
 from clops_sweep.config import RunConfig
 from clops_sweep.errors import BadInput
+from clops_sweep.files import reason
 from clops_sweep.store import RunStore
 
 
@@ -95,8 +96,7 @@ def compact(results: str) -> None:
     try:
         merged = store.compact()
     except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())
         raise BadInput(
-            f"{store.files.shown}: cannot be written to ({reason}); nothing is lost, and the same command goes on later"
+            f"{store.files.shown}: cannot be written to ({error.strerror or reason(error)}); nothing is lost, and the same command goes on later"
         ) from None
     click.echo(f"{merged} parts put together")
