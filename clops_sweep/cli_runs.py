@@ -96,7 +96,8 @@ def compact(results: str) -> None:
     try:
         merged = store.compact()
     except OSError as error:
+        what = error.strerror or reason(error)
         raise BadInput(
-            f"{store.files.shown}: cannot be written to ({error.strerror or reason(error)}); nothing is lost, and the same command goes on later"
+            f"{store.files.shown}: cannot be written to ({what}); nothing is lost, and the same command goes on later"
         ) from None
     click.echo(f"{merged} parts put together")
