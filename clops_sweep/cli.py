@@ -26,6 +26,7 @@ from clops_sweep.cli_search import (
     run_searches,
 )
 from clops_sweep.errors import BadInput, StoreError
+from clops_sweep.gpus import check_gpu
 from clops_sweep.plan import Plan, PlannedRun
 from clops_sweep.space import all_requests
 
@@ -152,6 +153,8 @@ def launch(
         from clops_sweep.cluster import running_cluster
 
         address = running_cluster(address)
+    elif gpus_per_trial:
+        check_gpu()
     asked.store.open_for_writing()
     asked.prepare()
     check_searches(asked)

@@ -73,11 +73,16 @@ def _gpus() -> None:
     if not torch.cuda.is_available():
         click.echo(f"{'GPUs':16} none that PyTorch {torch.__version__} can use: runs are computed on CPUs")
         return
-    for index in range(torch.cuda.device_count()):
-        from clops_sweep.packing import runs_that_fit
+    from clops_sweep.packing import runs_that_fit
 
+    for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
-        fit = runs_that_fit(torch.device("cuda", index))
+        try:
+            fit = runs_that_fit(torch.device("cuda", index))
+        except RuntimeError as error:  # others have its memory, or this PyTorch has no code for it
+            reason = " ".join(str(error).split())
+            click.echo(f"{'GPU':16} {properties.name}: a run cannot be trained on it ({reason})")
+            continue
         click.echo(
             f"{'GPU':16} {properties.name}, {properties.total_memory / 2**30:.0f} GiB: {fit.runs} runs in lockstep fit "
             f"({fit.bytes_per_run / 2**20:.0f} MiB each beside {fit.bytes_shared / 2**20:.0f} MiB)"

@@ -10,6 +10,7 @@ import click
 from clops_sweep.cli_search import print_searches, runs_to_come, unprepared
 from clops_sweep.cores import available_cores
 from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.gpus import check_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +96,7 @@ def _estimated(
         for name in (*plan.unprepared, *unprepared(asked)):
             raise BadInput(f"--calibrate: {name} is not prepared here; expected: clops-sweep data prepare {name}")
         if device:
-            _require_gpu()
+            check_gpu()
         calibrate(
             [run for run in pending if Load.of(run.config).kind in cost.unknown_kinds],
             asked.frames_of,
@@ -112,13 +113,6 @@ def _pending(asked: Asked, plan: Plan) -> list[PlannedRun]:
     return plan.of("pending", "waiting") + runs_to_come(asked)
 
 
-def _require_gpu() -> None:
-    import torch
-
-    if not torch.cuda.is_available():
-        raise BadInput("--calibrate: PyTorch finds no GPU here; leave out --gpus-per-trial to measure on a CPU")
-
-
 def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:
     """Cost and interval, time by the clock on this machine, and what it rests on."""
     from clops_sweep.estimate import CONFIDENCE
@@ -126,7 +120,7 @@ def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> s
     if cost.devices == {"cuda"}:
         unit, each, there, what = "GPU-hours", gpus_per_trial or 1, _gpus(), "GPU"
     elif cost.devices == {"cpu"}:
-        unit, each, there, what = "core-hours", cpus_per_trial or 1, _cores(), "core"
+        unit, each, there, what = "core-hours", cpus_per_trial or 1, available_cores(), "core"
     else:
         unit, each, there, what = "core- or GPU-hours", 1.0, 0, ""
     words = f"about {_number(each * cost.hours)} {unit} ({CONFIDENCE:.0%} interval: {_number(each * cost.low)} to "
@@ -141,10 +135,6 @@ def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> s
 
 def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
-
-
-def _cores() -> int:
-    return available_cores()
 
 
 def _gpus() -> int:

@@ -26,6 +26,7 @@ from ray._private import ray_constants
 from ray.exceptions import RayError
 
 from clops_sweep.config import DataKey
+from clops_sweep.cores import available_cores
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
 
@@ -97,7 +98,7 @@ def cluster(
             hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md" if address else ""
             raise BadInput(f"Ray: {' '.join(str(error).split())}{hint}") from None
     try:
-        _check_fits(resources, warn)
+        check_fits(resources, warn)
         watched = contextlib.nullcontext() if warn is None else _head_watched(warn) if address else _ray_watched(warn)
         with watched:
             yield
@@ -112,6 +113,7 @@ def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
     with _on_loopback():
         ray.init(
             address="local",
+            num_cpus=available_cores(),
             include_dashboard=False,
             log_to_driver=True,
             logging_level=logging.ERROR,
@@ -284,8 +286,16 @@ def _ray_watched(warn: Callable[[str], None]) -> Iterator[None]:
         left.set()
 
 
-def _check_fits(resources: Resources, warn: Callable[[str], None] | None) -> None:
-    """A trial that no machine can hold waits for one: forever, unless the cluster starts machines by itself."""
+def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) -> None:
+    """Sees whether a machine of the cluster that is running can hold a trial, which else waits for one that can.
+
+    Args:
+        resources: what a trial takes.
+        warn: told if none can, yet the cluster may start machines by itself, as one at an address may.
+
+    Raises:
+        BadInput: none can, and none will.
+    """
     for name, needed in (("CPU", resources.cpus_per_trial), ("GPU", resources.gpus_per_trial)):
         most = max((node["Resources"].get(name, 0) for node in ray.nodes() if node["Alive"]), default=0)
         sentence = f"--{name.lower()}s-per-trial {needed:g}: no machine of this cluster has more than {most:g} {name}s"

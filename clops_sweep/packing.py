@@ -11,7 +11,10 @@ from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.learning.run import ContinualRun
 
-_FRAMES = 600
+_FEW, _MANY = 8, 32
+_CONFIG = RunConfig(epochs_per_task=1, storage_fraction=1.0, mc_samples=16)
+_FRAMES = 4000
+"""With these, so many Monte-Carlo passes are asked for that as many are computed at a time as ever are."""
 
 
 @dataclass(frozen=True)
@@ -24,25 +27,29 @@ class Fit:
 
 
 def runs_that_fit(device: torch.device) -> Fit:
-    """Trains one run and then five in lockstep for two epochs on noise, and extrapolates from their peaks of memory.
+    """Trains 8 runs and then 32 in lockstep for two epochs on noise, and extrapolates from their peaks of memory.
 
     Frames are shared by all runs of a lockstep, so a larger data set takes its size once from what is left.
     """
-    one, five = _peak(device, 1), _peak(device, 5)
-    each = max(1.0, (five - one) / 4)
-    shared = max(0.0, one - each)
+    few, many = peak_of_memory(device, _FEW), peak_of_memory(device, _MANY)
+    each = max(1.0, (many - few) / (_MANY - _FEW))
+    shared = max(0.0, few - _FEW * each)
+    torch.cuda.empty_cache()
     free = torch.cuda.mem_get_info(device)[0]
-    return Fit(int((free * 0.9 - shared) / each), each, shared)
+    return Fit(max(0, int((free * 0.9 - shared) / each)), each, shared)
 
 
-def _peak(device: torch.device, runs: int) -> int:
+def peak_of_memory(device: torch.device, runs: int) -> int:
+    """The bytes that runs in lockstep make PyTorch take from a GPU.
+
+    These are more than what tensors hold: what a captured step computes with stays its own.
+    """
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
-    configs = [RunConfig(epochs_per_task=1, seed=seed) for seed in range(runs)]
-    run = ContinualRun(configs, _noise(), device)
+    run = ContinualRun([_CONFIG.replace(seed=seed) for seed in range(runs)], _noise(), device)
     for _ in range(2):
         run.advance()
-    return torch.cuda.max_memory_allocated(device)
+    return torch.cuda.max_memory_reserved(device)
 
 
 def _noise() -> FrameSet:

@@ -95,8 +95,6 @@ class ContinualRunTrainable(tune.Trainable):
         """Another try from the last checkpoint, one without the runs that are at fault, or the end of the job."""
         job, runs = self._job, len(self._job.run_ids)
         self._run = None
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()  # the error may have been that memory had run out
         if isinstance(error, Diverged) and len(error.runs) < runs:
             self._record_failure(job.part(error.runs))
             if job.until is None:
@@ -167,19 +165,22 @@ class ContinualRunTrainable(tune.Trainable):
 
     def _begin(self) -> ContinualRun:
         """The run from its last checkpoint; from its start where there is none, or none that fits this version."""
+        device = _device()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()  # what earlier runs took, and other workers on this GPU may need
         key = self._job.configs[0].data_key
         if key not in self._frames:
             self._frames[key] = ray.get(self._workplace.frames[key])
         self._saved_at = time.monotonic()
         state = self._checkpoint.load()
         if state is not None:
-            run = ContinualRun(self._job.configs, self._frames[key], _device())
+            run = ContinualRun(self._job.configs, self._frames[key], device)
             try:
                 run.restore(state)
                 return run
             except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
                 _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
-        return ContinualRun(self._job.configs, self._frames[key], _device())
+        return ContinualRun(self._job.configs, self._frames[key], device)
 
     def _record(self, result: RunResult) -> None:
         facts = {**self._workplace.software, **provenance.machine(str(_device()))}
@@ -199,5 +200,13 @@ class ContinualRunTrainable(tune.Trainable):
 
 
 def _device() -> torch.device:
-    """The GPU that Ray has assigned to this worker, else the CPU."""
-    return torch.device("cuda" if ray.get_gpu_ids() and torch.cuda.is_available() else "cpu")
+    """The GPU that Ray has assigned to this worker, else the CPU.
+
+    Raises:
+        BadInput: PyTorch cannot use that GPU. The run would take many times as long on the CPU, and the GPU be idle.
+    """
+    if not ray.get_gpu_ids():
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise BadInput(f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none")
+    return torch.device("cuda")

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from clops_sweep import RunConfig
 from clops_sweep.cli import main
@@ -165,6 +166,15 @@ def test_wrong_options_are_refused(
     command: Command, space: Path, tmp_path: Path, options: list[str] | str, sentence: str
 ) -> None:
     _refused(command(space.name, *options), sentence, tmp_path)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
+def test_a_gpu_that_pytorch_cannot_use_is_not_waited_for(command: Command, space: Path, tmp_path: Path) -> None:
+    _refused(
+        command(space.name, "--gpus-per-trial", "0.5"),
+        f"--gpus-per-trial: PyTorch {torch.__version__} can use no GPU",
+        tmp_path,
+    )
 
 
 def test_files_that_are_not_there_are_refused(command: Command, tmp_path: Path) -> None:

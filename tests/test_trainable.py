@@ -14,6 +14,7 @@ import torch
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepare import open_frames
+from clops_sweep.errors import BadInput
 from clops_sweep.store import RunStore
 from clops_sweep.tables import METRICS
 
@@ -42,14 +43,16 @@ def alone(frames: FrameSet) -> Tables:
 def cluster(frames: FrameSet) -> Iterator[Any]:
     from clops_sweep.cluster import Resources, cluster, ray
 
-    with cluster(Resources(), {BASE.data_key: frames}):
-        yield ray
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_OVERRIDE_RESOURCES", '{"CPU": 2, "GPU": 1}')  # as if Ray had found a GPU
+        with cluster(Resources(), {BASE.data_key: frames}):
+            yield ray
 
 
 class Actor:
     """A Ray actor of the Trainable, as Tune makes, feeds and stops one."""
 
-    def __init__(self, ray: Any, frames: FrameSet, results: Path, *jobs: Sequence[RunConfig]) -> None:
+    def __init__(self, ray: Any, frames: FrameSet, results: Path, *jobs: Sequence[RunConfig], gpus: float = 0) -> None:
         from ray import tune
 
         from clops_sweep.jobs import Job, Workplace
@@ -70,7 +73,7 @@ class Actor:
             checkpoint_every=0,
         )
         trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
-        self.actor = ray.remote(num_cpus=1)(trainable).remote(config={"job": 0})
+        self.actor = ray.remote(num_cpus=1, num_gpus=gpus)(trainable).remote(config={"job": 0})
 
     def call(self, method: str, *arguments: object) -> Any:
         return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=250)
@@ -209,3 +212,34 @@ def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor,
     assert actor.train()["status"] == "finished"
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
+
+
+def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
+    from clops_sweep.cluster import Resources, check_fits
+
+    check_fits(Resources(cpus_per_trial=2, gpus_per_trial=1))
+    with pytest.raises(BadInput, match=r"^--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs$"):
+        check_fits(Resources(cpus_per_trial=3))
+    warnings: list[str] = []
+    check_fits(Resources(cpus_per_trial=3, address="auto"), warnings.append)
+    assert warnings == ["--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs; waiting for one that has"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
+def test_a_worker_with_a_gpu_that_pytorch_cannot_use_does_not_quietly_compute_on_the_cpu(
+    cluster: Any, frames: FrameSet, tmp_path: Path
+) -> None:
+    actor = Actor(cluster, frames, tmp_path, [BASE], gpus=0.5)
+    assert actor.train()["status"] == "failed"
+    actor.die()
+    (error,) = RunStore(tmp_path).read("runs")["error"]
+    assert f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none" in error
+
+
+def test_as_many_trials_at_a_time_as_there_are_shares_of_a_gpu(cluster: Any) -> None:
+    from clops_sweep.cluster import Resources
+
+    assert Resources().places() == 2
+    assert Resources(gpus_per_trial=1).places() == 1
+    assert Resources(cpus_per_trial=0.25, gpus_per_trial=0.25).places() == 4
+    assert Resources(cpus_per_trial=0.5, gpus_per_trial=0.1).places() == 4

@@ -25,7 +25,10 @@ class CapturedSteps:
         self._device = device
         self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._calls: Counter[Hashable] = Counter()
-        self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+        on_a_gpu = device.type == "cuda"
+        self._pool = torch.cuda.graph_pool_handle() if on_a_gpu else None
+        # Left to itself, PyTorch captures on the GPU that was the current one when it first captured anything.
+        self._stream = torch.cuda.Stream(device) if on_a_gpu else None
 
     def __call__(self, key: Hashable, function: Callable[[], None]) -> None:
         """Does what the function does."""
@@ -42,15 +45,16 @@ class CapturedSteps:
 
     def _aside(self, function: Callable[[], None]) -> None:
         """Calls a function on a stream of its own, as is asked for before a capture."""
-        stream, current = torch.cuda.Stream(self._device), torch.cuda.current_stream(self._device)
-        stream.wait_stream(current)
-        with torch.cuda.stream(stream):
+        assert self._stream is not None
+        current = torch.cuda.current_stream(self._device)
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
             function()
-        current.wait_stream(stream)
+        current.wait_stream(self._stream)
 
     def _capture(self, function: Callable[[], None]) -> torch.cuda.CUDAGraph:
         """The function as a graph. Nothing is computed by capturing it."""
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
             function()
         return graph

@@ -9,6 +9,7 @@ import torch
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.result import RunResult
+from clops_sweep.packing import peak_of_memory, runs_that_fit
 from clops_sweep.plugins import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -42,3 +43,18 @@ def test_a_run_does_not_depend_on_what_it_is_stacked_with(strategy: str) -> None
     together, alone = run(configs, "cuda"), run(configs[2], "cuda")
     part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
     np.testing.assert_allclose(part["auc"], alone.curves["auc"], atol=1e-5)
+
+
+def test_the_runs_that_fit_are_foretold() -> None:
+    device = torch.device("cuda")
+    fit = runs_that_fit(device)
+    assert fit.runs > 0
+    foretold = fit.bytes_shared + 64 * fit.bytes_per_run
+    assert peak_of_memory(device, 64) == pytest.approx(foretold, rel=0.2)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_whichever_gpu_it_is() -> None:
+    config = tiny_config("class_il", strategy="clops", epochs_per_task=5, batch_size=5)
+    first, second = run(config, "cuda:0"), run(config, "cuda:1")
+    np.testing.assert_array_equal(second.curves["auc"], first.curves["auc"])
