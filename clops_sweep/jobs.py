@@ -41,6 +41,7 @@ class Workplace:
 
     Attributes:
         frames: the prepared data, in the object store, one copy a node.
+        data_hashes: their content hashes.
         store_uri: where results go.
         checkpoints: folder of the checkpoints, in the file system of the store.
         software: versions, found out once by the driver.
@@ -52,6 +53,7 @@ class Workplace:
     """
 
     frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
+    data_hashes: Mapping[DataKey, str]
     store_uri: str
     checkpoints: str
     software: Mapping[str, Any]
@@ -59,6 +61,10 @@ class Workplace:
     max_retries: int
     checkpoint_every: int
     jobs: Sequence[Job] = ()
+
+    def data_hash(self, config: RunConfig) -> str:
+        """Content hash of the data that a config runs on."""
+        return self.data_hashes[config.data_key]
 
     def job(self, config: Mapping[str, Any]) -> Job:
         """The job of a trial."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from clops_sweep.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.jobs import Job
 from clops_sweep.store import RunStore
@@ -54,10 +55,32 @@ def record_result(store: RunStore, job: Job, result: RunResult, facts: Mapping[s
             store.write_finished(run_id, tables)
 
 
-def record_failure(store: RunStore, job: Job, error: str, software: Mapping[str, Any]) -> None:
-    """Failed runs as rows of the `runs` table, with the error that ended them."""
+def record_failure(
+    store: RunStore, job: Job, error: str, data_hash: Callable[[RunConfig], str | None], facts: Mapping[str, Any]
+) -> None:
+    """Failed runs as rows of the `runs` table, with the error that ended them.
+
+    Args:
+        store: where to.
+        job: its runs.
+        error: a traceback, or what is known about the death of a worker.
+        data_hash: content hash of the data that a config runs on.
+        facts: versions, and what else is known of machine and time, for the `runs` table.
+
+    Raises:
+        OSError, BadInput: they could not be written; see `storing`.
+    """
     for config, run_id in zip(job.configs, job.run_ids, strict=True):
-        row = {"run_id": run_id, **config_row(config), "status": "failed", "error": error, **software}
+        row = {
+            "run_id": run_id,
+            **config_row(config),
+            "status": "failed",
+            "error": error,
+            "data_hash": data_hash(config),
+            "semantics_version": SEMANTICS_VERSION,
+            "stack": len(job.configs),
+            **facts,
+        }
         store.write_failed(run_id, _runs_table([row]))
 
 

@@ -106,6 +106,7 @@ def make_workplace(frames: Mapping[DataKey, FrameSet], store: RunStore, resource
     """What the workers need to know, with the frames in the object store of the cluster that is running."""
     return Workplace(
         frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
+        data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},
         store_uri=store.uri,
         checkpoints=f"{store.work_folder}/checkpoints",
         software=provenance.software(),
@@ -135,5 +136,5 @@ def _run_jobs(
         jobs = [job for job, _ in died]
         for job, error in died if attempt == resources.max_retries else ():
             with storing(store):
-                record_failure(store, job, error, workplace.software)
+                record_failure(store, job, error, workplace.data_hash, workplace.software)
             display.heard(job, {"status": "failed"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from datetime import UTC, datetime
 from typing import Any
 
 import ray
@@ -66,6 +67,7 @@ class ContinualRunTrainable(tune.Trainable):
         self._job, self._later = job, later
         self._run: ContinualRun | None = None
         self._retries_left = self._workplace.max_retries
+        self._began_at = datetime.now(UTC)
         self._checkpoint = CheckpointFile(self._store.files, self._workplace.checkpoints, job.run_ids)
 
     def step(self) -> dict[str, Any]:
@@ -120,7 +122,8 @@ class ContinualRunTrainable(tune.Trainable):
     def _record_failure(self, job: Job) -> None:
         """Runs that have failed with the error that is being handled."""
         with storing(self._store):
-            record_failure(self._store, job, traceback.format_exc(), self._workplace.software)
+            facts = {**self._facts(), "started_at": self._began_at}
+            record_failure(self._store, job, traceback.format_exc(), self._workplace.data_hash, facts)
         self._runs_failed += job.run_ids
 
     def _advance(self) -> dict[str, Any]:
@@ -182,8 +185,12 @@ class ContinualRunTrainable(tune.Trainable):
                 _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
         return ContinualRun(self._job.configs, self._frames[key], device)
 
+    def _facts(self) -> dict[str, Any]:
+        """Where the job is computed, as columns of the `runs` table."""
+        return {**self._workplace.software, **provenance.machine("cuda" if ray.get_gpu_ids() else "cpu")}
+
     def _record(self, result: RunResult) -> None:
-        facts = {**self._workplace.software, **provenance.machine(str(_device()))}
+        facts = self._facts()
         for pause in _PAUSES:
             try:
                 record_result(self._store, self._job, result, facts)

@@ -65,6 +65,7 @@ class Actor:
         workplace = Workplace(
             jobs=[Job(tuple(job), ids) for job, ids in zip(jobs, self.ids, strict=True)],
             frames={BASE.data_key: ray.put(frames)},
+            data_hashes={BASE.data_key: frames.data_hash},
             store_uri=str(results),
             checkpoints=str(self.checkpoints),
             software={},
@@ -153,6 +154,8 @@ def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Ac
     assert actor.train()["status"] == "failed"
     (row,) = RunStore(actor.results).read("runs").to_dict("records")
     assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[4][0], "failed", "[1, 0]")
+    where = ("data_hash", "semantics_version", "started_at", "device", "host", "stack")
+    assert not [name for name in where if pd.isna(row[name])]
     assert "Traceback" in row["error"]
     assert "task_order" in row["error"]
     actor.call("reset", {"job": 0})

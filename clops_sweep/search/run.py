@@ -63,7 +63,7 @@ def run_search(
         store,
         data_hash,
         partial(make_jobs, runs_per_job=resources.runs_per_job),
-        lambda job, error: record_failure(store, job, error, software),
+        lambda job, error: record_failure(store, job, error, data_hash, software),
         max_retries=resources.max_retries,
         retry=retry,
         display=display,
