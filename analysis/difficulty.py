@@ -1,7 +1,7 @@
-"""Difficulty and similarity of tasks from the area s under their instances' beta, and the curriculum that follows.
+"""Difficulty and similarity of the tasks of runs in the store, and the curriculum that follows.
 
 Loads no matplotlib, torch or Ray. Kiyasseh, Zhu and Clifton (CLOPS), "Validation of Interpretation of Task-Instance
-Parameters"; the formulas are those by which a sweep orders tasks (`clops_sweep.learning.difficulty`).
+Parameters"; what is computed for one run is what a sweep orders tasks by (`clops_sweep.learning.difficulty`).
 """
 
 from __future__ import annotations
@@ -13,27 +13,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.learning.difficulty import chain, hellinger_similarity
+from clops_sweep.learning.difficulty import TaskDistribution, chain, similarity_matrix
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class TaskGaussians:
-    """A Gaussian fitted to the s of each task of one run: maximum likelihood, so n in the variance's denominator.
+    """A Gaussian fitted to the s of each task of one run.
 
-    `tasks` in the order of training; `mean`, `sd` and `n` have one entry per task. s has the unit of epochs.
+    `tasks` in the order of training; `fits` and `n`, the number of instances, have one entry per task. s has the unit
+    of epochs.
     """
 
     tasks: tuple[str, ...]
-    mean: Floats
-    sd: Floats
-    n: npt.NDArray[np.int64]
-
-    @property
-    def difficulty(self) -> Floats:
-        """1 / mean of s: the higher, the harder."""
-        return 1 / self.mean
+    fits: tuple[TaskDistribution, ...]
+    n: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -66,18 +61,7 @@ def fit_gaussians(instances: pd.DataFrame) -> TaskGaussians:
         raise ValueError("no instance has an s: the strategy of this run learns no beta")
     tasks = tuple(str(task) for task in dict.fromkeys(known["task"]))
     values = [known.loc[known["task"] == task, "s"].to_numpy(dtype=float) for task in tasks]
-    return TaskGaussians(
-        tasks,
-        np.array([v.mean() for v in values]),
-        np.array([v.std() for v in values]),
-        np.array([v.size for v in values], dtype=np.int64),
-    )
-
-
-def similarity_matrix(gaussians: TaskGaussians) -> Floats:
-    """Similarities of all pairs of tasks, shape (tasks, tasks)."""
-    pairs = list(zip(gaussians.mean, gaussians.sd, strict=True))
-    return np.array([[hellinger_similarity(*a, *b) for b in pairs] for a in pairs])
+    return TaskGaussians(tasks, tuple(map(TaskDistribution.of, values)), tuple(map(len, values)))
 
 
 def task_similarity(instances: pd.DataFrame, runs: Sequence[str] | None = None) -> TaskSimilarity:
@@ -93,16 +77,16 @@ def task_similarity(instances: pd.DataFrame, runs: Sequence[str] | None = None) 
         ValueError: no run has an s, or the runs have different tasks.
     """
     wanted = list(dict.fromkeys(instances["run_id"])) if runs is None else list(runs)
-    fits = []
+    found = []
     for run_id in wanted:
         rows = instances[instances["run_id"] == run_id]
         if rows["s"].notna().any():
-            fits.append(fit_gaussians(rows))
-    if not fits:
+            found.append(fit_gaussians(rows))
+    if not found:
         raise ValueError("no instance has an s: the strategy of these runs learns no beta")
-    if len({fit.tasks for fit in fits}) > 1:
+    if len({gaussians.tasks for gaussians in found}) > 1:
         raise ValueError("the runs have different tasks, or the same in a different order")
-    matrix = np.mean([similarity_matrix(fit) for fit in fits], axis=0)
-    mean = np.mean([fit.mean for fit in fits], axis=0)
+    matrix = np.mean([similarity_matrix(gaussians.fits) for gaussians in found], axis=0)
+    mean = np.mean([[fit.mean for fit in gaussians.fits] for gaussians in found], axis=0)
     easiest, hardest = int(np.argmax(mean)), int(np.argmin(mean))
-    return TaskSimilarity(fits[0].tasks, matrix, mean, chain(matrix, easiest), chain(matrix, hardest), len(fits))
+    return TaskSimilarity(found[0].tasks, matrix, mean, chain(matrix, easiest), chain(matrix, hardest), len(found))

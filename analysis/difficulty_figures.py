@@ -63,7 +63,8 @@ def draw_distributions(record: Distributions) -> Figure:
     x = np.linspace(record.edges[0], record.edges[-1], 300)
     styles = task_styles(tasks)
     for position, axes in enumerate(grid):
-        mean, sd = float(record.gaussians.mean[position]), float(record.gaussians.sd[position])
+        fit = record.gaussians.fits[position]
+        mean, sd = fit.mean, fit.standard_deviation
         tint = styles[tasks[position]].colour
         axes.stairs(record.density[position], record.edges, fill=True, color=tint, alpha=0.35, lw=0)
         if sd > 0:
@@ -85,11 +86,10 @@ def draw_distributions(record: Distributions) -> Figure:
 
 def describe_distributions(record: Distributions) -> str:
     """The figure in words: every task's mean and spread."""
-    g = record.gaussians
-    parts = [
-        f"{task}: mean {m:.{decimals(sd)}f}, spread {sd:.{decimals(sd)}f}"
-        for task, m, sd in zip(g.tasks, g.mean.tolist(), g.sd.tolist(), strict=True)
-    ]
+    parts = []
+    for task, fit in zip(record.gaussians.tasks, record.gaussians.fits, strict=True):
+        places = decimals(fit.standard_deviation)
+        parts.append(f"{task}: mean {fit.mean:.{places}f}, spread {fit.standard_deviation:.{places}f}")
     return f"Distribution of s by task with fitted Gaussians. {'; '.join(parts)}."
 
 

@@ -17,6 +17,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from analysis.axis_names import axis_title
 from analysis.collect import Experiment, label_text
 from analysis.metrics import METRICS, Metric
 from analysis.statistics import Estimate, estimate
@@ -25,16 +26,6 @@ from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-
-AXIS_NAMES = {
-    "storage_fraction": "storage fraction, b",
-    "acquisition_fraction": "acquisition fraction, a",
-    "mc_samples": "Monte-Carlo samples, T",
-    "beta_penalty": "beta penalty, λ",
-    "beta_learning_rate": "beta learning rate, η",
-    "replay_ratio": "replay ratio",
-    "epochs_per_task": "epochs per task, τ",
-}
 
 
 @dataclass(frozen=True)
@@ -76,11 +67,6 @@ class Heatmap:
         """The panel with the highest mean of all, the first of equals."""
         best = [(panel.mean[panel.best], -i) for i, panel in enumerate(self.panels) if panel.best]
         return -max(best)[1] if best else None
-
-
-def axis_title(axis: str) -> str:
-    """An axis with the symbol that the paper gives it."""
-    return AXIS_NAMES.get(axis, axis.replace("_", " "))
 
 
 def heatmap(

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from analysis.axis_names import axis_title
 from analysis.collect import Experiment
-from analysis.heatmaps import axis_title
 from analysis.metrics import METRICS, Metric
 from analysis.style import GRID, colour, new_figure, styled
 from clops_sweep.errors import BadInput

@@ -13,8 +13,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from analysis.axis_names import axis_symbol
 from analysis.formats import TextCell, TextTable
-from analysis.selection import SYMBOLS
 from analysis.style import as_png, as_svg
 from clops_sweep.commands import rerun_command
 
@@ -141,7 +141,7 @@ def row_name(row: Sequence[TextCell], table: TextTable) -> str:
     parts = []
     for cell, heading in zip(row[: table.n_label_columns], table.header, strict=False):
         if heading == "minus" or isinstance(cell.value, float):
-            symbol = SYMBOLS.get(heading.replace(" ", "_"), heading)
+            symbol = axis_symbol(heading.replace(" ", "_")).replace("_", " ")
             together = "minus {}" if heading == "minus" else symbol + "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{}"
             parts.append(together.format(cell.text))
         elif cell.text:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from analysis.axis_names import axis_title
 from analysis.collect import Experiment, label_text
-from analysis.heatmaps import axis_title
 from analysis.metrics import METRICS
 from analysis.style import GRID, MUTED, colour, new_figure, styled
 from clops_sweep.errors import BadInput

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.axis_names import axis_title
 from analysis.collect import Edition, Experiment, collect, frame_of_runs, label_text
 from analysis.formats import TextCell, TextTable, plus_minus
-from analysis.heatmaps import axis_title
 from analysis.metrics import METRICS, Metric
 from analysis.statistics import Estimate, estimate
 from clops_sweep.search.distributions import CategoricalDistribution

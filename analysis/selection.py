@@ -7,20 +7,10 @@ from functools import cache
 
 import numpy as np
 
+from analysis.axis_names import axis_symbol
 from analysis.collect import Cell, Experiment, label_text
 from clops_sweep.config import RunConfig
 from clops_sweep.data.catalog import ScenarioName
-
-SYMBOLS = {
-    "storage_fraction": "b",
-    "acquisition_fraction": "a",
-    "mc_samples": "T",
-    "beta_penalty": "λ",
-    "beta_learning_rate": "η",
-    "epochs_per_task": "τ",
-    "replay_ratio": "ratio",
-}
-"""How the paper writes the axes that have a symbol."""
 
 _NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed"})
 """Fields of which no value is more the paper's than another."""
@@ -39,7 +29,7 @@ def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
     axes = [axis for axis in cell.labels if axis not in without]
     names = [cell.label(axis) for axis in axes if isinstance(cell.labels[axis], str)]
     places = [axis for axis in axes if not isinstance(cell.labels[axis], str)]
-    return ", ".join([*names, *(f"{SYMBOLS.get(axis, axis)} = {cell.label(axis)}" for axis in places)])
+    return ", ".join([*names, *(f"{axis_symbol(axis)} = {cell.label(axis)}" for axis in places)])
 
 
 def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
@@ -63,7 +53,7 @@ def setting(cell: Cell) -> str:
     """A configuration that replays, in words: its place on the axes, then b, a and T where those do not say them."""
     stated = cell_name(cell)
     fields = ("storage_fraction", "acquisition_fraction", "mc_samples")
-    missing = [f"{SYMBOLS[name]} = {getattr(cell.config, name):g}" for name in fields if name not in cell.labels]
+    missing = [f"{axis_symbol(name)} = {getattr(cell.config, name):g}" for name in fields if name not in cell.labels]
     return ", ".join(part for part in (stated, *missing) if part)
 
 
@@ -82,4 +72,4 @@ def _paper_config(scenario: ScenarioName, dataset: str) -> RunConfig:
 def chosen_how(experiment: Experiment, cell: int, axes: Sequence[str]) -> str:
     """The place of a cell on some axes, such as "b = 0.25, a = 0.5"."""
     labels = experiment.cells[cell].labels
-    return ", ".join(f"{SYMBOLS.get(axis, axis)} = {label_text(labels[axis])}" for axis in axes if axis in labels)
+    return ", ".join(f"{axis_symbol(axis)} = {label_text(labels[axis])}" for axis in axes if axis in labels)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from analysis.difficulty import chain, fit_gaussians, hellinger_similarity, task_similarity
+from analysis.difficulty import fit_gaussians, task_similarity
 from analysis.difficulty_figures import (
     describe_distributions,
     describe_similarity,
@@ -20,6 +20,13 @@ from analysis.difficulty_figures import (
     draw_similarity,
 )
 from analysis.style import as_png
+from clops_sweep.learning.difficulty import (
+    TaskDistribution,
+    chain,
+    curriculum,
+    hellinger_similarity,
+    similarity_matrix,
+)
 
 
 def frame(run_id: str = "r1", **by_task: list[float]) -> pd.DataFrame:
@@ -30,10 +37,18 @@ def frame(run_id: str = "r1", **by_task: list[float]) -> pd.DataFrame:
 def test_gaussians_by_hand() -> None:
     fit = fit_gaussians(frame(A=[1.0, 3.0], B=[4.0, 4.0, 7.0, math.nan]))
     assert fit.tasks == ("A", "B")
-    np.testing.assert_allclose(fit.mean, [2, 5])
-    np.testing.assert_allclose(fit.sd, [1, math.sqrt(2)])
-    np.testing.assert_allclose(fit.difficulty, [0.5, 0.2])
-    assert fit.n.tolist() == [2, 3]
+    assert fit.fits == (TaskDistribution(2, 1), TaskDistribution(5, pytest.approx(math.sqrt(2))))
+    assert fit.n == (2, 3)
+
+
+def test_one_run_gives_what_a_sweep_orders_tasks_by() -> None:
+    rng = np.random.default_rng(0)
+    values = {task: list(rng.normal(mean, 0.03, 50)) for task, mean in zip("ABCD", rng.normal(19, 0.1, 4), strict=True)}
+    record = task_similarity(frame(**values))
+    decided = [TaskDistribution.of(s) for s in values.values()]
+    assert (record.matrix == similarity_matrix(decided)).all()
+    assert record.curriculum == curriculum(decided)
+    assert record.anti_curriculum == curriculum(decided, easiest_first=False)
 
 
 def test_similarity_is_one_minus_the_hellinger_distance() -> None:
