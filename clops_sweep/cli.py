@@ -28,6 +28,7 @@ from clops_sweep.cli_search import (
 from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.gpus import check_gpu
 from clops_sweep.plan import Plan, PlannedRun
+from clops_sweep.recording import storing
 from clops_sweep.space import all_requests
 
 if TYPE_CHECKING:
@@ -188,12 +189,14 @@ def launch(
         with SweepDisplay(asked.varying) as display:
             try:
                 run_sweep(rounds, total, frames, asked.store, asked.work_folder, resources(), display)
+                with storing(asked.store):
+                    plan = asked.plan()
             except KeyboardInterrupt:
                 at_once = True
             except (StoreError, OSError) as error:
                 stopped(error)
-        plan, ran = asked.plan(), True
-        if at_once or (display.interrupted and plan.of("pending", "waiting")):
+        ran = True
+        if at_once or (display.interrupted and (plan.of("pending", "waiting") or not all_ended(asked))):
             interrupted()
     if asked.requests:
         click.echo(counts(plan) if ran else f"nothing is pending: {counts(plan)}")
@@ -277,7 +280,8 @@ def _rounds(asked: Asked, pending: list[PlannedRun], retry: str | None) -> Itera
     while pending:
         yield pending
         tried |= {run.run_id for run in pending}
-        pending = [run for run in _to_do(asked.plan(), retry) if run.run_id not in tried]
+        with storing(asked.store):
+            pending = [run for run in _to_do(asked.plan(), retry) if run.run_id not in tried]
 
 
 def _stack(text: str) -> int | None:

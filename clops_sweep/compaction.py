@@ -130,6 +130,5 @@ def _merge(parts: PartFolder, batch: _Batch) -> int:
     part = compacted(batch.run_ids)
     if part not in batch.sources:
         parts.write_compacted(part, pa.concat_tables(batch.tables), batch.run_ids)
-        parts.files.settle(parts.folder)
     parts.delete(source for source in batch.sources if source != part)
     return len(batch.sources)

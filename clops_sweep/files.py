@@ -135,7 +135,10 @@ class Files:
 
     @contextlib.contextmanager
     def being_written(self, path: str) -> Iterator[IO[bytes]]:
-        """A file to write to; it appears under its name when the block is left without an exception."""
+        """A file to write to; it appears under its name when the block is left without an exception, and stays there.
+
+        What has appeared before it would survive a power cut then, whatever the file system.
+        """
         if not self.local:
             # An object is there when its upload is complete, and nothing can take back what has been sent: so it is
             # made here first.
@@ -153,22 +156,13 @@ class Files:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
+            _settle(folder)
         except BaseException as error:
             with contextlib.suppress(OSError):
                 self.delete([temporary])
             if isinstance(error, OSError):  # a full disk does not say which file it had no room for
                 raise OSError(error.errno, error.strerror, path) from None
             raise
-
-    def settle(self, folder: str) -> None:
-        """Returns when the names that have appeared in a folder would survive a power cut."""
-        if not self.local:
-            return
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes files; another process may have been faster."""
@@ -241,6 +235,15 @@ def _scan(folder: str, beginning: str) -> list[str]:
             return [entry.name for entry in entries if entry.name.startswith(beginning) and entry.is_file()]
     except FileNotFoundError:
         return []
+
+
+def _settle(folder: str) -> None:
+    """Returns when the names of a folder are on the disk, and not in memory alone."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _opened(path: str) -> IO[bytes]:

@@ -60,6 +60,8 @@ class ContinualRunTrainable(tune.Trainable):
 
     def _assign(self, config: dict[str, Any]) -> None:
         self._runs_failed: tuple[str, ...] = ()
+        self._runs_finished: tuple[str, ...] = ()
+        self._auc_so_far: dict[str, float] = {}
         self._begin_job(self._workplace.job(config))
 
     def _begin_job(self, job: Job, *later: Job) -> None:
@@ -86,11 +88,26 @@ class ContinualRunTrainable(tune.Trainable):
         except StoreError as error:
             self._run = None
             return {"status": "unrecorded", "error": str(error), "done": True}
-        if result["done"] and self._later:
+        return self._ended(result) if result["done"] else result
+
+    def _ended(self, result: dict[str, Any]) -> dict[str, Any]:
+        """A job has ended: what comes next, or what became of the trial's job, of which it may have been a part."""
+        if result["status"] == "paused":
+            self._auc_so_far |= result["auc_so_far"]
+        elif result["status"] != "failed":
+            self._runs_finished += self._job.run_ids
+        if self._later:
             self._begin_job(*self._later)
             return {"status": "retrying", "done": False}
-        if result["done"] and self._runs_failed:
+        if self._runs_failed:
             return {"status": "failed", "failed": self._runs_failed, "done": True}
+        if self._auc_so_far:
+            return {
+                "status": "paused",
+                "auc_so_far": self._auc_so_far,
+                "finished": self._runs_finished,
+                "done": True,
+            }
         return result
 
     def _failed(self, error: Exception) -> dict[str, Any]:
@@ -106,7 +123,7 @@ class ContinualRunTrainable(tune.Trainable):
         if self._retries_left and not certain:
             self._retries_left -= 1
             return {"status": "retrying", "done": False}
-        if runs > 1 and job.until is None and not isinstance(error, BadInput | Diverged):
+        if runs > 1 and not isinstance(error, BadInput | Diverged):
             half = (runs + 1) // 2
             return self._fall_apart(job.part(range(half)), job.part(range(half, runs)))
         self._record_failure(job)
@@ -140,7 +157,8 @@ class ContinualRunTrainable(tune.Trainable):
         while not run.finished:
             if until is not None and run.tasks_trained >= until:
                 self._run = None
-                return {"status": "paused", "auc_so_far": run.auc_so_far(until), "done": True}
+                auc = dict(zip(self._job.run_ids, run.auc_so_far(until), strict=True))
+                return {"status": "paused", "auc_so_far": auc, "done": True}
             progress = run.advance()
             if not run.finished and self._is_checkpoint(run, progress):
                 self._save()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepare import open_frames
 from clops_sweep.errors import BadInput
+from clops_sweep.plugins import STRATEGIES
 from clops_sweep.store import RunStore
 from clops_sweep.tables import METRICS
 
@@ -52,7 +53,16 @@ def cluster(frames: FrameSet) -> Iterator[Any]:
 class Actor:
     """A Ray actor of the Trainable, as Tune makes, feeds and stops one."""
 
-    def __init__(self, ray: Any, frames: FrameSet, results: Path, *jobs: Sequence[RunConfig], gpus: float = 0) -> None:
+    def __init__(
+        self,
+        ray: Any,
+        frames: FrameSet,
+        results: Path,
+        *jobs: Sequence[RunConfig],
+        gpus: float = 0,
+        until: int | None = None,
+        plugins: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         from ray import tune
 
         from clops_sweep.jobs import Job, Workplace
@@ -63,13 +73,13 @@ class Actor:
         self.results, self.checkpoints = results, results / "checkpoints"
         RunStore(results).open_for_writing()
         workplace = Workplace(
-            jobs=[Job(tuple(job), ids) for job, ids in zip(jobs, self.ids, strict=True)],
+            jobs=[Job(tuple(job), ids, until) for job, ids in zip(jobs, self.ids, strict=True)],
             frames={BASE.data_key: ray.put(frames)},
             data_hashes={BASE.data_key: frames.data_hash},
             store_uri=str(results),
             checkpoints=str(self.checkpoints),
             software={},
-            plugins={},
+            plugins=plugins or {},
             max_retries=0,
             checkpoint_every=0,
         )
@@ -226,6 +236,39 @@ def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
     warnings: list[str] = []
     check_fits(Resources(cpus_per_trial=3, address="auto"), warnings.append)
     assert warnings == ["--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs; waiting for one that has"]
+
+
+TOO_MANY = """
+import torch
+
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+
+class TooMany(FineTuning):
+    def begin_task(self, task):
+        if len(self.training.seeds) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")  # what PyTorch raises on a GPU that is too small
+"""
+
+
+def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
+    cluster: Any, frames: FrameSet, tmp_path: Path
+) -> None:
+    space: dict[str, Any] = {"__name__": "space"}  # no module, so that the class goes to the worker by value
+    exec(TOO_MANY, space)
+    with STRATEGIES.temporarily("too_many", space["TooMany"]):
+        configs = tuple(OTHER.replace(strategy="too_many", seed=seed) for seed in range(5))
+        actor = Actor(cluster, frames, tmp_path, configs, until=2, plugins={"strategy": STRATEGIES.added})
+        told = actor.train()
+        actor.die()
+    assert (told["status"], told["finished"]) == ("paused", ())
+    assert list(told["auc_so_far"]) == list(actor.ids[0])
+    expected = [ContinualRun(OTHER.replace(seed=seed), frames) for seed in range(5)]
+    for auc, run in zip(told["auc_so_far"].values(), expected, strict=True):
+        while run.tasks_trained < 2:
+            run.advance()
+        assert auc == run.auc_so_far(2)[0]
+    assert len(list(actor.checkpoints.iterdir())) == 3  # of 2, 1 and 2 runs
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")

@@ -16,6 +16,7 @@ from clops_sweep.search.distributions import (
     FloatDistribution,
     IntDistribution,
     Parameter,
+    of_optuna,
 )
 
 Direction = Literal["maximize", "minimize"]
@@ -248,6 +249,8 @@ def _parameter(name: str, it: Parameter) -> Distribution | Mapping[str, Mapping[
         return it
     if isinstance(it, list | tuple):
         return CategoricalDistribution(it)
+    if (distribution := of_optuna(it)) is not None:
+        return distribution
     raise BadInput(f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings")
 
 

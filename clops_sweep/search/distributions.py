@@ -103,6 +103,25 @@ Parameter = Distribution | Sequence[Any] | Mapping[str, Mapping[str, Any]]
 """A distribution; or, as on an axis, a list of values or named variants, each of which sets any number of fields."""
 
 
+def of_optuna(it: Any) -> Distribution | None:
+    """One of Optuna's own distributions as one of these; None for anything else.
+
+    Raises:
+        BadInput: it has no values, or none in between.
+    """
+    if type(it).__module__ != "optuna.distributions":
+        return None
+    from optuna import distributions as optunas
+
+    if isinstance(it, optunas.CategoricalDistribution):
+        return CategoricalDistribution(it.choices)
+    if isinstance(it, optunas.FloatDistribution):
+        return FloatDistribution(it.low, it.high, it.log, it.step)
+    if isinstance(it, optunas.IntDistribution):
+        return IntDistribution(it.low, it.high, it.log, it.step)
+    return None
+
+
 def _check(it: FloatDistribution | IntDistribution, step: float | None, smallest: float) -> None:
     if not (math.isfinite(it.low) and math.isfinite(it.high)):
         raise BadInput(f"{it}: expected finite bounds")

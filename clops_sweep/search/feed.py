@@ -131,20 +131,30 @@ class SearchFeed:
 
     def died(self, job: Job, error: str) -> None:
         """A job's worker has died: the job is done once more, from its checkpoint, up to `max_retries` times."""
-        deaths = self._deaths[job] = self._deaths.get(job, 0) + 1
-        statuses = self._store.statuses()
-        if all(statuses.get(run_id) == "finished" for run_id in job.run_ids):
-            self._display.heard(job, {"status": "elsewhere"})
-            self.heard(job, {"status": "elsewhere"})
-        elif deaths > self._max_retries:
-            self._record_failure(job, error)
-            self._display.heard(job, {"status": "failed"})
-            self.heard(job, {"status": "failed"})
-        else:
+        self._deaths[job] = self._deaths.get(job, 0) + 1
+        try:
+            status = self._status_after_death(job, error)
+        except _STORING as store_error:
+            self.error = self.error or " ".join(str(store_error).split())
+            status = "unrecorded"
+        if status is None:
             trial = self._jobs.pop(job)
             trial.under_way -= 1
             if not trial.over:
                 trial.waiting.insert(0, job)
+        else:
+            result = {"status": status, "error": self.error}
+            self._display.heard(job, result)
+            self.heard(job, result)
+
+    def _status_after_death(self, job: Job, error: str) -> str | None:
+        """How a job has ended whose worker has died; None if it is to be done once more."""
+        if self._store.finished(job.run_ids).issuperset(job.run_ids):
+            return "elsewhere"
+        if self._deaths[job] <= self._max_retries:
+            return None
+        self._record_failure(job, error)
+        return "failed"
 
     def _next_job(self, places: int) -> Job | None:
         while True:
@@ -240,7 +250,9 @@ class SearchFeed:
             self._fail(trial, f"run {', '.join(failed)} has failed")
             return
         if status == "paused":
-            trial.auc |= dict(zip(job.run_ids, result["auc_so_far"], strict=True))
+            trial.auc |= result["auc_so_far"]
+            trial.finished |= set(result["finished"])
+            trial.counted |= set(result["finished"])
         elif status == "unrecorded":
             trial.unrecorded = result["error"]
         else:

@@ -137,7 +137,13 @@ class World:
                 self.trained[run_id, task] += 1
             self.checkpoints[run_id] = max(until, self.checkpoints.get(run_id, 0))
         if until < TASKS:
-            return {"status": "paused", "auc_so_far": [so_far(config, until) for config in job.configs]}
+            return {
+                "status": "paused",
+                "auc_so_far": {
+                    run_id: so_far(config, until) for run_id, config in zip(job.run_ids, job.configs, strict=True)
+                },
+                "finished": (),
+            }
         for config, run_id in zip(job.configs, job.run_ids, strict=True):
             self.store.write_finished(run_id, _tables(run_id, config))
         return {"status": "finished"}

@@ -138,6 +138,26 @@ def test_steps_that_look_odd_in_binary_are_fine() -> None:
     assert 0.1 + 0.2 != 0.3  # which is what Optuna suggests, and another run than a grid's
 
 
+def test_distributions_of_optuna_itself_mean_the_same() -> None:
+    from optuna import distributions as optunas
+
+    space = _space(
+        parameters={
+            "storage_fraction": optunas.FloatDistribution(0.1, 1.0, step=0.1),
+            "learning_rate": optunas.FloatDistribution(1e-5, 1e-2, log=True),
+            "mc_samples": optunas.IntDistribution(1, 64, log=True),
+            "acquisition": optunas.CategoricalDistribution(["random", "entropy"]),
+        }
+    )
+    assert space.search is not None
+    assert space.search.distributions == {
+        "storage_fraction": FloatDistribution(0.1, 1.0, step=0.1),
+        "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
+        "mc_samples": IntDistribution(1, 64, log=True),
+        "acquisition": CategoricalDistribution(("random", "entropy")),
+    }
+
+
 def test_a_choice_becomes_config_fields() -> None:
     search = OptunaSearch(
         parameters={

@@ -264,6 +264,29 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     assert world.finish(it, retry=True).lines == []
 
 
+def test_a_failure_that_cannot_be_recorded_ends_the_search_and_leaves_its_trial_under_way(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = space(n_trials=3)
+    feed, _ = world.driver(it)
+    job = feed.next_job(1)
+    assert job is not None
+    feed.died(job, "the worker died")
+    assert feed.next_job(1) == job
+
+    def full(run_id: str, row: Any) -> None:
+        raise OSError(28, "No space left on device", run_id)
+
+    monkeypatch.setattr(world.store, "write_failed", full)
+    feed.died(job, "the worker died")
+    assert (feed.finished, feed.next_job(1)) == (True, None)
+    assert "No space left on device" in str(feed.error)
+    assert [trial.state for trial in study(world, it).trials] == ["running"]
+    monkeypatch.undo()
+    world.finish(it)
+    assert {trial.state for trial in study(world, it).trials} == {"complete"}
+
+
 def test_a_result_that_could_not_be_recorded_is_taken_up_by_the_next_launch(world: Any) -> None:
     it = space(n_trials=2)
     feed, _ = world.driver(it)
