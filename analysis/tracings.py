@@ -16,18 +16,6 @@ from analysis.style import colour, decimals, new_figure, styled
 from analysis.task_styles import natural_order
 from clops_sweep.errors import BadInput
 
-SECONDS = {
-    "cardiology": 256 / 200,
-    "chapman": 10.0,
-    "physionet2020": 5.0,
-    "mitbih": 5.0,
-    "mitbih_vfdb": 5.0,
-    "ptbxl": 5.0,
-    "synthetic": 5.0,
-    "synthetic_paper": 5.0,
-}
-"""How long a frame lasts, where the definition of the data set says so."""
-
 MILLIVOLT = {"mV": 1.0, "millivolt": 1.0, "uV": 1e-3, "µV": 1e-3, "microvolt": 1e-3, "V": 1e3}
 
 _INCH_PER_MM = 1 / 25.4
@@ -49,6 +37,11 @@ class Frames(Protocol):
     @property
     def data_hash(self) -> str:
         """The hash that runs on these frames carry."""
+        ...
+
+    @property
+    def frame_seconds(self) -> float | None:
+        """How long a frame lasts, None where that is not known."""
         ...
 
     def __len__(self) -> int: ...
@@ -100,7 +93,7 @@ def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[T
     chosen += [("highest s", known.iloc[-1 - i]) for i in range(count)]
     signals = frames.signal(np.array([int(row["instance"]) for _, row in chosen])).astype(np.float64)
     scale = MILLIVOLT.get(frames.unit)
-    seconds = SECONDS.get(frames.name)
+    seconds = frames.frame_seconds
     samples = np.arange(signals.shape[1], dtype=float)
     return tuple(
         Tracing(

@@ -30,7 +30,7 @@ class FrameSet:
     values TRAINING, VALIDATION, TEST; leads [n] int16, positions in `lead_names`; times [n] datetime64[s] or None.
 
     `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and
-    the normalisation.
+    the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known; no run depends on it.
     """
 
     name: str
@@ -47,6 +47,7 @@ class FrameSet:
     lead_names: tuple[str, ...]
     times: NDArray[np.datetime64] | None
     data_hash: str
+    frame_seconds: float | None = None
 
     def __len__(self) -> int:
         return len(self.frames)

@@ -19,7 +19,18 @@ FORMAT_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
 SOURCES: Final = "sources.json"
-_CHECKED_IN_FULL_BELOW: Final = 64 * 2**20
+
+FRAME_SECONDS: Final[Mapping[str, float]] = {
+    "cardiology": 256 / 200,
+    "chapman": 10.0,
+    "physionet2020": 5.0,
+    "mitbih": 5.0,
+    "mitbih_vfdb": 5.0,
+    "ptbxl": 5.0,
+    "synthetic": 5.0,
+    "synthetic_paper": 5.0,
+}
+"""How long a frame of each data set lasts where the option `window_seconds` does not say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,8 @@ class Manifest:
     `files` has every file of the folder but this one. `dropped` counts frames by reason, `skipped` lists records
     that were left out under --on-error skip, with the reason. `content_hash` is a SHA-256 over the arrays (dtype,
     shape, bytes), the classes and the leads: the part of a run's data hash that depends on neither the split nor
-    the normalisation. `data_hash` is the whole one for split seed 0 without normalisation.
+    the normalisation. `data_hash` is the whole one for split seed 0 without normalisation. `frame_seconds` is how long
+    a frame lasts; a manifest without it says so by the data set and its options.
     """
 
     format_version: int
@@ -57,6 +69,12 @@ class Manifest:
     files: Mapping[str, FileRecord]
     content_hash: str
     data_hash: str
+    frame_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.frame_seconds is None:
+            seconds = self.options.get("window_seconds", FRAME_SECONDS.get(self.name))
+            object.__setattr__(self, "frame_seconds", seconds)
 
     def to_json(self) -> bytes:
         """The manifest as indented JSON with a newline at its end."""

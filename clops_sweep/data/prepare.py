@@ -152,6 +152,7 @@ def open_frames(name: str, *, prepared_root: Path, split_seed: int = 0, normaliz
         lead_names=manifest.lead_names,
         times=load("times") if "times.npy" in manifest.files else None,
         data_hash=_data_hash(prepared, split_seed, normalize),
+        frame_seconds=manifest.frame_seconds,
     )
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,13 @@ import pytest
 
 from analysis.style import as_png
 from analysis.tracings import describe_tracings, draw_tracings, tracings
-from clops_sweep.data.frames import FrameSet
+from clops_sweep.data import cardiology, chapman_files, mitbih, rhythms, twelve_leads
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
+from clops_sweep.data.manifest import FRAME_SECONDS, read_manifest
+from clops_sweep.data.prepare import open_frames, prepare
 from clops_sweep.errors import BadInput
+from tests.data.published_formats import write_mitbih_record
 
 
 @dataclass
@@ -21,6 +28,7 @@ class GeneratedFrames:
     name: str = "mitbih"
     unit: str = "mV"
     data_hash: str = "generated0001"
+    frame_seconds: float | None = 5.0
 
     def __len__(self) -> int:
         return 4
@@ -74,9 +82,9 @@ def test_the_clinical_grid_is_to_scale() -> None:
         assert millimetres_per_millivolt == pytest.approx(10, rel=1e-3)
 
 
-@pytest.mark.parametrize(("name", "unit"), [("mitbih", "raw"), ("unheard-of", "mV")])
-def test_unknown_units_draw_without_a_clinical_grid(name: str, unit: str) -> None:
-    figure = draw_tracings(tracings(INSTANCES, GeneratedFrames(name=name, unit=unit)))
+@pytest.mark.parametrize(("unit", "seconds"), [("raw", 5.0), ("mV", None)])
+def test_unknown_units_draw_without_a_clinical_grid(unit: str, seconds: float | None) -> None:
+    figure = draw_tracings(tracings(INSTANCES, GeneratedFrames(unit=unit, frame_seconds=seconds)))
     assert as_png(figure).startswith(b"\x89PNG")
 
 
@@ -109,3 +117,49 @@ def test_prepared_frames_are_frames() -> None:
     )
     low, _ = tracings(INSTANCES.iloc[1:], frames)
     np.testing.assert_allclose(low.signal[:3], 0.5 * np.array([2500, 2501, 2502]) + 1)
+
+
+@pytest.fixture
+def ten_seconds(tmp_path: Path) -> Path:
+    """Prepared data of generated records, cut into frames of 10 s instead of the usual 5."""
+    for number in range(6):
+        rhythms_of_one = [("(N", 12, "N"), ("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
+        write_mitbih_record(tmp_path / "data" / "mitdb", str(100 + number), rhythms_of_one)
+    root, options = tmp_path / "prepared", {"window_seconds": 10.0}
+    prepare("mitbih", prepared_root=root, data_root=tmp_path / "data", workers=1, options=options)
+    return root
+
+
+def test_the_time_axis_is_that_of_the_prepared_frames(ten_seconds: Path) -> None:
+    frames = open_frames("mitbih", prepared_root=ten_seconds)
+    low, _ = tracings(INSTANCES, frames)
+    assert low.seconds == 10
+    assert low.time[1] == pytest.approx(10 / FRAME_LENGTH)
+    axes = draw_tracings([low]).axes[0]
+    assert axes.get_xlim()[1] == pytest.approx(10)
+
+
+def test_prepared_data_without_the_seconds_of_a_frame_still_open(ten_seconds: Path) -> None:
+    before = open_frames("mitbih", prepared_root=ten_seconds)
+    path = ten_seconds / "mitbih" / "manifest.json"
+    values = json.loads(path.read_bytes())
+    assert values.pop("frame_seconds") == 10
+    path.write_text(json.dumps(values))
+    opened = open_frames("mitbih", prepared_root=ten_seconds)
+    assert (opened.frame_seconds, opened.data_hash) == (10, before.data_hash)
+    path.write_text(json.dumps(values | {"name": "cardiology", "options": {}}))
+    manifest = read_manifest(path.parent)
+    assert manifest is not None
+    assert manifest.frame_seconds == 1.28
+
+
+def test_the_usual_seconds_of_a_frame_are_those_of_the_readers() -> None:
+    assert FRAME_SECONDS.keys() == DATASETS.keys()
+    assert FRAME_SECONDS["cardiology"] == cardiology.WINDOW / cardiology.RATE
+    assert FRAME_SECONDS["chapman"] == chapman_files.SAMPLES / twelve_leads.RATE
+    for name in ("physionet2020", "ptbxl"):
+        assert FRAME_SECONDS[name] == FRAME_LENGTH / twelve_leads.RATE
+    for name in ("mitbih", "mitbih_vfdb"):
+        assert FRAME_SECONDS[name] == mitbih.MitBih.options["window_seconds"]
+    for name in ("synthetic", "synthetic_paper"):
+        assert FRAME_SECONDS[name] == rhythms.FRAME_SECONDS
