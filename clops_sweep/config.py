@@ -14,7 +14,7 @@ from clops_sweep.data.catalog import DATASETS, Normalization, ScenarioName
 from clops_sweep.errors import BadInput
 from clops_sweep.plugins import REGISTRIES
 
-SEMANTICS_VERSION = 1
+SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
 
 RUN_ID_LENGTH = 20
@@ -29,7 +29,13 @@ NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 _PERTURBATION_STD: Mapping[str, float] = {"cardiology": 100.0, "chapman": 100.0}
-"""The released value for cardiology, in raw units; elsewhere a tenth of a millivolt, or of scaled frames."""
+"""As released for cardiology, in raw units; elsewhere a tenth of a millivolt, or of what frames are scaled to."""
+
+
+def _perturbation_std(dataset: str, normalize: str) -> float:
+    """The default of `perturbation_std`: raw units mean nothing to frames that have been scaled."""
+    return _PERTURBATION_STD.get(dataset, 0.1) if normalize == "none" else 0.1
+
 
 NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
     "paper_shuffled": 1,
@@ -71,10 +77,6 @@ class RunConfig(BaseModel):
     )
     weight_replay: bool = Field(False, description="whether a replayed loss is multiplied by its final beta")
     replay_ratio: PositiveFloat = Field(1.0, description="mir: instances replayed per instance of the current batch")
-    perturbation_std: PositiveFloat = Field(
-        default_factory=lambda data: _PERTURBATION_STD.get(data.get("dataset", ""), 0.1),
-        description="sigma of bald_mcp and balc_kld, in the unit of the frames",
-    )
 
     epochs_per_task: PositiveInt = Field(
         default_factory=lambda data: (
@@ -94,6 +96,10 @@ class RunConfig(BaseModel):
     beta_penalty: NonNegativeFloat = Field(10.0, description="lambda")
     normalize: Normalization = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none"
+    )
+    perturbation_std: PositiveFloat = Field(
+        default_factory=lambda data: _perturbation_std(data.get("dataset", ""), data.get("normalize", "none")),
+        description="sigma of bald_mcp and balc_kld, in the unit of the frames",
     )
 
     split_seed: Seed = 0

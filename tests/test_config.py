@@ -65,6 +65,15 @@ def test_replace_keeps_what_was_given_and_resolves_the_rest_anew() -> None:
     assert config.replace(dataset="mitbih").replace(dataset="synthetic") == config
 
 
+def test_the_noise_of_perturbed_inputs_is_in_the_unit_of_the_frames() -> None:
+    assert RunConfig(dataset="cardiology").perturbation_std == 100
+    assert RunConfig(dataset="mitbih").perturbation_std == 0.1
+    for normalize in ("zscore", "minmax"):
+        assert RunConfig(dataset="cardiology", normalize=normalize).perturbation_std == 0.1
+    assert RunConfig(dataset="cardiology").replace(normalize="minmax").perturbation_std == 0.1
+    assert RunConfig(dataset="cardiology", normalize="minmax", perturbation_std=3).perturbation_std == 3
+
+
 def test_a_default_that_is_typed_is_the_same_config() -> None:
     left_out, typed = RunConfig(), RunConfig(**RunConfig().model_dump())
     assert left_out == typed

@@ -72,8 +72,8 @@ class Evaluator:
             Diverged: some networks' outputs are no numbers any more.
         """
         logits = self._learner.logits(self._rows)
-        # A sigmoid keeps the order of logits, and does not saturate as probabilities do.
-        scores = losses.probabilities(self._kind, logits) if self._kind == "softmax" else logits
+        # In the order of the probabilities, which saturate: two that are both 1 to the last digit would be a tie.
+        scores = losses.log_odds(logits) if self._kind == "softmax" else logits
         auc_by_task = self._aucs(self._of_pairs(logits) if self._pairs else scores)
         loss_by_task = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes, dim=1)
         finite_by_task = logits.isfinite().all(2).split(self._sizes, dim=1)

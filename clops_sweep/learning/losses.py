@@ -34,6 +34,22 @@ def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -
     return (torch.sigmoid(logits) - targets) / logits.shape[-1]
 
 
+def log_odds(logits: torch.Tensor) -> torch.Tensor:
+    """log(p_c / (1 - p_c)) = z_c - log sum_{k != c} exp(z_k), p being the softmax of z.
+
+    In the order of the probabilities, but where those are all 1 to the last digit these still differ.
+
+    Args:
+        logits: [..., C], C >= 2.
+
+    Returns:
+        float64 [..., C].
+    """
+    z = logits.double()
+    others = [torch.cat([z[..., :c], z[..., c + 1 :]], dim=-1).logsumexp(-1) for c in range(z.shape[-1])]
+    return z - torch.stack(others, dim=-1)
+
+
 def probabilities(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
     """Class probabilities (`softmax`) or the probability of each label (`binary`, `multilabel`): [..., C]."""
     return torch.softmax(logits, dim=-1) if kind == "softmax" else torch.sigmoid(logits)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, Diverged
 from clops_sweep.learning import metrics
+from clops_sweep.learning.losses import log_odds
 from clops_sweep.learning.multitask import joint_scenario
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -86,6 +90,21 @@ def test_the_joint_strategy_has_the_auc_of_the_union_and_of_each_task(kind: str,
                 difference = part[:, 2 * number + 1] - part[:, 2 * number]
                 expected = roc_auc_score(own[:, 2 * number + 1], difference)
                 assert r["auc"].tolist()[number] == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.lists(st.lists(st.floats(-80, 80, width=32), min_size=2, max_size=5), min_size=1, max_size=1))
+def test_log_odds_are_those_of_the_exact_probabilities(logits: list[list[float]]) -> None:
+    found = log_odds(torch.tensor(logits, dtype=torch.float32))[0].tolist()
+    with localcontext(prec=120):
+        odds = [Decimal(z).exp() for z in logits[0]]
+        expected = [float((one / (sum(odds) - one)).ln()) for one in odds]
+    assert found == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+def test_probabilities_that_are_one_to_the_last_digit_are_no_ties() -> None:
+    logits = torch.tensor([[20.0, 0.0], [25.0, 0.0], [30.0, 0.0]])
+    assert logits.softmax(1)[:, 0].unique().numel() == 1
+    torch.testing.assert_close(log_odds(logits)[:, 0], torch.tensor([20.0, 25.0, 30.0], dtype=torch.float64))
 
 
 def test_the_joint_strategy_trains_as_long_as_the_others() -> None:

@@ -109,7 +109,7 @@ class Reference:
                         continue
                     if task and self.config.strategy == "mir":
                         extra = self.retrieve(chosen, draws, (task, epoch, step))
-                        first = (1 << 20) + step * len(extra)
+                        first = (1 << 20) + step * round(self.config.replay_ratio * self.config.batch_size)
                         chosen, draws = chosen + extra, torch.cat([draws, torch.arange(first, first + len(extra))])
                     masks = self.masks("training dropout", (task, epoch), draws)
                     each = self.each_loss(

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from clops_sweep import ContinualRun
+from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.learning.batches import Batch
+from clops_sweep.learning.captured import CapturedSteps
+from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.plugins import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -98,6 +102,26 @@ def test_mir_replays_its_ratio_shared_evenly(ratio: float, kind: str, run: Run) 
     found = [int(record["times_replayed"].sum()) for _, record in instances.groupby("task", sort=False)]
     assert found == expected
     assert result.runs["replayed"].tolist() == [sum(expected)]
+
+
+def test_no_two_instances_of_an_epoch_share_a_dropout_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor where the last batch, and with it what is replayed, is smaller."""
+    draws: list[list[int]] = []
+    train_step = Learner.train_step
+
+    def noting(self: Learner, batch: Batch, keys: torch.Tensor) -> torch.Tensor:
+        draws.append(batch.draws.tolist())
+        return train_step(self, batch, keys)
+
+    monkeypatch.setattr(Learner, "train_step", noting)
+    monkeypatch.setenv(native.ENVIRONMENT, "off")
+    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
+    config = tiny_config("class_il", strategy="mir", batch_size=3, epochs_per_task=1, storage_fraction=1.0)
+    ContinualRun(config.replace(acquisition_fraction=1.0), tiny_frames("class_il", tasks=2)).run()
+    steps = math.ceil(SIZE["class_il"] / 3)
+    replaying = [draw for batch in draws[steps:] for draw in batch]
+    assert [len(batch) for batch in draws] == [3, 3, 3, 1, 6, 6, 6, 2]
+    assert len(set(replaying)) == len(replaying)
 
 
 @pytest.mark.parametrize("kind", KINDS)

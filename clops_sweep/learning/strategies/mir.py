@@ -32,11 +32,12 @@ class MaximallyInterferedRetrieval(RandomMemory):
         plain = batch.plain()
         replay = self._retrieve(current, batch, phase)
         if replay is not None:
-            plain = _joined(plain, replay, batch.number)
+            most = round(self.training.config.replay_ratio * self.training.config.batch_size)
+            plain = _joined(plain, replay, batch.number * most)
         self.training.learner.train_step(plain, current.kept("dropout keys"))
 
     def _retrieve(self, current: Epoch, batch: EpochBatch, phase: int) -> Replay | None:
-        """The most interfered instances, round(replay_ratio |I|) in total."""
+        """The most interfered instances, round(replay_ratio |I|) in total, if there are as many candidates."""
         counts = self._shares(round(self.training.config.replay_ratio * batch.rows.shape[1]), phase)
         if not any(counts):
             return None
@@ -71,12 +72,18 @@ class MaximallyInterferedRetrieval(RandomMemory):
 _FIRST_REPLAY_DRAW = 1 << 20  # beyond the places of any epoch, so that no two instances share a dropout mask
 
 
-def _joined(batch: Batch, replay: Replay, number: torch.Tensor) -> Batch:
-    """The batch of a number, int64 [1], with replayed instances behind its own, each weighing 1 / |J|."""
+def _joined(batch: Batch, replay: Replay, place: torch.Tensor) -> Batch:
+    """A batch with replayed instances behind its own, each weighing 1 / |J|.
+
+    Args:
+        batch: the current instances.
+        replay: the replayed ones.
+        place: int64 [1]; how many are replayed at most in the epoch's batches before this one.
+    """
     rows = torch.cat([batch.rows, replay.instances.rows], dim=1)
     count = replay.factors.shape[1]
     weights = torch.full(replay.factors.shape, 1 / count, device=rows.device)
-    draws = _FIRST_REPLAY_DRAW + number * count + torch.arange(count, device=rows.device)
+    draws = _FIRST_REPLAY_DRAW + place + torch.arange(count, device=rows.device)
     return Batch(
         rows,
         torch.cat([batch.targets, replay.instances.targets], dim=1),
