@@ -71,25 +71,27 @@ def result_text(table: ResultTable, name: str, title: str, notes: Sequence[str] 
 
 
 def published_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
-    """The configurations that the paper reports too: ours, the published value and the difference, by metric."""
-    rows = [row for row in table.rows if row.published]
-    metrics = [metric for metric in METRICS if any(metric in row.published for row in rows)]
+    """Configurations that the paper reports too: ours, the published value and the difference, by metric."""
+    metrics = [metric for metric in METRICS if any(metric in row.published for row in table.rows)]
     header = [*_label_header(table), "runs"]
     for metric in metrics:
         header += [METRICS[metric].plain, "published", "difference"]
-    body = tuple(_published_row(row, metrics) for row in rows)
+    body = tuple(_published_row(row, metrics) for row in table.rows)
     return TextTable(name, title, tuple(header), body, len(table.label_names), (), tuple(notes))
 
 
 def results_csv(table: ResultTable) -> str:
-    """Everything of a table of results for machines: full precision, empty where there is no number."""
+    """Everything of a table of results for machines: full precision, empty where there is no number.
+
+    `departures` names the settings in which a configuration is not the published one, with their values here.
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     parts = ("mean", "sd", "n", "published_mean", "published_sd", "difference", "clearly_best")
     writer.writerow(
         [*table.label_names, "asked", "finished", "failed"]
         + [f"{metric}_{part}" for metric in METRICS for part in parts]
-        + ["run_ids"]
+        + ["departures", "run_ids"]
     )
     for row in table.rows:
         values: list[object] = [*row.labels, row.asked, row.finished, row.failed]
@@ -98,7 +100,8 @@ def results_csv(table: ResultTable) -> str:
             values += [_exact(ours.mean), _exact(ours.sd), ours.n]
             values += [_exact(theirs.mean), _exact(theirs.sd)] if theirs else ["", ""]
             values += [_exact(row.difference(metric)), metric in row.best_in]
-        writer.writerow([*values, " ".join(row.run_ids)])
+        unlike = "; ".join(f"{departure.field}={departure.ours}" for departure in row.departures)
+        writer.writerow([*values, unlike, " ".join(row.run_ids)])
     return stream.getvalue()
 
 

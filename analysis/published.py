@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from analysis.metrics import METRICS
 from clops_sweep.config import RunConfig
+from clops_sweep.data.catalog import ScenarioName
 
 Pair = tuple[float, float] | None
 
@@ -27,9 +28,10 @@ class PublishedValue:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row of a published table, and the config values that make a run comparable with it.
+    """One row of a published table, and the config values by which a run is found to repeat it.
 
-    `settings` maps a config field to the values that stand for the row; fields that are not named do not matter.
+    `settings` maps a config field to the values that stand for the row. Fields that are not named are the same for all
+    rows; `departures` says in which of them a run is not the paper's.
     """
 
     table: str
@@ -233,16 +235,33 @@ STATED: Final[tuple[StatedValue, ...]] = (
 )
 # fmt: on
 
-_WHEN_ABSENT: Final[dict[str, Any]] = {"weight_replay": False, "replay_ratio": 1.0}
+DATASET_OF_SCENARIO: Final[Mapping[ScenarioName, str]] = {
+    "class_il": "cardiology",
+    "time_il": "chapman",
+    "domain_il": "physionet2020",
+}
+"""What the paper computed its tables of results on."""
+
+_OF_EVERY_STRATEGY: Final = ("dataset", "normalize", "epochs_per_task", "batch_size", "learning_rate")
+_OF_CLOPS: Final = ("acquire_every", "beta_learning_rate", "beta_penalty")
+_PERTURBING: Final = ("bald_mcp", "balc_kld")
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A setting in which a run is not the paper's: the field, its value here, and the paper's."""
+
+    field: str
+    ours: Any
+    paper: Any
 
 
 def published_rows(config: RunConfig) -> tuple[PublishedRow, ...]:
-    """The published rows that a configuration repeats, whatever data set it runs on; those of the tables first."""
-    values = _WHEN_ABSENT | config.model_dump()
+    """The published rows that a configuration repeats, but for `departures`; those of the tables first."""
     return tuple(
         row
         for row in (*RESULTS, *_GRID_CELLS)
-        if all(values.get(name) in accepted for name, accepted in row.settings.items())
+        if all(getattr(config, name) in accepted for name, accepted in row.settings.items())
     )
 
 
@@ -252,3 +271,19 @@ def published_values(config: RunConfig) -> dict[str, PublishedValue]:
     for row in published_rows(config):
         found = dict(row.values) | found
     return found
+
+
+def departures(config: RunConfig) -> tuple[Departure, ...]:
+    """The settings that no published row names, that the strategy makes use of, and that are not the paper's.
+
+    Perturbations are in the unit of the frames, so those of other frames are not compared.
+    """
+    paper = RunConfig(scenario=config.scenario, dataset=DATASET_OF_SCENARIO[config.scenario], strategy=config.strategy)
+    fields = list(_OF_EVERY_STRATEGY)
+    if config.strategy == "clops":
+        fields += _OF_CLOPS
+        same_unit = (config.dataset, config.normalize) == (paper.dataset, paper.normalize)
+        if same_unit and config.acquisition in _PERTURBING:
+            fields.append("perturbation_std")
+    pairs = ((name, getattr(config, name), getattr(paper, name)) for name in fields)
+    return tuple(Departure(*pair) for pair in pairs if pair[1] != pair[2])

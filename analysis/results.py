@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from analysis.collect import Cell, Experiment
 from analysis.metrics import METRICS
-from analysis.published import PublishedValue, published_values
+from analysis.published import Departure, PublishedValue, departures, published_values
 from analysis.statistics import MIN_PAIRS, Estimate, estimate, paired_difference
 
 Floats = npt.NDArray[np.float64]
@@ -27,11 +27,15 @@ class Reference:
 
 @dataclass(frozen=True)
 class Row:
-    """One configuration. `estimates` and `published` are by metric; `asked`, `finished` and `failed` count runs."""
+    """One configuration. `estimates` and `published` are by metric; `asked`, `finished` and `failed` count runs.
+
+    `departures` are the settings in which it is not the published one, where anything is published.
+    """
 
     labels: tuple[str, ...]
     estimates: Mapping[str, Estimate] = field(hash=False)
     published: Mapping[str, PublishedValue] = field(hash=False)
+    departures: tuple[Departure, ...]
     asked: int
     finished: int
     failed: int
@@ -62,9 +66,9 @@ class ResultTable:
     rows: tuple[Row, ...]
 
     @property
-    def has_published(self) -> bool:
-        """Whether the paper reports any of these configurations."""
-        return any(row.published for row in self.rows)
+    def published(self) -> ResultTable:
+        """The configurations that the paper reports too."""
+        return replace(self, rows=tuple(row for row in self.rows if row.published))
 
 
 def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -> ResultTable:
@@ -130,11 +134,14 @@ def _rows(sources: Sequence[tuple[Experiment, int]], names: Sequence[tuple[str, 
         id(experiment): (experiment.counts(), experiment.counts("finished"), experiment.counts("failed"))
         for experiment in {id(experiment): experiment for experiment, _ in sources}.values()
     }
+    written = [experiment.cells[cell].written for experiment, cell in sources]
+    published = [published_values(config) for config in written]
     return [
         Row(
             names[position],
             {metric: estimate(experiment.by_replicate(metric)[cell]) for metric in METRICS},
-            published_values(experiment.cells[cell].written),
+            published[position],
+            departures(written[position]) if published[position] else (),
             asked=int(counts[id(experiment)][0][cell]),
             finished=int(counts[id(experiment)][1][cell]),
             failed=int(counts[id(experiment)][2][cell]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.collect import Experiment
+from analysis.collect import Experiment, label_text
 from analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
 from analysis.differences import difference_heatmap
@@ -27,8 +27,8 @@ from analysis.latex import to_latex
 from analysis.metrics import METRICS
 from analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
 from analysis.profiles import describe_profile, draw_profile, profile
-from analysis.published import DATASET_SPLITS
-from analysis.results import Reference, result_table
+from analysis.published import Departure
+from analysis.results import Reference, ResultTable, result_table
 from analysis.selection import cell_name, chosen_how, typical_cell, variants
 from analysis.statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
 from analysis.sweep_figures import sweep_figures
@@ -225,11 +225,12 @@ def _result_tables(
         text = comparison_text(compared, f"{prefix}-differences", title)
         rows = tuple(f"{prefix}-runs-{row.cell}" for row in compared.rows)
         yield LinkedTable(text, rows, files.add_table(text, comparisons_csv(compared)))
-    if table.has_published:
+    published = table.published
+    if published.rows:
         title = f"Results of {_words(experiment.name)} beside the paper's"
-        text = published_text(table, f"{prefix}-published", title, tuple(_published_notes(experiment)))
+        text = published_text(published, f"{prefix}-published", title, tuple(_published_notes(published)))
         kept = [link for link, row in zip(links, table.rows, strict=True) if row.published]
-        yield LinkedTable(text, tuple(kept), files.add_table(text))
+        yield LinkedTable(text, tuple(kept), files.add_table(text, results_csv(published)))
 
 
 def _coverage_notes(experiment: Experiment) -> Iterator[str]:
@@ -241,11 +242,19 @@ def _coverage_notes(experiment: Experiment) -> Iterator[str]:
         yield f"With {pairs} pairs no such interval covers more than {most}: bold is a hint, not a proof."
 
 
-def _published_notes(experiment: Experiment) -> Iterator[str]:
+def _published_notes(published: ResultTable) -> Iterator[str]:
     yield "Published: the paper's mean ± standard deviation over five seeds. Difference: ours minus published."
-    foreign = sorted({cell.config.dataset for cell in experiment.cells} - DATASET_SPLITS.keys())
-    if foreign:
-        yield f"The paper used another data set than {', '.join(foreign)}, so the values need not agree."
+    rows_of: dict[Departure, list[str]] = {}
+    for row in published.rows:
+        for departure in row.departures:
+            rows_of.setdefault(departure, []).append(f'"{row.name}"')
+    if rows_of:
+        settings = (
+            f"{unlike.field} = {label_text(unlike.ours)} (the paper: {label_text(unlike.paper)})"
+            + (f" in {' and '.join(names)}" if len(names) < len(published.rows) else "")
+            for unlike, names in rows_of.items()
+        )
+        yield f"These settings are not the paper's, so the values need not agree: {'; '.join(settings)}."
 
 
 def _notices(experiment: Experiment) -> Iterator[str]:

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from analysis import published
 from analysis.metrics import METRICS
-from analysis.published import PublishedValue, published_rows, published_values
+from analysis.published import PublishedValue, departures, published_rows, published_values
 from clops_sweep import RunConfig
 
 
@@ -101,3 +102,28 @@ def test_a_config_finds_its_row() -> None:
     corner = published_values(paper.replace(storage_fraction=0.1, acquisition_fraction=0.1))
     assert corner == {"auc": PublishedValue(0.758, None), "bwt": PublishedValue(0.034, None)}
     assert published_values(paper.replace(storage_order="random")) == {}
+
+
+def unlike(**values: Any) -> dict[str, tuple[Any, Any]]:
+    return {found.field: (found.ours, found.paper) for found in departures(RunConfig(**values))}
+
+
+@pytest.mark.parametrize("scenario", ["class_il", "time_il", "domain_il"])
+@pytest.mark.parametrize("strategy", ["clops", "finetune", "mir", "multitask"])
+def test_the_paper_s_own_settings_depart_in_nothing(scenario: str, strategy: str) -> None:
+    dataset = published.DATASET_OF_SCENARIO[scenario]
+    batch_size, learning_rate = published.TRAINING[dataset]
+    own = {"scenario": scenario, "dataset": dataset, "strategy": strategy}
+    assert unlike(**own, batch_size=batch_size, learning_rate=learning_rate, storage_fraction=1.0) == {}
+
+
+def test_what_a_strategy_makes_use_of_departs() -> None:
+    cardiology = {"dataset": "cardiology", "epochs_per_task": 1, "learning_rate": 1.0, "normalize": "minmax"}
+    of_all = {"normalize": ("minmax", "none"), "epochs_per_task": (1, 20), "learning_rate": (1.0, 1e-4)}
+    assert unlike(**cardiology, beta_penalty=1000) == of_all | {"beta_penalty": (1000, 10)}
+    assert unlike(**cardiology, strategy="finetune", beta_penalty=1000, acquire_every=2) == of_all
+    assert unlike(dataset="cardiology", perturbation_std=7) == {}
+    assert unlike(dataset="cardiology", perturbation_std=7, acquisition="bald_mcp") == {"perturbation_std": (7, 100)}
+    elsewhere = {"dataset": ("synthetic", "cardiology"), "learning_rate": (1e-3, 1e-4)}
+    assert unlike(acquisition="bald_mcp") == elsewhere
+    assert unlike(dataset="chapman")["dataset"] == ("chapman", "cardiology")

@@ -179,7 +179,7 @@ def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, genera
     )
     undefined = next(r.config for r in space.requests() if r.config.storage_fraction == 0.5)
     generated.write_given_runs(
-        store, [(undefined, {"auc": 0.7, "bwt": math.nan, "started_at": later})], data_hash="b" * 64
+        store, [(undefined, {"auc": 0.1, "bwt": math.nan, "started_at": later})], data_hash="b" * 64
     )
     text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
     assert "Not shown, and not mixed in: 4 runs of synthetic (class_il, patient split 0), data aaaaaaaaaaaa" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from analysis.comparisons import comparisons
 from analysis.report import write_report
 from analysis.results import clear_winners, result_table
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.space import load_spaces
 from clops_sweep.store import RunStore
 
 FRACTIONS = {"storage_fraction": [0.1, 0.25], "acquisition_fraction": [0.5, 1.0]}
@@ -103,3 +105,55 @@ def test_bold_from_few_seeds_is_said_to_be_a_hint(
     write_report([it], filled(tmp_path / "store", generated, it, auc=lambda c: c.seed), tmp_path / "report")
     text = (tmp_path / "report" / "tables" / "grid-results.md").read_text()
     assert (f"With {seeds} pairs no such interval covers more than" in text) == said
+
+
+NEED_NOT_AGREE = "These settings are not the paper's, so the values need not agree: "
+
+
+def beside_the_paper(path: Path, generated: ModuleType, it: SearchSpace) -> str:
+    write_report([it], filled(path / "store", generated, it, auc=lambda c: 0.5), path / "report")
+    return (path / "report" / "tables" / f"{it.name}-published.md").read_text()
+
+
+def test_settings_that_are_not_the_paper_s_are_said_once_for_the_whole_table(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    other = {"epochs_per_task": 1, "learning_rate": 1, "beta_penalty": 1000, "normalize": "minmax"}
+    it = space("other", {"mc_samples": [5, 10]}, dataset="cardiology", **other)
+    expected = (
+        "normalize = minmax (the paper: none); epochs_per_task = 1 (the paper: 20); "
+        "learning_rate = 1 (the paper: 0.0001); beta_penalty = 1000 (the paper: 10)."
+    )
+    text = beside_the_paper(tmp_path, generated, it).replace("\\", "")
+    assert text.count(NEED_NOT_AGREE) == 1
+    assert text.endswith(f"{NEED_NOT_AGREE}{expected}\n")
+    for name in ("other-results", "other-published"):
+        with (tmp_path / "report" / "tables" / f"{name}.csv").open() as file:
+            told = {row["departures"] for row in csv.DictReader(file)}
+        assert told == {"normalize=minmax; epochs_per_task=1; learning_rate=1.0; beta_penalty=1000.0"}
+
+
+def test_settings_of_some_rows_are_said_with_their_names(tmp_path: Path, generated: ModuleType) -> None:
+    methods = {"CLOPS": {}, "Short": {"epochs_per_task": 1}, "MIR": {"strategy": "mir", "epochs_per_task": 1}}
+    text = beside_the_paper(tmp_path, generated, space("some", {"method": methods}, dataset="cardiology"))
+    assert f'{NEED_NOT_AGREE}epochs_per_task = 1 (the paper: 20) in "Short" and "MIR".' in text
+
+
+def test_the_paper_s_own_settings_need_no_word(tmp_path: Path, generated: ModuleType) -> None:
+    text = beside_the_paper(tmp_path, generated, space("own", {"mc_samples": [5, 10]}, dataset="cardiology"))
+    assert "need not agree" not in text
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("baselines_class_il", "epochs_per_task = 1 (the paper: 20)."),
+        ("strategies_mitbih", "dataset = mitbih (the paper: cardiology); epochs_per_task = 1 (the paper: 20)."),
+    ],
+)
+def test_the_search_spaces_that_come_along_are_no_exception(
+    tmp_path: Path, generated: ModuleType, file: str, said: str
+) -> None:
+    it = load_spaces(Path(__file__).parents[2] / "search_spaces" / f"{file}.py")[0]
+    text = beside_the_paper(tmp_path, generated, it.overridden({"epochs_per_task": 1}).with_seeds(2))
+    assert NEED_NOT_AGREE + said in text
