@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -10,13 +11,14 @@ import pandas as pd
 
 from analysis.selection import departures
 from clops_sweep.config import RunConfig
+from clops_sweep.errors import BadInput
 from clops_sweep.space import SearchSpace
 from clops_sweep.tables import config_from_row
 
 _REPEATS = ("seed", "split_seed")
 
 
-def spaces_in(runs: pd.DataFrame) -> list[SearchSpace]:
+def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpace]:
     """One search space for the runs of each data set, scenario and strategy.
 
     Its axes are the fields in which the runs differ, if there is a run at every place, else there is one axis with a
@@ -24,14 +26,20 @@ def spaces_in(runs: pd.DataFrame) -> list[SearchSpace]:
 
     Args:
         runs: the store's table `runs`.
-
-    Raises:
-        BadInput: a run of a strategy, acquisition or storage function that is not registered.
+        say: told which runs are left out, since they use a strategy, acquisition or storage function that a
+            search-space file has to register.
     """
     groups: dict[tuple[str, str, str], list[RunConfig]] = {}
+    left_out: Counter[str] = Counter()
     for row in runs[list(RunConfig.model_fields)].to_dict("records"):
-        config = config_from_row({str(name): value for name, value in row.items()})
+        try:
+            config = config_from_row({str(name): value for name, value in row.items()})
+        except BadInput as error:
+            left_out[str(error)] += 1
+            continue
         groups.setdefault((config.dataset, config.scenario, config.strategy), []).append(config)
+    for why, count in left_out.items():
+        say(f"{count} run{'s are' if count > 1 else ' is'} left out of the report: {why}; name the search-space file")
     return [_space(" ".join(group), configs) for group, configs in sorted(groups.items())]
 
 

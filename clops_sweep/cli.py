@@ -29,7 +29,7 @@ from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.gpus import check_gpu
 from clops_sweep.plan import Plan, PlannedRun
 from clops_sweep.recording import storing
-from clops_sweep.space import all_requests
+from clops_sweep.space import SearchSpace, all_requests
 
 if TYPE_CHECKING:
     from clops_sweep.cluster import Resources
@@ -306,14 +306,20 @@ def _report(asked: Asked, folder: Path, *, keep: bool, axes: tuple[str, str] | N
     index = folder / "index.html"
     if not (keep and index.exists()):
         from analysis.report import write_report
-        from analysis.whole_store import spaces_in
 
-        spaces = asked.resolved_spaces() if asked.files else spaces_in(asked.store.read("runs"))
-        if not spaces:
-            raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
+        spaces = asked.resolved_spaces() if asked.files else _all_spaces(asked)
         configs = asked.configs if asked.files else [request.config for request in all_requests(spaces)]
         index = write_report(spaces, asked.store, folder, axes=axes, frames=asked.frames_at_hand(configs)).index
     click.echo(f"report: {index.resolve()}")
+
+
+def _all_spaces(asked: Asked) -> list[SearchSpace]:
+    from analysis.whole_store import spaces_in
+
+    spaces = spaces_in(asked.store.read("runs"), lambda text: click.echo(f"clops-sweep: {text}", err=True))
+    if not spaces:
+        raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
+    return spaces
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -13,7 +13,9 @@ from clops_sweep.commands import rerun_command
 from clops_sweep.config import RunConfig
 from clops_sweep.errors import BadInput
 from clops_sweep.files import reason
+from clops_sweep.space import load_spaces
 from clops_sweep.store import RunStore
+from clops_sweep.tables import config_from_row
 
 
 @click.command()
@@ -38,7 +40,13 @@ def show(run_id: str, results: str) -> None:
                 click.echo(f"  {name:22} {row[name]}")
     if row["error"]:
         click.echo(f"error:\n{row['error']}")
-    click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True)}")
+    try:
+        config_from_row(row)
+    except BadInput as error:
+        click.echo(f"to repeat it, name the search-space file that registers what it uses ({error}):")
+        click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
+    else:
+        click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True)}")
 
 
 @click.command()
@@ -46,15 +54,46 @@ def show(run_id: str, results: str) -> None:
 @results_option
 @prepared_root_option
 @click.option("--verify", is_flag=True, help="Compare every number with the stored ones; exit 1 if any differs.")
-def rerun(run_id: str, results: str, prepared_root: Path | None, verify: bool) -> None:
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=0,
+    help="Compare metrics and R alone, and take for equal what is so close: for another device than the run's.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    help="By default the one that the run was computed on, if it is here.",
+)
+@click.option(
+    "--plugins",
+    type=click.Path(path_type=Path),
+    metavar="SPACE.py",
+    help="The search-space file that registers what the run uses.",
+)
+def rerun(
+    run_id: str,
+    results: str,
+    prepared_root: Path | None,
+    verify: bool,
+    tolerance: float,
+    device: str | None,
+    plugins: Path | None,
+) -> None:
     """Repeat one run, in this process and without touching the store. RUN_ID may be any unambiguous prefix."""
     from clops_sweep.data.prepare import default_prepared_root
     from clops_sweep.rerun import differences, repeat, stored_run
 
+    if plugins is not None:
+        load_spaces(plugins)
     store = RunStore.named(results)
     row = stored_run(store, run_id)
     try:
-        result = repeat(row, prepared_root or default_prepared_root())
+        config_from_row(row)
+    except BadInput as error:
+        raise BadInput(f"run {row['run_id']}: {error}; expected --plugins SPACE.py that registers it") from None
+    try:
+        result = repeat(row, prepared_root or default_prepared_root(), device)
     except BadInput:
         raise
     except Exception as error:  # a run that fails does so in any way it likes
@@ -66,7 +105,7 @@ def rerun(run_id: str, results: str, prepared_root: Path | None, verify: bool) -
     if row["status"] != "finished":
         click.echo("the stored run has failed, and this one has not: there are no numbers to compare with")
         sys.exit(1)
-    found = differences(result, store, row["run_id"])
+    found = differences(result, store, row["run_id"], tolerance)
     for difference in found:
         click.echo(f"{difference.column}: differs in {difference.places} places, by {difference.largest:.3g} at most")
     if found:
@@ -74,7 +113,8 @@ def rerun(run_id: str, results: str, prepared_root: Path | None, verify: bool) -
             f"the stored run was computed on {row['device']} ({row['backend']}), by package {row['package_version']}"
         )
         sys.exit(1)
-    click.echo("every number equals the stored one, bit for bit")
+    equal = f"metrics and R equal the stored ones to {tolerance:g}" if tolerance else None
+    click.echo(equal or "every number equals the stored one, bit for bit")
 
 
 def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:

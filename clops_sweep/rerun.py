@@ -46,11 +46,17 @@ def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
     return row
 
 
-def repeat(row: dict[str, Any], prepared_root: Path) -> RunResult:
-    """Runs the config of a row of `runs` anew, on this machine's CPU.
+def repeat(row: dict[str, Any], prepared_root: Path, device: str | None = None) -> RunResult:
+    """Runs the config of a row of `runs` anew, on this machine.
+
+    Args:
+        row: of `runs`.
+        prepared_root: where prepared data are.
+        device: cpu or cuda; None for the one that the run was computed on, if there is one here.
 
     Raises:
-        BadInput: the data prepared here are not those of the run, or the method has changed since.
+        BadInput: the data prepared here are not those of the run, or the method has changed since, or PyTorch cannot
+            use a GPU here that is asked for.
     """
     from clops_sweep.learning.run import ContinualRun
 
@@ -67,19 +73,41 @@ def repeat(row: dict[str, Any], prepared_root: Path) -> RunResult:
             f"run {row['run_id']} was computed on other data: {dataset} as prepared here has the hash "
             f"{frames.data_hash[:12]}, not {str(row['data_hash'])[:12]}"
         )
-    return ContinualRun(config, frames).run()
+    return ContinualRun(config, frames, _usable(device, row["device"])).run()
 
 
-def differences(result: RunResult, store: RunStore, run_id: str) -> list[Difference]:
-    """Every column of the four tables whose numbers are not exactly the stored ones."""
+def _usable(asked_for: str | None, stored: str | None) -> str:
+    if "cuda" not in (asked_for, stored):
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        return asked_for or "cuda"
+    if asked_for == "cuda":
+        raise BadInput(f"--device cuda: PyTorch {torch.__version__} can use no GPU here")
+    return "cpu"
+
+
+def differences(result: RunResult, store: RunStore, run_id: str, tolerance: float = 0.0) -> list[Difference]:
+    """The columns of the four tables whose numbers are not the stored ones.
+
+    Args:
+        result: of the repeated run.
+        store: that the other is in.
+        run_id: of both.
+        tolerance: 0 for every number, bit for bit. Else metrics and R are compared, and nothing else, and may be so
+            far apart: where rounding differs, as on another device, what is stored and replayed may differ as well.
+    """
     metrics = [f"{prefix}{name}" for prefix in ("", "test_") for name in METRICS]
-    found = _compare(result.runs, store.read("runs", [run_id]), [*metrics, *_COUNTED], ["run_id"])
-    for table, keys in _KEYS.items():
+    counted, tables = ([], ["r_matrix"]) if tolerance else (_COUNTED, list(_KEYS))
+    found = _compare(result.runs, store.read("runs", [run_id]), [*metrics, *counted], ["run_id"])
+    for table in tables:
+        keys = _KEYS[table]
         repeated: pd.DataFrame = getattr(result, table)
         stored = store.read(table, [run_id])  # type: ignore[arg-type]
         columns = [name for name in stored.columns if name not in ("run_id", *keys)]
         found += _compare(repeated, stored, columns, keys)
-    return found
+    return [difference for difference in found if not difference.largest <= tolerance]
 
 
 def _compare(repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], keys: list[str]) -> list[Difference]:

@@ -9,14 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
-from clops_sweep import RunConfig
+from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.calibration import Calibrations
 from clops_sweep.cli import command
 from clops_sweep.cost_model import Load, Measured
-from clops_sweep.data.prepare import data_hash
+from clops_sweep.data.prepare import data_hash, open_frames
 from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.jobs import Job
+from clops_sweep.plugins import ACQUISITION_FUNCTIONS
+from clops_sweep.recording import record_result
+from clops_sweep.space import load_spaces
 from clops_sweep.store import RunStore
 from clops_sweep.tables import SCHEMAS, config_row
 
@@ -55,6 +60,68 @@ def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path
     write_failed(RunStore(tmp_path), diverging, "OSError: no space left", prepared_root)
     other = ask("rerun", run_id, "--verify")
     assert (other.exit_code, other.output) == (1, f"{plain.output}the stored run did not fail in that way\n")
+
+
+PLUGIN = """
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+from clops_sweep.learning.replay.acquisition import random
+
+acquisition_function("of_my_own")(random)
+SPACE = SearchSpace("mine", RunConfig(epochs_per_task=1, acquisition="of_my_own"), seeds=[0])
+"""
+
+
+def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
+    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path
+) -> None:
+    (tmp_path / "space.py").write_text(PLUGIN)
+    ((request,),) = ([*space.requests()] for space in load_spaces(tmp_path / "space.py"))
+    frames = open_frames("synthetic", prepared_root=prepared_root)
+    result = ContinualRun(request.config, frames).run()
+    (run_id,) = result.runs["run_id"]
+    job = Job((request.config,), (run_id,))
+    store = RunStore(tmp_path)
+    store.open_for_writing()
+    record_result(store, job, result, {"device": "cpu"})
+    assert ask("rerun", run_id, "--verify").output.endswith("every number equals the stored one, bit for bit\n")
+
+    del ACQUISITION_FUNCTIONS._added["of_my_own"]
+    refused = ask("rerun", run_id)
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception).endswith("expected --plugins SPACE.py that registers it")
+    assert ask("show", run_id).output.splitlines()[-1].endswith("--plugins SPACE.py")
+    again = ask("rerun", run_id, "--verify", "--plugins", str(tmp_path / "space.py"))
+    assert (again.exit_code, again.output.splitlines()[-1]) == (0, "every number equals the stored one, bit for bit")
+    del ACQUISITION_FUNCTIONS._added["of_my_own"]
+
+
+def test_numbers_of_another_device_are_compared_to_a_tolerance(
+    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path
+) -> None:
+    config = RunConfig(epochs_per_task=1, strategy="finetune")
+    result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
+    (run_id,) = result.runs["run_id"]
+    result.runs["auc"] += 1e-4
+    result.curves["loss"] *= 1.1
+    store = RunStore(tmp_path)
+    store.open_for_writing()
+    record_result(store, Job((config,), (run_id,)), result, {"device": "cuda"})
+    exact = ask("rerun", run_id, "--verify", "--device", "cpu")
+    assert exact.exit_code == 1
+    assert "\nauc: differs in 1 places, by 0.0001 at most\nloss: differs" in exact.output
+    close = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.001")
+    assert (close.exit_code, close.output.splitlines()[-1]) == (0, "metrics and R equal the stored ones to 0.001")
+    far = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.00001")
+    assert (far.exit_code, far.output.count("differs")) == (1, 1)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
+def test_a_gpu_that_is_asked_for_and_not_there(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
+    config = RunConfig(epochs_per_task=1, strategy="finetune")
+    run_id = write_failed(RunStore(tmp_path), config, "OSError: no", prepared_root)
+    refused = ask("rerun", run_id, "--device", "cuda")
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception) == f"--device cuda: PyTorch {torch.__version__} can use no GPU here"
 
 
 def test_a_part_that_holds_something_else_is_damaged(

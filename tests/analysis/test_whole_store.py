@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
+import pytest
 from click.testing import CliRunner
 
 from analysis.collect import collect
@@ -17,6 +19,7 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli import command
 from clops_sweep.space import all_requests
 from clops_sweep.store import RunStore
+from clops_sweep.tables import config_row
 
 GRID = {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.25, 1.0]}
 SPACES = [
@@ -37,7 +40,7 @@ def test_spaces_ask_for_the_runs_that_are_there(tmp_path: Path, generated: Modul
     store = RunStore(tmp_path)
     generated.write_generated_runs(store, SPACES, fails=lambda config: config.seed == 4)
     runs = store.read("runs")
-    found = spaces_in(runs)
+    found = spaces_in(runs, pytest.fail)
     assert {request.config for request in all_requests(found)} == {request.config for request in all_requests(SPACES)}
     by_name = {space.name: space for space in found}
     assert sorted(by_name) == [
@@ -74,9 +77,21 @@ def test_many_configurations_without_a_grid_can_be_drawn(tmp_path: Path, generat
     configs = [request.config for request in all_requests([orders, corners])]
     generated.write_given_runs(store, [(config, {"auc": 0.5 + config.seed, "seconds": 1.0}) for config in configs])
     runs = store.read("runs")
-    (experiment,) = collect(spaces_in(runs), runs)
+    (experiment,) = collect(spaces_in(runs, pytest.fail), runs)
     assert len(experiment.cells) == 41 + 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib says so where names leave no room for the axes
         for figure in (draw_profile(profile(experiment)), draw_cost_frontier(cost_frontier(experiment))):
             assert as_png(figure).startswith(b"\x89PNG")
+
+
+def test_runs_that_use_what_is_not_registered_are_left_out_and_said() -> None:
+    configs = [RunConfig(seed=seed) for seed in range(3)]
+    runs = pd.DataFrame([config_row(config) for config in configs])
+    runs.loc[1, "acquisition"] = "boom"
+    said: list[str] = []
+    (space,) = spaces_in(runs, said.append)
+    assert [request.config.seed for request in space.requests()] == [0, 2]
+    (text,) = said
+    assert text.startswith("1 run is left out of the report: acquisition = 'boom': not known")
+    assert text.endswith("; name the search-space file")
