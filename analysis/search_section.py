@@ -7,6 +7,7 @@ from functools import partial
 
 from analysis.collect import Experiment
 from analysis.curves import describe_learning_curves, draw_learning_curves, learning_curves
+from analysis.failures import failure_notices
 from analysis.formats import plural
 from analysis.importance import describe_importance, draw_importance, importance
 from analysis.instance_figures import shown_or_said
@@ -58,7 +59,7 @@ def build_search_section(
         space.name.replace("_", " "),
         _progress(space, record),
         tuple(f"Shown: {edition}." for edition in experiment.shown),
-        tuple(_notices(record)),
+        (*_notices(record), *failure_notices(experiment.runs)),
         tuple(pictures),
         tuple(tables),
         tuple(more_pictures),

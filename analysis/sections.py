@@ -11,6 +11,7 @@ from analysis.collect import Experiment, label_text
 from analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
 from analysis.differences import difference_heatmap
+from analysis.failures import failure_notices
 from analysis.formats import (
     TextTable,
     plural,
@@ -262,13 +263,7 @@ def _notices(experiment: Experiment) -> Iterator[str]:
         yield "No run of this search space is finished yet."
     for edition in experiment.left_aside:
         yield f"Not shown, and not mixed in: {plural(edition.runs, 'run')} of {edition}."
-    failed = experiment.runs[experiment.runs["status"] == "failed"]
-    if len(failed):
-        reasons = failed["error"].fillna("unknown error").value_counts()
-        listed = "; ".join(
-            f"{count} times {str(reason).splitlines()[0][:200]}" for reason, count in reasons.head(3).items()
-        )
-        yield f"{plural(len(failed), 'run')} failed: {listed}."
+    yield from failure_notices(experiment.runs)
     if len(experiment.replicates) == 1:
         yield "One seed only: there are no standard deviations, no intervals and no p-values."
     # Trained on all tasks together, a network forgets none: that this has no BWT is nothing to warn of.

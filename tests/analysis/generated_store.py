@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from clops_sweep.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.jobs import Job
+from clops_sweep.recording import record_failure
 from clops_sweep.space import SearchSpace
 from clops_sweep.store import RunStore
 from clops_sweep.tables import METRICS, SCHEMAS, config_row
@@ -160,13 +163,38 @@ def write_generated_runs(
         run_id = config.run_id(data_hash, semantics_version)
         when = started_at + timedelta(minutes=position)
         if fails(config):
-            row = config_row(config) | {"run_id": run_id, "status": "failed", "error": "ValueError: generated failure"}
-            store.write_failed(run_id, _table("runs", [row | provenance(data_hash, semantics_version, when)]))
+            write_failed_run(store, config, run_id, data_hash, when)
             continue
         tables = generated_tables(config, run_id, data_hash, semantics_version, started_at=when, **sizes)
         store.write_finished(run_id, tables)
         written.append(run_id)
     return written
+
+
+def write_failed_run(
+    store: RunStore, config: RunConfig, run_id: str, data_hash: str = "generated0001", started_at: datetime = START
+) -> None:
+    """A run that a worker gave up, as a sweep records it; tracebacks differ with the seed, their cause does not."""
+    known = ("package_version", "git_commit", "git_dirty", "python", "torch", "ray", "device", "host", "started_at")
+    facts = provenance(data_hash, SEMANTICS_VERSION, started_at)
+    error = traceback_of_depth(config.seed)
+    job = Job((config,), (run_id,))
+    record_failure(store, job, error, lambda config: data_hash, {name: facts[name] for name in known})
+
+
+def traceback_of_depth(calls: int) -> str:
+    """What Python says of an exception that was raised so many calls further down."""
+
+    def fail(calls: int) -> None:
+        if calls == 0:
+            raise ValueError("generated failure")
+        fail(calls - 1)
+
+    try:
+        fail(calls)
+    except ValueError:
+        return traceback.format_exc()
+    raise AssertionError
 
 
 def _instances(

@@ -81,6 +81,22 @@ def test_failures_and_gaps_are_said(report: ReportPaths) -> None:
     assert "32 of 39 runs are finished, 3 failed" in text
 
 
+def test_a_search_space_of_which_every_run_has_failed_says_why(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace(
+        "broken", RunConfig(), {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.5, 1.0]}, seeds=[0, 1]
+    )
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [space], data_hash="ab" * 32, fails=lambda config: True)
+    errors = store.read("runs")["error"]
+    assert errors.str.startswith("Traceback").all()
+    assert errors.nunique() == 2
+    text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
+    assert "0 of 8 runs are finished, 8 failed" in text
+    assert "8 runs failed: 8 times ValueError: generated failure." in text
+    assert f"data {'ab' * 32}" in text.split("<dt>Data</dt>")[1].split("</dl>")[0]
+    assert text.count("generated failure") == 1
+
+
 def test_the_csv_holds_means_over_seeds(report: ReportPaths, store: RunStore) -> None:
     path = next(path for path in report.tables if path.name == "grid-results.csv")
     with path.open() as file:

@@ -220,6 +220,27 @@ def test_a_notebook_opens_searches_too(tmp_path: Path, generated: ModuleType) ->
     assert (one.name, one.counts("missing").tolist()) == ("one", [1])
 
 
+def test_a_search_of_which_every_run_has_failed_says_why(tmp_path: Path, generated: ModuleType) -> None:
+    space = search_space(2)
+    assert space.search is not None
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    study = SearchStudy(space, store, {})
+    for _ in range(2):
+        trial = study.ask()
+        configs = [space.base.replace(**space.search.settings(trial.labels), seed=seed) for seed in space.seeds]
+        run_ids = [config.run_id("generated0001") for config in configs]
+        trial.record_runs(run_ids)
+        for config, run_id in zip(configs, run_ids, strict=True):
+            generated.write_failed_run(store, config, run_id)
+        trial.fail(f"run {run_ids[0]} has failed")
+    study.close()
+    page = write_report([space], store, tmp_path / "report").index.read_text()
+    assert "0 complete, 2 failed of 2 trials." in page
+    assert "4 runs failed: 4 times ValueError: generated failure." in page
+    assert "<dt>Data</dt><dd>no run yet" not in page
+
+
 def test_a_search_that_has_not_begun_is_said_to_be_so(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "results")
     paths = write_report([search_space()], store, tmp_path / "report")

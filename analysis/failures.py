@@ -1,0 +1,44 @@
+"""Why runs have failed, in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from analysis.formats import plural
+
+_MOST_REASONS = 3
+_LONGEST_REASON = 200
+
+
+def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
+    """How many runs have failed and for which reasons, the most frequent first; nothing where none has.
+
+    Args:
+        runs: rows with the columns `status` and, where a run has failed, `error`.
+    """
+    failed = runs[runs["status"] == "failed"]
+    if failed.empty:
+        return
+    counts = failed["error"].map(reason).value_counts(sort=False).sort_values(ascending=False, kind="stable")
+    listed = [f"{_times(count)} {text}" for text, count in counts.head(_MOST_REASONS).items()]
+    others = len(counts) - len(listed)
+    if others:
+        listed.append(f"the rest for {plural(others, 'other reason')}")
+    yield f"{plural(len(failed), 'run')} failed: {'; '.join(listed)}."
+
+
+def reason(error: object) -> str:
+    """What a traceback says last: the exception with its message, without the lines that led to it.
+
+    Args:
+        error: the column `error` of a failed run; nothing may be known.
+    """
+    lines = error.split("\n") if isinstance(error, str) else []
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1][:_LONGEST_REASON].rstrip(".") if said else "unknown error"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else plural(count, "time")

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from analysis.failures import failure_notices, reason
+
+
+def failed(*errors: str | None) -> pd.DataFrame:
+    return pd.DataFrame({"status": ["failed"] * len(errors) + ["finished"], "error": [*errors, None]})
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("Traceback (most recent call last):\n  File x, line 1\nBadInput: no such lead.\n\n", "BadInput: no such lead"),
+        ("the worker died", "the worker died"),
+        ("E: " + "x" * 500, "E: " + "x" * 197),
+        ("  \n", "unknown error"),
+        (None, "unknown error"),
+        (float("nan"), "unknown error"),
+    ],
+)
+def test_a_reason_is_the_last_line_with_words(error: object, said: str) -> None:
+    assert reason(error) == said
+
+
+def test_equal_reasons_count_together_whatever_led_to_them() -> None:
+    runs = failed("line 1\nE: one", "E: two", "line 2\nE: one\n", None, "E: three", "E: four")
+    (said,) = failure_notices(runs)
+    assert said == "6 runs failed: 2 times E: one; once E: two; once unknown error; the rest for 2 other reasons."
+
+
+def test_nothing_is_said_where_no_run_has_failed() -> None:
+    assert list(failure_notices(failed())) == []
+    assert list(failure_notices(pd.DataFrame({"status": ["missing"]}))) == []
+    assert list(failure_notices(failed("E: x"))) == ["1 run failed: once E: x."]
