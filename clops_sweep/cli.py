@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from clops_sweep import native
 from clops_sweep.asked import Asked
 from clops_sweep.cli_data import data
 from clops_sweep.cli_doctor import doctor
@@ -182,6 +183,8 @@ def launch(
         from clops_sweep.display import SweepDisplay
         from clops_sweep.sweep import run_sweep
 
+        if not (address or gpus_per_trial or native.available()):
+            click.echo(f"clops-sweep: {native.NOT_BUILT}", err=True)
         say_first(plan)
         say_cost(asked, plan, pending, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         rounds, total = _rounds(asked, pending, retry), len(pending) + len(plan.of("waiting"))
@@ -199,7 +202,10 @@ def launch(
         if at_once or (display.interrupted and (plan.of("pending", "waiting") or not all_ended(asked))):
             interrupted()
     if asked.requests:
-        click.echo(counts(plan) if ran else f"nothing is pending: {counts(plan)}")
+        if not ran:
+            say_first(plan)
+        idle = "nothing can be done" if plan.of("waiting") else "nothing is pending"
+        click.echo(counts(plan) if ran else f"{idle}: {counts(plan)}")
     if asked.searches:
         try:
             searched = run_searches(asked, resources, retry is not None)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from clops_sweep import native
 from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
 from clops_sweep.cores import available_cores
 from clops_sweep.errors import BadInput
@@ -37,8 +38,10 @@ def _machine() -> None:
     click.echo(f"{'cores':16} {cores} for this process: that many runs at a time by default")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     click.echo(f"{'memory':16} {memory:.1f} GiB")
-    if shutil.which("c++") is None and shutil.which("g++") is None:
-        click.echo(f"{'compiler':16} none: an installation from source cannot build the native CPU core")
+    variants = native.available()
+    click.echo(f"{'native kernels':16} {', '.join(variants) + ' (the first is used)' if variants else native.NOT_BUILT}")
+    if not variants and shutil.which("c++") is None and shutil.which("g++") is None:
+        click.echo(f"{'compiler':16} none: install one (g++), then clops-sweep anew")
 
 
 def _store(results: str) -> None:

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 def counts(plan: Plan) -> str:
     """How the runs stand, in one line."""
-    pending, failed = len(plan.of("pending", "waiting")), len(plan.of("failed"))
-    return f"{len(plan.runs)} runs asked for, {len(plan.of('finished'))} finished, {pending} pending, {failed} failed"
+    pending = plan.count("pending", "waiting")
+    return (
+        f"{len(plan.asked)} runs asked for, {plan.count('finished')} finished, {pending} pending, "
+        f"{plan.count('failed')} failed"
+    )
 
 
 def say_plan(
@@ -38,7 +41,7 @@ def say_plan(
         gpus_per_trial: share of a GPU that a trial takes.
         measure: whether kinds of runs of which nothing is known are measured.
     """
-    if plan.runs:
+    if plan.asked:
         click.echo(counts(plan))
     print_searches(asked)
     for name in dict.fromkeys((*plan.unprepared, *unprepared(asked))):
@@ -58,12 +61,18 @@ def say_plan(
 
 
 def say_first(plan: Plan) -> None:
-    """Prints how many runs there are for the sake of others alone."""
-    if plan.first:
-        come, whose = ("comes", "its") if plan.first == 1 else ("come", "their")
+    """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
+    failed = sum(run.state == "failed" for run in plan.first)
+    if left := len(plan.first) - failed:
+        come, whose = ("comes", "its") if left == 1 else ("come", "their")
         click.echo(
-            f"{_several(plan.first, 'run')} that nobody asked for {come} first: "
-            f"{whose} s decides the task order of others"
+            f"{_several(left, 'run')} that nobody asked for {come} first: {whose} s decides the task order of others"
+        )
+    if failed:
+        has, them = ("has", "it") if failed == 1 else ("have", "them")
+        click.echo(
+            f"{_several(failed, 'run')} that nobody asked for {has} failed, and the task order of others waits for "
+            f"{them}; --retry failed takes {them} up again"
         )
 
 

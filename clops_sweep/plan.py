@@ -29,21 +29,25 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every run asked for, once, in the order in which they are to be done.
+    """What is to be done: every run asked for, once, in order, after those that some of them wait for.
 
     Attributes:
-        runs: the runs.
+        first: runs that nobody asked for, but whose s decides the task order of others.
+        asked: the runs asked for.
         unprepared: data sets that are asked for and not prepared on this machine.
-        first: how many of the runs nobody asked for, but others wait for.
     """
 
-    runs: tuple[PlannedRun, ...]
+    first: tuple[PlannedRun, ...]
+    asked: tuple[PlannedRun, ...]
     unprepared: tuple[str, ...]
-    first: int
 
     def of(self, *states: State) -> list[PlannedRun]:
-        """The runs in any of the given states."""
-        return [run for run in self.runs if run.state in states]
+        """The runs in any of the given states, those that nobody asked for included."""
+        return [run for run in (*self.first, *self.asked) if run.state in states]
+
+    def count(self, *states: State) -> int:
+        """How many of the runs asked for are in any of the given states."""
+        return sum(run.state in states for run in self.asked)
 
 
 def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callable[[RunConfig], str | None]) -> Plan:
@@ -69,4 +73,9 @@ def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callab
         elif config not in runs:
             run_id = config.run_id(content)
             runs[config] = PlannedRun(run_id, config, statuses.get(run_id, "pending"))
-    return Plan(tuple(runs.values()), tuple(sorted(unprepared)), len(set(sources) - set(asked)))
+    first = set(sources) - set(asked)
+    return Plan(
+        tuple(run for config, run in runs.items() if config in first),
+        tuple(run for config, run in runs.items() if config not in first),
+        tuple(sorted(unprepared)),
+    )

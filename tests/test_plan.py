@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.cli_plan import counts, say_first
 from clops_sweep.plan import Plan, make_plan
 from clops_sweep.space import all_requests
 from clops_sweep.store import RunStore
@@ -47,15 +49,15 @@ def test_pending_is_what_is_asked_for_minus_what_is_finished(tmp_path: Path, fin
     store.write_finished(_id(asked[1]), finished_tables(_id(asked[1]), asked[1]))
     store.write_failed(_id(asked[2]), _failed_row(asked[2]))
     plan = _plan(store, SMALL)
-    assert [run.state for run in plan.runs] == ["pending", "finished", "failed", "pending"]
+    assert [run.state for run in plan.asked] == ["pending", "finished", "failed", "pending"]
     assert [run.config for run in plan.of("pending")] == [asked[0], asked[3]]
-    assert [run.run_id for run in plan.runs] == [_id(config) for config in asked]
+    assert [run.run_id for run in plan.asked] == [_id(config) for config in asked]
 
 
 def test_two_spaces_share_the_runs_that_both_ask_for(tmp_path: Path) -> None:
     wider = SearchSpace(name="wider", base=RunConfig(), axes={"storage_fraction": [0.1, 0.25, 0.5]}, seeds=range(2))
     plan = _plan(RunStore(tmp_path), SMALL, wider)
-    values = [(run.config.seed, run.config.storage_fraction) for run in plan.runs]
+    values = [(run.config.seed, run.config.storage_fraction) for run in plan.asked]
     assert values == [(0, 0.1), (0, 0.5), (0, 0.25), (1, 0.1), (1, 0.5), (1, 0.25)]
 
 
@@ -69,8 +71,42 @@ def test_other_data_are_other_runs(tmp_path: Path, finished_tables: Tables) -> N
 
 def test_a_run_on_data_that_are_not_prepared_waits_and_has_no_id(tmp_path: Path) -> None:
     plan = make_plan(SMALL.requests(), RunStore(tmp_path), lambda config: None)
-    assert {(run.run_id, run.state) for run in plan.runs} == {(None, "waiting")}
+    assert {(run.run_id, run.state) for run in plan.asked} == {(None, "waiting")}
     assert plan.unprepared == ("synthetic",)
+
+
+CURRICULA = SearchSpace(
+    name="orders",
+    base=RunConfig(strategy="finetune"),
+    axes={"task_order": ["sequential", "curriculum", "anti_curriculum"]},
+    seeds=range(2),
+)
+
+
+def test_runs_that_nobody_asked_for_are_not_counted(tmp_path: Path) -> None:
+    plan = _plan(RunStore(tmp_path), CURRICULA)
+    assert [(run.config.strategy, run.config.task_order, run.state) for run in plan.first] == [
+        ("clops", "sequential", "pending")
+    ]
+    assert (len(plan.asked), plan.count("pending"), plan.count("waiting")) == (6, 2, 4)
+    assert counts(plan) == "6 runs asked for, 0 finished, 6 pending, 0 failed"
+    also = SearchSpace(name="also", base=RunConfig(), seeds=[0])
+    assert _plan(RunStore(tmp_path), CURRICULA, also).first == ()
+
+
+def test_a_run_that_others_wait_for_and_that_has_failed_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = RunStore(tmp_path)
+    (source,) = _plan(store, CURRICULA).first
+    store.write_failed(_id(source.config), _failed_row(source.config))
+    plan = _plan(store, CURRICULA)
+    assert (plan.first[0].state, plan.count("failed"), len(plan.of("failed"))) == ("failed", 0, 1)
+    say_first(plan)
+    assert capsys.readouterr().out == (
+        "1 run that nobody asked for has failed, and the task order of others waits for it; "
+        "--retry failed takes it up again\n"
+    )
 
 
 class SweepMachine(RuleBasedStateMachine):
@@ -187,7 +223,7 @@ class SweepMachine(RuleBasedStateMachine):
     def pending_is_asked_minus_finished(self) -> None:
         asked = list(dict.fromkeys(request.config for request in all_requests(self.spaces())))
         plan = _plan(self.store, *self.spaces())
-        assert [(run.config, run.state) for run in plan.runs] == [
+        assert [(run.config, run.state) for run in plan.asked] == [
             (config, self.states.get(config, "pending")) for config in asked
         ]
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from clops_sweep.data.counts import class_rows, patient_table
+import pytest
+from click.testing import CliRunner
+
+from clops_sweep.cli import command
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.picture import draw_tracings, one_tracing_per_class
 
@@ -18,17 +22,24 @@ def _rows(title: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
-def test_counts_of_mitbih_per_class_split_and_patient(mitbih_frames: FrameSet) -> None:
-    expected = [
-        [row.name, *(f"{n} ({p})" for n, p in zip(row.frames, row.patients, strict=True))]
-        for row in class_rows(mitbih_frames)
-    ]
-    assert _rows("mitbih: frames (patients) per class")[:-1] == expected
-    patients = [
-        [name, part, *(str(count) if count else "" for count in counts)]
-        for name, part, counts in patient_table(mitbih_frames)
-    ]
-    assert _rows("mitbih: frames per patient") == patients
+@pytest.mark.parametrize("name", ["mitbih", "mitbih_vfdb", "physionet2020", "ptbxl"])
+def test_tables_of_real_data_are_what_the_command_prints(name: str, data_root: Path, prepared_root: Path) -> None:
+    _assert_printed_is_documented(name, "--data-root", str(data_root), "--prepared-root", str(prepared_root))
+
+
+def test_tables_of_generated_ecg_are_what_the_command_prints(prepared_root: Path) -> None:
+    _assert_printed_is_documented("synthetic", "--prepared-root", str(prepared_root))
+
+
+def _assert_printed_is_documented(name: str, *roots: str) -> None:
+    printed = CliRunner().invoke(command, ["data", "prepare", name, "--markdown", *roots], standalone_mode=False)
+    assert printed.exception is None
+    tables = re.findall(rf"^ *({name}\b.*?) *\n(?: *\n)+((?:\|.*\n)+)", printed.stdout, re.MULTILINE)
+    assert len(tables) >= 2
+    for title, rows in tables:
+        if title == "synthetic: frames per patient":  # a long one, about nobody
+            continue
+        assert f"*{title}*\n\n{rows}" in DOCUMENT
 
 
 def test_every_section_with_counts_has_its_command() -> None:
@@ -44,10 +55,6 @@ def test_counts_of_mitbih_vfdb_per_patient_add_up_to_those_per_class() -> None:
         totals[part] = [total + int(count or 0) for total, count in zip(totals[part], counts, strict=True)]
     for position, (_, *cells) in enumerate(_rows("mitbih_vfdb: frames (patients) per class")[:-1]):
         assert [totals[part][position] for part in totals] == [int(cell.split()[0]) for cell in cells]
-
-
-def test_counts_of_synthetic(synthetic: FrameSet) -> None:
-    assert [row[1] for row in _rows("synthetic: frames (patients) per class, lead II of 12")[:12]] == ["54 (12)"] * 12
 
 
 def test_the_picture_shows_every_class_of_another_patient(synthetic: FrameSet) -> None:
