@@ -39,7 +39,8 @@ def _machine() -> None:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     click.echo(f"{'memory':16} {memory:.1f} GiB")
     variants = native.available()
-    click.echo(f"{'native kernels':16} {', '.join(variants) + ' (the first is used)' if variants else native.NOT_BUILT}")
+    kernels = f"{', '.join(variants)} (the first is used)" if variants else native.NOT_BUILT
+    click.echo(f"{'native kernels':16} {kernels}")
     if not variants and shutil.which("c++") is None and shutil.which("g++") is None:
         click.echo(f"{'compiler':16} none: install one (g++), then clops-sweep anew")
 

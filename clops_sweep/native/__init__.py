@@ -16,8 +16,8 @@ ENVIRONMENT = "CLOPS_NATIVE"
 """Names a variant, or `off` for PyTorch; for tests and comparisons."""
 
 NOT_BUILT = (
-    "the native kernels were not built (no C++ compiler at installation): a CPU computes with PyTorch, four to five times "
-    "slower"
+    "the native kernels were not built (no C++ compiler at installation): a CPU computes with PyTorch, four to five "
+    "times slower"
 )
 
 _kernels: ModuleType | None
