@@ -17,8 +17,6 @@ from clops_sweep import RunConfig
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
-ROOT = Path(__file__).parents[1]
-
 
 @pytest.fixture(scope="session")
 def prepared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -33,11 +31,10 @@ def prepared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """Real data as their publishers ship them; the test is skipped where there are none."""
-    named = os.environ.get("CLOPS_DATA_ROOT")
-    folder = Path(named) if named else ROOT.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("no real data here: set CLOPS_DATA_ROOT to the folder that holds them")
-    return folder
+    folder = os.environ.get("CLOPS_DATA_ROOT")
+    if folder is None:
+        pytest.skip("no real data at hand: set CLOPS_DATA_ROOT to the folder that holds them")
+    return Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ Normalization = Literal["none", "minmax", "zscore"]
 class DatasetInfo:
     """One data set as a reader of the paper knows it.
 
-    `reader` names the module and class that prepare it, or is None where this version has no reader yet.
+    `reader` names the module and class that prepare it.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
     `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
     leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.
@@ -31,7 +31,7 @@ class DatasetInfo:
     size: str
     scenarios: tuple[ScenarioName, ...]
     batch_size: int
-    reader: str | None
+    reader: str
     learning_rate: float = 1e-4
     normalize: Normalization = "none"
     epochs_per_task: int | None = None

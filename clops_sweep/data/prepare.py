@@ -61,15 +61,13 @@ def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> R
     """The reader of a data set of the catalogue, with the given options.
 
     Raises:
-        BadInput: no such data set, no reader for it yet, or no such option.
+        BadInput: no such data set, or no such option.
     """
     if name == "vfdb":
         raise BadInput("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
     if name not in DATASETS:
         raise BadInput(f"dataset {shorten(name)!r} is not known; known: {', '.join(DATASETS)}")
-    module, _, attribute = (DATASETS[name].reader or "").partition(":")
-    if not module:
-        raise BadInput(f"dataset {name!r} cannot be prepared by this version; use one that 'data list' shows as ready")
+    module, _, attribute = DATASETS[name].reader.partition(":")
     reader: Reader = getattr(importlib.import_module(module), attribute)(options)
     return reader
 
@@ -175,8 +173,6 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
             return "prepared"
     except BadInput:
         return "damaged"
-    if DATASETS[name].reader is None:
-        return "absent"
     try:
         with one_sentence(data_root or name):
             reader_for(name).find(data_root)
