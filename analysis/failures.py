@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.formats import plural
+from clops_sweep.recording import failure_reason
 
 _MOST_REASONS = 3
 _LONGEST_REASON = 200
@@ -21,7 +22,7 @@ def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
     failed = runs[runs["status"] == "failed"]
     if failed.empty:
         return
-    counts = failed["error"].map(reason).value_counts(sort=False).sort_values(ascending=False, kind="stable")
+    counts = failed["error"].map(_short).value_counts(sort=False).sort_values(ascending=False, kind="stable")
     listed = [f"{_times(count)} {text}" for text, count in counts.head(_MOST_REASONS).items()]
     others = len(counts) - len(listed)
     if others:
@@ -29,15 +30,8 @@ def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
     yield f"{plural(len(failed), 'run')} failed: {'; '.join(listed)}."
 
 
-def reason(error: object) -> str:
-    """What a traceback says last: the exception with its message, without the lines that led to it.
-
-    Args:
-        error: the column `error` of a failed run; nothing may be known.
-    """
-    lines = error.split("\n") if isinstance(error, str) else []
-    said = [line.strip() for line in lines if line.strip()]
-    return said[-1][:_LONGEST_REASON].rstrip(".") if said else "unknown error"
+def _short(error: object) -> str:
+    return failure_reason(error)[:_LONGEST_REASON].rstrip(".")
 
 
 def _times(count: int) -> str:

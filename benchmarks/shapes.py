@@ -12,7 +12,7 @@ CLASS_IL = ((781, 227, 463, 2118, 309, 179), (126, 141, 118, 587, 83, 82), (285,
 """Instances of the six tasks of Cardiology in training, validation and test."""
 
 TIME_IL = ((37_596, 20_586, 18_424), (12_534, 6_858, 6_143), (12_552, 6_864, 6_139))
-"""Instances of the three terms of Chapman, twelve leads each: the columns of the paper's table, which are the splits."""
+"""Instances of the three terms of Chapman, twelve leads each: the columns of the paper's table are the splits."""
 
 DOMAIN_IL = ((11_598,) * 12, (3_238,) * 12, (4_041,) * 12)
 """Instances of the twelve leads of PhysioNet 2020."""

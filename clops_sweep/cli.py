@@ -29,7 +29,7 @@ from clops_sweep.cli_search import (
 from clops_sweep.errors import BadInput, StoreError
 from clops_sweep.gpus import check_gpu
 from clops_sweep.plan import Plan, PlannedRun
-from clops_sweep.recording import storing
+from clops_sweep.recording import failure_reason, storing
 from clops_sweep.space import SearchSpace, all_requests
 
 if TYPE_CHECKING:
@@ -250,8 +250,7 @@ def status(asked: Asked) -> None:
         print_studies(asked.store)
     for row in asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else ():
         if row["status"] == "failed":
-            last_line = (row["error"] or "").strip().rpartition("\n")[2]
-            click.echo(f"  failed {row['run_id']}: {last_line}")
+            click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}")
 
 
 @command.command()

@@ -84,6 +84,16 @@ def record_failure(
         store.write_failed(run_id, _runs_table([row]))
 
 
+def failure_reason(error: object) -> str:
+    """What a traceback says last: the exception with its message, without the lines that led to it.
+
+    Args:
+        error: the column `error` of a failed run; nothing may be known.
+    """
+    lines = [line.strip() for line in error.splitlines()] if isinstance(error, str) else []
+    return next((line for line in reversed(lines) if line), "unknown error")
+
+
 def _rows_of(run_id: str, frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["run_id"] == run_id]
 

@@ -19,7 +19,7 @@ def sequence(seed: int, name: str, *counters: int) -> np.random.SeedSequence:
     Args:
         seed: the run's seed.
         name: what the draws are for, e.g. ``"batch order"``.
-        counters: where in the run, e.g. task and epoch.
+        counters: where in the run, e.g. task and epoch; zeros at their end make no difference.
     """
     digest = hashlib.sha256(name.encode()).digest()
     return np.random.SeedSequence([seed, int.from_bytes(digest[:8], "little"), *counters])

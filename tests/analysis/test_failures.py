@@ -3,7 +3,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.failures import failure_notices, reason
+from analysis.failures import failure_notices
+from clops_sweep.recording import failure_reason
 
 
 def failed(*errors: str | None) -> pd.DataFrame:
@@ -13,16 +14,18 @@ def failed(*errors: str | None) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        ("Traceback (most recent call last):\n  File x, line 1\nBadInput: no such lead.\n\n", "BadInput: no such lead"),
+        (
+            "Traceback (most recent call last):\n  File x, line 1\nBadInput: no such lead.\n\n",
+            "BadInput: no such lead.",
+        ),
         ("the worker died", "the worker died"),
-        ("E: " + "x" * 500, "E: " + "x" * 197),
         ("  \n", "unknown error"),
         (None, "unknown error"),
         (float("nan"), "unknown error"),
     ],
 )
 def test_a_reason_is_the_last_line_with_words(error: object, said: str) -> None:
-    assert reason(error) == said
+    assert failure_reason(error) == said
 
 
 def test_equal_reasons_count_together_whatever_led_to_them() -> None:
@@ -34,4 +37,8 @@ def test_equal_reasons_count_together_whatever_led_to_them() -> None:
 def test_nothing_is_said_where_no_run_has_failed() -> None:
     assert list(failure_notices(failed())) == []
     assert list(failure_notices(pd.DataFrame({"status": ["missing"]}))) == []
-    assert list(failure_notices(failed("E: x"))) == ["1 run failed: once E: x."]
+    assert list(failure_notices(failed("E: x."))) == ["1 run failed: once E: x."]
+
+
+def test_a_long_reason_is_cut() -> None:
+    assert list(failure_notices(failed("E: " + "x" * 500))) == [f"1 run failed: once E: {'x' * 197}."]

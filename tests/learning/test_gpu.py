@@ -25,6 +25,7 @@ def test_auc_is_that_of_a_cpu(strategy: str) -> None:
     config = tiny_config("class_il", strategy=strategy, epochs_per_task=1)
     cpu, gpu = run(config, "cpu"), run(config, "cuda")
     np.testing.assert_allclose(gpu.curves["auc"], cpu.curves["auc"], atol=1e-3)
+    np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
@@ -43,6 +44,7 @@ def test_a_run_does_not_depend_on_what_it_is_stacked_with(strategy: str) -> None
     together, alone = run(configs, "cuda"), run(configs[2], "cuda")
     part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
     np.testing.assert_allclose(part["auc"], alone.curves["auc"], atol=1e-5)
+    np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-4)
 
 
 def test_the_runs_that_fit_are_foretold() -> None:
