@@ -29,6 +29,8 @@ _REMEDIES = {
     errno.EIO: "the disk cannot read or write it; check the disk or copy the file again",
 }
 
+_REPLACED = "replaced"
+
 
 @contextmanager
 def one_sentence(path: Path | str) -> Iterator[None]:
@@ -82,12 +84,18 @@ def appearing_folder(final: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(final: Path) -> None:
-    """Removes unfinished folders for `final` whose process on this machine is no longer alive."""
+    """Removes unfinished folders for `final` whose process on this machine is no longer alive.
+
+    One that had stepped aside for a new folder, which then did not come, takes its place again.
+    """
     prefix = f".{final.name}.{socket.gethostname()}."
     for folder in final.parent.iterdir():
         process = folder.name.removeprefix(prefix).split(".")[0]
         if folder.name.startswith(prefix) and process.isdigit() and not _alive(int(process)):
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder.name.endswith(_REPLACED) and not final.exists():
+                os.rename(folder, final)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_file(final: Path, content: bytes) -> None:
@@ -125,7 +133,7 @@ def _replace_folder(staging: Path, final: Path) -> None:
         if not final.exists():
             raise
         # A folder cannot be renamed onto a full one; the old one steps aside under a name that nobody opens.
-        aside = _beside(final, "replaced")
+        aside = _beside(final, _REPLACED)
         os.rename(final, aside)
         os.rename(staging, final)
         shutil.rmtree(aside, ignore_errors=True)
