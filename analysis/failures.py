@@ -10,7 +10,6 @@ from analysis.formats import plural
 from clops_sweep.recording import failure_reason
 
 _MOST_REASONS = 3
-_LONGEST_REASON = 200
 
 
 def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
@@ -22,16 +21,12 @@ def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
     failed = runs[runs["status"] == "failed"]
     if failed.empty:
         return
-    counts = failed["error"].map(_short).value_counts(sort=False).sort_values(ascending=False, kind="stable")
+    counts = failed["error"].map(failure_reason).value_counts(sort=False).sort_values(ascending=False, kind="stable")
     listed = [f"{_times(count)} {text}" for text, count in counts.head(_MOST_REASONS).items()]
     others = len(counts) - len(listed)
     if others:
         listed.append(f"the rest for {plural(others, 'other reason')}")
-    yield f"{plural(len(failed), 'run')} failed: {'; '.join(listed)}."
-
-
-def _short(error: object) -> str:
-    return failure_reason(error)[:_LONGEST_REASON].rstrip(".")
+    yield f"{plural(len(failed), 'run')} failed: {'; '.join(listed).rstrip('.')}."
 
 
 def _times(count: int) -> str:

@@ -87,9 +87,10 @@ def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
     axes.grid(color=GRID, lw=0.6)
     front = record.on_front
     first, second = record.values[:, x], record.values[:, y]
-    axes.plot(
+    (others,) = axes.plot(
         first[~front], second[~front], "o", ms=4, mfc="none", color=colour(0), alpha=0.6, label="trial", clip_on=False
     )
+    others.set_in_layout(not front.all())  # of no points, the box is at the figure's corner
     axes.plot(
         first[front], second[front], "o", ms=5.5, mew=0, color=colour(1), label="on the Pareto front", clip_on=False
     )

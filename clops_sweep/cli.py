@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -27,10 +28,12 @@ from clops_sweep.cli_search import (
     run_searches,
 )
 from clops_sweep.errors import BadInput, StoreError
+from clops_sweep.files import reason
 from clops_sweep.gpus import check_gpu
 from clops_sweep.plan import Plan, PlannedRun
 from clops_sweep.recording import failure_reason, storing
 from clops_sweep.space import SearchSpace, all_requests
+from clops_sweep.standard_output import lenient_output, matters
 
 if TYPE_CHECKING:
     from clops_sweep.cluster import Resources
@@ -78,7 +81,7 @@ def _asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...
         data_root_option,
         prepared_root_option,
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override the base config."),
-        click.option("--seeds", type=click.IntRange(min=1), help="Seeds 0 .. N-1 instead of the file's."),
+        click.option("--seeds", type=click.IntRange(1, 100_000), help="Seeds 0 .. N-1 instead of the file's."),
         click.option("--limit", type=click.IntRange(min=1), help="Only the first N runs, or trials of a search."),
         click.option(
             "--where", type=NotEmpty(), metavar="EXPRESSION", help='Only runs such as "storage_fraction == 0.5".'
@@ -206,6 +209,8 @@ def launch(
             say_first(plan)
         idle = "nothing can be done" if plan.of("waiting") else "nothing is pending"
         click.echo(counts(plan) if ran else f"{idle}: {counts(plan)}")
+        if not ran and plan.count("failed"):
+            click.echo("--retry failed takes up again what has failed")
     if asked.searches:
         try:
             searched = run_searches(asked, resources, retry is not None)
@@ -244,6 +249,7 @@ def status(asked: Asked) -> None:
         say_plan(asked, plan)
         failed = sorted({str(run.run_id) for run in plan.of("failed")} | failed_runs(asked))
     else:
+        asked.store.files.check_is_there()
         states = asked.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")
         click.echo(f"{len(states) - len(failed)} runs finished, {len(failed)} failed in {asked.store.files.shown}")
@@ -329,19 +335,37 @@ def _all_spaces(asked: Asked) -> list[SearchSpace]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every foreseen error is one sentence on standard error and exit status 2."""
+    with lenient_output() as output:
+        status = _exit_status(arguments)
+    if output.error is not None:
+        if matters(output.error):
+            click.echo(f"clops-sweep: standard output: {reason(output.error)}", err=True)
+            status = status or EXIT_FAILED
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would write the rest once more, and fail again
+    sys.exit(status)
+
+
+def _exit_status(arguments: Sequence[str] | None) -> int:
     try:
+        _check_current_folder()
         command.main(arguments, prog_name="clops-sweep", standalone_mode=False)
+    except SystemExit as ended:
+        return int(ended.code or EXIT_FINISHED)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        sys.exit(EXIT_BAD_INPUT)
+        return EXIT_BAD_INPUT
     except (BadInput, click.ClickException) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         click.echo(f"clops-sweep: {message}", err=True)
-        sys.exit(EXIT_BAD_INPUT)
+        return EXIT_BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
-        sys.exit(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
+    return EXIT_FINISHED
 
 
-if __name__ == "__main__":
-    main()
+def _check_current_folder() -> None:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise BadInput(f"the current folder: {reason(error)}; change to one that is there") from None

@@ -68,7 +68,7 @@ def _data(data_root: Path | None, prepared_root: Path | None) -> None:
     root = prepared_root or default_prepared_root()
     click.echo(f"{'prepared data':16} {root}")
     for name in DATASETS:
-        click.echo(f"  {name:14} {state(name, prepared_root=root, data_root=data_root)}")
+        click.echo(f"  {name:15} {state(name, prepared_root=root, data_root=data_root)}")
 
 
 def _gpus() -> None:

@@ -13,6 +13,7 @@ from clops_sweep.commands import rerun_command
 from clops_sweep.config import RunConfig
 from clops_sweep.errors import BadInput
 from clops_sweep.files import reason
+from clops_sweep.recording import printable
 from clops_sweep.space import load_spaces
 from clops_sweep.store import RunStore
 from clops_sweep.tables import config_from_row
@@ -37,9 +38,9 @@ def show(run_id: str, results: str) -> None:
         click.echo(f"{heading}:")
         for name in names:
             if row[name] is not None:
-                click.echo(f"  {name:22} {row[name]}")
+                click.echo(f"  {name:22} {printable(str(row[name]))}")
     if row["error"]:
-        click.echo(f"error:\n{row['error']}")
+        click.echo(f"error:\n{printable(row['error'])}")
     try:
         config_from_row(row)
     except BadInput as error:
@@ -133,6 +134,7 @@ def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:
 def compact(results: str) -> None:
     """Put the many small parts of finished runs together into few; also while a sweep runs."""
     store = RunStore.named(results)
+    store.files.check_is_there()
     try:
         merged = store.compact()
     except OSError as error:

@@ -127,9 +127,9 @@ def print_searches(asked: Asked) -> None:
 
 
 def failed_runs(asked: Asked) -> set[str]:
-    """The runs of all searches that have failed."""
+    """The runs that have made trials of searches fail."""
     records = [study_of(asked, space) for space in asked.searches]
-    runs = {run_id for record in records if record for trial in record.trials for run_id in trial.run_ids}
+    runs = {run_id for record in records if record for trial in record.of("failed") for run_id in trial.run_ids}
     return {run_id for run_id, state in asked.store.statuses().items() if state == "failed"} & runs if runs else set()
 
 

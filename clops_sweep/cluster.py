@@ -10,6 +10,7 @@ import pwd
 import re
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +24,6 @@ import clops_sweep.ray_environment  # noqa: F401  # what it sets is read when Ra
 import grpc
 import ray
 from ray._private import ray_constants
-from ray.exceptions import RayError
 
 from clops_sweep.config import DataKey
 from clops_sweep.cores import available_cores
@@ -36,6 +36,9 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
 _SECONDS_BETWEEN_LOOKS_HERE = 0.5
 _TAKE_LONG_TO_IMPORT = ("torch", "pandas")
+_LONGEST_TEMPORARY_FOLDER = 40
+"""The paths of Ray's sockets in there may have 107 characters at most; batch systems have long names for TMPDIR."""
+
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -88,13 +91,13 @@ def cluster(
     address = running_cluster(resources.address) if resources.address else None
     # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
     # They are to import the one that the driver has imported.
-    with contextlib.chdir(Path(__file__).parents[1]), _own_sigterm(), _imported_meanwhile(*_TAKE_LONG_TO_IMPORT):
+    with contextlib.chdir(Path(__file__).parents[1]), _signals_kept(), _imported_meanwhile(*_TAKE_LONG_TO_IMPORT):
         try:
             if address:
                 ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
             else:
                 _start_here(frames)
-        except (OSError, RuntimeError, ValueError, RayError) as error:
+        except Exception as error:  # a node that was not there in time is no more than that to Ray
             hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md" if address else ""
             raise BadInput(f"Ray: {' '.join(str(error).split())}{hint}") from None
     try:
@@ -117,6 +120,7 @@ def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
             include_dashboard=False,
             log_to_driver=True,
             logging_level=logging.ERROR,
+            _temp_dir=None if len(str(_temporary_folder())) <= _LONGEST_TEMPORARY_FOLDER else "/tmp/ray",
             # What the frames take, and room for what passes between the processes.
             object_store_memory=sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20,
         )
@@ -142,14 +146,23 @@ def _imported_meanwhile(*modules: str) -> Iterator[None]:
 
 
 @contextmanager
-def _own_sigterm() -> Iterator[None]:
-    """Keeps the handler of SIGTERM, which Ray replaces by one that exits, if there is any but the default one."""
-    handler = signal.getsignal(signal.SIGTERM)
+def _signals_kept() -> Iterator[None]:
+    """Around the start of Ray: keeps SIGTERM's handler, which Ray replaces by one that exits, if it is no default one.
+
+    What is started inside is deaf to SIGHUP: when a terminal is closed the whole group of processes gets one, and it
+    is the driver that then ends the others, in good order.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         yield
     finally:
-        if callable(handler) and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)
+        if callable(handlers[signal.SIGTERM]):
+            signal.signal(signal.SIGTERM, handlers[signal.SIGTERM])
+        signal.signal(signal.SIGHUP, handlers[signal.SIGHUP] or signal.SIG_DFL)
 
 
 @contextmanager
@@ -193,7 +206,7 @@ def _automatic() -> str:
         if address == "auto":
             raise BadInput("--address auto: RAY_ADDRESS is auto as well; expected HOST:PORT in one of them")
         return address
-    file = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    file = _temporary_folder() / "ray_current_cluster"
     try:
         address, owner = file.read_text().strip(), file.stat().st_uid
     except OSError:
@@ -208,6 +221,12 @@ def _automatic() -> str:
             f"if you mean it, say --address {address}"
         )
     return address
+
+
+def _temporary_folder() -> Path:
+    """Where Ray keeps its sockets and logs on this machine, unless it is told otherwise."""
+    names = ("RAY_TMPDIR", "TMPDIR") if sys.platform.startswith("linux") else ("RAY_TMPDIR",)
+    return Path(next((os.environ[name] for name in names if name in os.environ), "/tmp")) / "ray"
 
 
 def _user(number: int) -> str:
@@ -227,7 +246,8 @@ def _check_answers(asked: str, address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
         raise BadInput(f"{nobody} ({error})") from None
-    with grpc.insecure_channel(address) as channel:
+    # As Ray does, past a proxy that may be set for the web.
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)
         except grpc.FutureTimeoutError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -9,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,12 +20,14 @@ from rich.text import Text
 
 from clops_sweep.config import RunConfig
 from clops_sweep.search.records import in_words
+from clops_sweep.standard_output import Lenient
 
 if TYPE_CHECKING:
     from clops_sweep.jobs import Job
 
 _RUNNING_SHOWN = 12
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C; a batch system whose time is up, a stopped job or container
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C; a batch system whose time is up, a stopped job or container; a terminal that was closed or has gone."""
 
 
 class Display(Protocol):
@@ -70,8 +73,10 @@ class SweepDisplay:
 
     def __init__(self, varying: list[str]) -> None:
         self._varying = varying
-        self._stream = os.fdopen(os.dup(1), "w", buffering=1)
-        self.console = Console(file=self._stream, force_terminal=sys.stdout.isatty() or None, soft_wrap=True)
+        self._stream = Lenient(os.fdopen(os.dup(1), "w", buffering=1))
+        self.console = Console(
+            file=cast(TextIO, self._stream), force_terminal=sys.stdout.isatty() or None, soft_wrap=True
+        )
         self.interrupted = self.stops_in_order = False
         self._pending = self._finished = self._failed = self._left_out = 0
         self._began = time.monotonic()
@@ -93,7 +98,8 @@ class SweepDisplay:
     def __enter__(self) -> Self:
         if self.console.is_terminal:
             self._live.start()
-        self._previous = {number: signal.signal(number, self._on_interrupt) for number in _INTERRUPTS}
+        noticed = [number for number in _INTERRUPTS if number != signal.SIGHUP or not _ignored(number)]
+        self._previous = {number: signal.signal(number, self._on_interrupt) for number in noticed}
         return self
 
     def __exit__(
@@ -103,7 +109,8 @@ class SweepDisplay:
             signal.signal(number, handler)
         if self.console.is_terminal:
             self._live.stop()
-        self._stream.close()
+        with contextlib.suppress(OSError):
+            self._stream.close()
 
     def begin(self, pending: int, log: Path) -> None:
         """The sweep starts."""
@@ -215,6 +222,11 @@ class SweepDisplay:
         if len(self._running) > _RUNNING_SHOWN:
             table.add_row(f"and {len(self._running) - _RUNNING_SHOWN} more", "")
         return Group(*lines, table)
+
+
+def _ignored(number: signal.Signals) -> bool:
+    """Whether the user has asked for that, as `nohup` does."""
+    return signal.getsignal(number) == signal.SIG_IGN
 
 
 def _duration(seconds: float) -> str:

@@ -52,6 +52,9 @@ class Files:
         else:
             try:
                 self.uri = str(Path(root).expanduser().resolve())
+                self.uri.encode()
+            except UnicodeEncodeError:
+                raise BadInput(f"results {self.uri!r}: the path is not UTF-8; rename the folder") from None
             except (OSError, ValueError, RuntimeError) as error:  # a byte that no path has, a user that there is not
                 raise BadInput(f"results {self.uri!r}: {reason(error)}") from None
             self.system, self.root = arrow_fs.LocalFileSystem(), self.uri

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from clops_sweep.learning.result import RunResult
+
+
+_TRACEBACK = "Traceback (most recent call last):"
+_EXCEPTION_GROUP = re.compile(r"^  \| ([\w.]*Group: .*)")
+_LONGEST_REASON = 200
 
 
 @contextmanager
@@ -75,7 +81,7 @@ def record_failure(
             "run_id": run_id,
             **config_row(config),
             "status": "failed",
-            "error": error,
+            "error": error.encode("utf-8", "backslashreplace").decode("utf-8"),
             "data_hash": data_hash(config),
             "semantics_version": SEMANTICS_VERSION,
             "stack": len(job.configs),
@@ -85,13 +91,24 @@ def record_failure(
 
 
 def failure_reason(error: object) -> str:
-    """What a traceback says last: the exception with its message, without the lines that led to it.
+    """What a traceback comes to, on a line: the exception and the first line of its message.
 
     Args:
         error: the column `error` of a failed run; nothing may be known.
     """
-    lines = [line.strip() for line in error.splitlines()] if isinstance(error, str) else []
-    return next((line for line in reversed(lines) if line), "unknown error")
+    lines = [line for line in error.splitlines() if line.strip()] if isinstance(error, str) else []
+    heads = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)]
+    behind = lines[heads[-1] + 1 :] if heads else []
+    groups = (found[1] for line in lines if (found := _EXCEPTION_GROUP.match(line)))
+    exceptions = (line for line in behind if not line.startswith(" "))
+    said = next(groups, None) or next(exceptions, None) or (lines[-1] if lines else "unknown error")
+    said = printable(said.strip())
+    return said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}…"
+
+
+def printable(text: str) -> str:
+    """A text without what a terminal would obey: control characters are shown as Python writes them."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _rows_of(run_id: str, frame: pd.DataFrame) -> pd.DataFrame:

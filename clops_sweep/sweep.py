@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import clops_sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
@@ -21,6 +20,7 @@ from clops_sweep.config import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.display import Display
 from clops_sweep.jobs import Job, Workplace, make_jobs, shuffled
+from clops_sweep.locks import held
 from clops_sweep.plan import PlannedRun
 from clops_sweep.plugins import REGISTRIES
 from clops_sweep.quiet import output_to
@@ -37,18 +37,10 @@ def only_sweep(store: RunStore) -> Iterator[bool | None]:
 
     Two sweeps that went through the same runs in the same order would do each of them at the same time.
     """
-    with ExitStack() as held:  # let go when the process ends, however it ends
-        alone = None
-        if store.files.local:
-            folder = Path(store.work_folder)
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                fcntl.flock(held.enter_context((folder / "lock").open("w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                alone = True
-            except BlockingIOError:
-                alone = False
-            except OSError:  # not every file system has locks
-                pass
+    if not store.files.local:
+        yield None
+        return
+    with held(Path(store.work_folder) / "lock") as alone:
         yield alone
 
 

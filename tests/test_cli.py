@@ -147,6 +147,8 @@ UNPREPARED = ["--prepared-root", "empty"]
         (["--address", ""], "Invalid value for '--address': it is empty"),
         (["--where", "storage_fraction = 0.5"], "--where 'storage_fraction = 0.5': a condition compares with == and"),
         (["--seeds", "0"], "Invalid value for '--seeds'"),
+        (["--seeds", "99999999999"], "Invalid value for '--seeds'"),
+        (["--results", "caf\udce9"], "results '"),
         (["--limit", "-1"], "Invalid value for '--limit'"),
         (["--retry", "all"], "Invalid value for '--retry'"),
         (["--colour"], "No such option '--colour'"),
@@ -353,9 +355,9 @@ finally:
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
-def test_status_without_a_store(command: Command, tmp_path: Path) -> None:
-    done = command("status")
-    assert (done.returncode, done.stdout) == (0, f"0 runs finished, 0 failed in {tmp_path}/results\n")
+@pytest.mark.parametrize("verb", ["status", "compact", "report"])
+def test_a_store_that_is_not_there_does_not_pass_for_an_empty_one(command: Command, tmp_path: Path, verb: str) -> None:
+    _refused(command(verb, "--results", "mistyped"), f"results {tmp_path}/mistyped: there is no such folder", tmp_path)
 
 
 def test_help_and_version(clops_sweep: Command) -> None:
@@ -375,4 +377,4 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(
         done = subprocess.run(
             [console_script, "--help"], cwd=tmp_path, env=environment, stdout=pipe, stderr=subprocess.PIPE
         )
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -37,6 +37,20 @@ def test_every_ray_process_asks_for_a_token_and_the_dashboard_stays_on_loopback(
     assert "--dashboard-host=127.0.0.1" in starts[0]
 
 
+@pytest.mark.parametrize("config", LAUNCHER_FILES, ids=lambda config: config["cluster_name"])
+def test_the_command_is_on_the_path_of_jobs_and_what_is_not_needed_stays_behind(config: dict[str, Any]) -> None:
+    on_login = any("export PATH" in command and "env/bin" in command for command in config["setup_commands"])
+    starts = [command for command in config["head_start_ray_commands"] if "ray start" in command]
+    assert on_login or all("env/bin:$PATH" in command for command in starts)
+    assert {".git", ".venv", "results"} <= set(config["rsync_exclude"])
+
+
+def test_machines_of_the_aws_cluster_have_an_image_and_workers_the_rights_to_the_bucket() -> None:
+    kinds = LAUNCHER_FILES[0]["available_node_types"]
+    assert len({kind["node_config"]["ImageId"] for kind in kinds.values()}) == 1  # Ray's own default is of 2018
+    assert kinds["gpu_spot"]["node_config"]["IamInstanceProfile"]["Name"]
+
+
 def test_workers_of_the_aws_cluster_come_from_zero_and_are_spot_machines_with_a_gpu() -> None:
     (worker,) = (kind for name, kind in LAUNCHER_FILES[0]["available_node_types"].items() if name != "head")
     assert worker["min_workers"] == 0

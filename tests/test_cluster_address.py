@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
+from ray._common.utils import get_default_ray_temp_dir
+from ray.util import get_node_ip_address
 
 from clops_sweep import cluster
 from clops_sweep.cluster import running_cluster
@@ -35,6 +39,41 @@ def silent() -> Iterator[str]:
 def test_auto_without_a_cluster_is_refused_whatever_other_ray_runs_here(ray_folder: Path) -> None:
     with pytest.raises(BadInput, match=r"^--address auto: no cluster was started on this machine with 'ray start'"):
         running_cluster("auto")
+
+
+def test_auto_looks_where_ray_start_leaves_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAY_TMPDIR", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text("localhost:1\n")
+    with pytest.raises(BadInput, match=r"^--address auto: no Ray cluster answers there, at \S+:1 \(.*refused"):
+        running_cluster("auto")
+    assert cluster._temporary_folder() == Path(get_default_ray_temp_dir())
+
+
+def test_a_proxy_for_the_web_is_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("0.0.0.0:0")
+    server.start()
+    address = f"{get_node_ip_address()}:{port}"
+    assert running_cluster(address) == address
+    server.stop(None)
+
+
+def test_a_ray_that_does_not_start_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(**arguments: object) -> None:
+        raise Exception("The current node timed out\nduring startup.")  # as Ray says it
+
+    monkeypatch.setattr(cluster.ray, "init", late)
+    with (
+        pytest.raises(BadInput, match=r"^Ray: The current node timed out during startup\.$"),
+        cluster.cluster(cluster.Resources(), {}),
+    ):
+        raise AssertionError("it has not started")
 
 
 def test_auto_means_what_a_job_is_told_before_what_was_started_here(

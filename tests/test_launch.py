@@ -68,7 +68,7 @@ def test_an_interruption_in_the_step_that_ends_the_grid_leaves_the_search_alone(
         display.interrupted = True
 
     assert launch(interrupt) == 130
-    assert "interrupted; resume with: clops-sweep " in capsys.readouterr().out
+    assert "interrupted; resume with: clops-sweep" in capsys.readouterr().out
     assert len(RunStore("results").statuses()) == 1
 
 
@@ -82,4 +82,4 @@ def test_a_store_that_is_damaged_meanwhile_is_no_wrong_input(
     told = capsys.readouterr().err
     assert "clops-sweep: stopped: " in told
     assert DAMAGED in told
-    assert "once that is mended, resume with: clops-sweep " in told
+    assert "once that is mended, resume with: clops-sweep" in told

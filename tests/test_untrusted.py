@@ -20,6 +20,7 @@ from clops_sweep.checkpoint import CheckpointFile
 from clops_sweep.cli import main
 from clops_sweep.data.prepare import data_hash
 from clops_sweep.files import Files
+from clops_sweep.locks import held
 from clops_sweep.store import RunStore
 from clops_sweep.tables import SCHEMAS
 
@@ -92,17 +93,15 @@ def test_a_run_id_that_is_none_is_refused(
 
 @pytest.mark.parametrize("results", ["a\0b", "x" * 5000, "~nobody-of-this-name/results", "results/runs/finished-" + A])
 @pytest.mark.parametrize("arguments", [["status"], ["show", A], ["compact"]], ids=lambda arguments: arguments[0])
-def test_a_place_that_cannot_be_one_is_refused_or_empty(
+def test_a_place_that_cannot_be_one_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, command: Command, arguments: list[str], results: str
 ) -> None:
     monkeypatch.chdir(place)
     before = _tree(place)
     status, output, errors = command(*arguments, "--results", results)
-    if status == 2:
-        assert errors.startswith("clops-sweep: ")
-        assert errors.count("\n") == 1
-    else:
-        assert output.startswith(("0 runs finished", "0 parts put together"))
+    assert (status, output) == (2, "")
+    assert errors.startswith("clops-sweep: ")
+    assert errors.count("\n") == 1
     assert _tree(place) == before
 
 
@@ -118,6 +117,19 @@ def test_a_name_of_a_search_space_stays_in_its_folder(
     assert (status, output) == (2, "")
     assert errors.startswith("clops-sweep: space.py: search space name ")
     assert _tree(tmp_path.parent) == before
+
+
+def test_a_lock_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("outside")
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks" / "link").symlink_to(tmp_path / "outside")
+    with held(tmp_path / "locks" / "link") as alone:
+        assert alone is None
+    assert (tmp_path / "outside").read_text() == "outside"
+    with held(tmp_path / "locks" / "own") as first, held(tmp_path / "locks" / "own") as second:
+        assert (first, second) == (True, False)
+    with held(tmp_path / "locks" / "own") as again:
+        assert again is True
 
 
 @pytest.mark.parametrize("run_id", [*HOSTILE, A.upper(), f" {A}", f"{A}.parquet"], ids=lambda name: ascii(name)[:20])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy.exc import SQLAlchemyError
 
 from clops_sweep.errors import BadInput
+from clops_sweep.locks import held
 from clops_sweep.space import SearchSpace
 from clops_sweep.store import RunStore
 
@@ -125,18 +125,12 @@ def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
     Raises:
         BadInput: another driver is running the search.
     """
-    path = work_folder / "locks" / space.name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with held(work_folder / "locks" / space.name) as alone:
+        if alone is False:
             raise BadInput(
                 f"search space {space.name!r} is being run by another driver on the same results; "
                 "one is enough, it takes all that its cluster has"
-            ) from None
-        except OSError:  # a file system without locks: then nobody can tell
-            pass
+            )
         yield
 
 

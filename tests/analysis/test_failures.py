@@ -19,6 +19,14 @@ def failed(*errors: str | None) -> pd.DataFrame:
             "BadInput: no such lead.",
         ),
         ("the worker died", "the worker died"),
+        ("Traceback (most recent call last):\n  File x\nValueError: plain\nsecond line", "ValueError: plain"),
+        ("Traceback (most recent call last):\nE: 1\n\nDuring ...\n\nTraceback (most recent call last):\nE: 2", "E: 2"),
+        (
+            "  + Exception Group Traceback (most recent call last):\n  |   File x\n  | ExceptionGroup: two (2 sub)\n"
+            "  +-+---------------- 1 ----------------\n    | ValueError: x\n    +---------------------",
+            "ExceptionGroup: two (2 sub)",
+        ),
+        ("E: \x1b[2J", "E: \\x1b[2J"),
         ("  \n", "unknown error"),
         (None, "unknown error"),
         (float("nan"), "unknown error"),
@@ -41,4 +49,4 @@ def test_nothing_is_said_where_no_run_has_failed() -> None:
 
 
 def test_a_long_reason_is_cut() -> None:
-    assert list(failure_notices(failed("E: " + "x" * 500))) == [f"1 run failed: once E: {'x' * 197}."]
+    assert list(failure_notices(failed("E: " + "x" * 500))) == [f"1 run failed: once E: {'x' * 197}…."]

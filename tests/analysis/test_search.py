@@ -87,6 +87,17 @@ def test_the_pareto_front_is_that_of_brute_force(directions: tuple[Any, ...]) ->
     assert f"trial {expected.index(True)}: " in describe_pareto_front(front)
 
 
+def test_a_front_of_all_trials_has_panels_of_their_size() -> None:
+    objectives = {"auc": "maximize", "bwt": "maximize", "replayed": "minimize"}
+    front = pareto_front(record(objectives, (0.7, 0.0, 300.0), (0.8, -0.1, 200.0), (0.9, -0.2, 400.0)))
+    assert front.on_front.all()
+    figure = draw_pareto_front(front)
+    assert as_png(figure).startswith(b"\x89PNG")  # with a warning, which is an error here, if there was no room
+    assert min(axes.get_position().width for axes in figure.axes[:3]) > 0.3
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["trial", "on the Pareto front"]
+
+
 def test_an_axis_of_what_cannot_be_negative_starts_at_zero_at_the_lowest() -> None:
     front = pareto_front(record({"auc": "maximize", "replayed": "minimize"}, (0.7, 0.0), (0.8, 400.0), (0.75, 900.0)))
     assert draw_pareto_front(front).axes[0].get_ylim()[0] == 0

@@ -67,9 +67,9 @@ class Sweep:
         self.process.kill()
         assert self.wait() == -signal.SIGKILL
 
-    def interrupt(self) -> None:
-        """What a terminal does on Ctrl-C: to all of them."""
-        os.killpg(self.process.pid, signal.SIGINT)
+    def interrupt(self, number: int = signal.SIGINT) -> None:
+        """What a terminal does on Ctrl-C, or when it is closed: to all of them."""
+        os.killpg(self.process.pid, number)
 
     def _errors(self) -> str:
         return self.process.stderr.read() if self.process.stderr and self.process.poll() is not None else ""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import pytest
 import torch
 from launching import (
     TABLES,
@@ -51,10 +52,11 @@ def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
     assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*")) == []
 
 
-def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_path: Path, number: int) -> None:
     sweep = launch()
     sweep.read_until("runs to do")  # and Ray is being started
-    sweep.interrupt()
+    sweep.interrupt(number)
     assert sweep.wait() == 130
     assert sweep.errors == ""
     assert sweep.output.splitlines()[-1] == "interrupted; resume with: clops-sweep space.py"
@@ -72,10 +74,10 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     waiting = counted.wait_at_gate(workers=2)
     assert {one.pid for one in waiting} <= set(twice.processes())
     assert listeners(twice.processes()) == {"127.0.0.1"}  # nobody but this machine reaches Ray meanwhile
-    twice.process.send_signal(signal.SIGTERM)  # what batch systems and containers send is taken for an interrupt
+    twice.interrupt(signal.SIGHUP)  # the terminal is closed
     twice.read_until("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
     asked = time.monotonic()
-    twice.interrupt()
+    twice.process.send_signal(signal.SIGTERM)  # what batch systems and containers send is taken for an interrupt
     assert twice.wait() == 130
     assert time.monotonic() - asked < 9  # Ray's own patience with workers that do not stop is longer
     assert twice.errors == ""

@@ -1,0 +1,65 @@
+"""Standard output that may go away: a pipe whose reader has enough, a log on a disk that is full."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from typing import IO, Any, TextIO, cast
+
+
+class Lenient:
+    """A stream that takes everything and passes on what it can: what a sweep computes is worth more than what it says.
+
+    Attributes:
+        error: what first went wrong.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def write(self, text: str) -> int:
+        """Writes a text, if nothing has gone wrong yet."""
+        if self.error is None:
+            try:
+                self._stream.write(text)
+            except OSError as error:
+                self.error = error
+        return len(text)
+
+    def flush(self) -> None:
+        """Passes on what has been written, if nothing has gone wrong yet."""
+        if self.error is None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def lenient_output() -> Iterator[Lenient]:
+    """Standard output is lenient inside, and there even where it was closed, so that no other file takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    before = sys.stdout
+    output = Lenient(before or os.fdopen(os.dup(1), "w"))
+    sys.stdout = cast(TextIO, output)
+    try:
+        yield output
+        output.flush()
+    finally:
+        sys.stdout = before
+
+
+def matters(error: OSError) -> bool:
+    """Whether what could not be written was wanted: a reader that closes its end of a pipe has had enough."""
+    return error.errno != errno.EPIPE
