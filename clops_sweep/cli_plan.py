@@ -12,6 +12,8 @@ from clops_sweep.cores import available_cores
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.gpus import check_gpu
 
+_FEW_HOURS = 0.01  # less is easier to grasp in seconds
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -127,13 +129,14 @@ def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> s
     from clops_sweep.estimate import CONFIDENCE
 
     if cost.devices == {"cuda"}:
-        unit, each, there, what = "GPU-hours", gpus_per_trial or 1, _gpus(), "GPU"
+        unit, each, there, what = "GPU", gpus_per_trial or 1, _gpus(), "GPU"
     elif cost.devices == {"cpu"}:
-        unit, each, there, what = "core-hours", cpus_per_trial or 1, available_cores(), "core"
+        unit, each, there, what = "core", cpus_per_trial or 1, available_cores(), "core"
     else:
-        unit, each, there, what = "core- or GPU-hours", 1.0, 0, ""
-    words = f"about {_number(each * cost.hours)} {unit} ({CONFIDENCE:.0%} interval: {_number(each * cost.low)} to "
-    words += f"{_number(each * cost.high)})"
+        unit, each, there, what = "core- or GPU", 1.0, 0, ""
+    scale, time = (each, "hours") if each * cost.hours >= _FEW_HOURS else (3600 * each, "seconds")
+    words = f"about {_number(scale * cost.hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: "
+    words += f"{_number(scale * cost.low)} to {_number(scale * cost.high)})"
     if there:
         at_a_time = max(1, int(there / each))
         words += f", {_clock(cost.wall_hours(at_a_time))} by the clock on {_several(there, what)}"
