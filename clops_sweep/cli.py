@@ -369,3 +369,7 @@ def _check_current_folder() -> None:
         os.getcwd()
     except OSError as error:
         raise BadInput(f"the current folder: {reason(error)}; change to one that is there") from None
+
+
+if __name__ == "__main__":
+    main()
