@@ -32,7 +32,7 @@ def test_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) 
     command = [
         compiler,
         "-std=c++20",
-        "-O1",
+        "-O0",
         "-g1",
         "-ffp-contract=off",
         "-Wno-psabi",
