@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.selection import departures
 from clops_sweep.config import RunConfig
-from clops_sweep.errors import BadInput
+from clops_sweep.plugins import unregistered
 from clops_sweep.space import SearchSpace
 from clops_sweep.tables import config_from_row
 
@@ -32,14 +32,15 @@ def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpac
     groups: dict[tuple[str, str, str], list[RunConfig]] = {}
     left_out: Counter[str] = Counter()
     for row in runs[list(RunConfig.model_fields)].to_dict("records"):
-        try:
-            config = config_from_row({str(name): value for name, value in row.items()})
-        except BadInput as error:
-            left_out[str(error)] += 1
+        fields = {str(name): value for name, value in row.items()}
+        if missing := unregistered(fields):
+            left_out[" and ".join(missing)] += 1
             continue
+        config = config_from_row(fields)
         groups.setdefault((config.dataset, config.scenario, config.strategy), []).append(config)
-    for why, count in left_out.items():
-        say(f"{count} run{'s are' if count > 1 else ' is'} left out of the report: {why}; name the search-space file")
+    for what, count in left_out.items():
+        runs_are = f"{count} runs are" if count > 1 else "1 run is"
+        say(f"{runs_are} left out of the report: name the search-space file that registers {what}")
     return [_space(" ".join(group), configs) for group, configs in sorted(groups.items())]
 
 

@@ -13,10 +13,10 @@ from clops_sweep.commands import rerun_command
 from clops_sweep.config import RunConfig
 from clops_sweep.errors import BadInput
 from clops_sweep.files import reason
+from clops_sweep.plugins import unregistered
 from clops_sweep.recording import printable
 from clops_sweep.space import load_spaces
 from clops_sweep.store import RunStore
-from clops_sweep.tables import config_from_row
 
 
 @click.command()
@@ -41,10 +41,8 @@ def show(run_id: str, results: str) -> None:
                 click.echo(f"  {name:22} {printable(str(row[name]))}")
     if row["error"]:
         click.echo(f"error:\n{printable(row['error'])}")
-    try:
-        config_from_row(row)
-    except BadInput as error:
-        click.echo(f"to repeat it, name the search-space file that registers what it uses ({error}):")
+    if missing := unregistered(row):
+        click.echo(f"repeat it with this, SPACE.py being the search-space file that registers {' and '.join(missing)}:")
         click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
     else:
         click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True)}")
@@ -89,10 +87,9 @@ def rerun(
         load_spaces(plugins)
     store = RunStore.named(results)
     row = stored_run(store, run_id)
-    try:
-        config_from_row(row)
-    except BadInput as error:
-        raise BadInput(f"run {row['run_id']}: {error}; expected --plugins SPACE.py that registers it") from None
+    if missing := unregistered(row):
+        what = " and ".join(missing)
+        raise BadInput(f"run {row['run_id']}: {what} is not registered; expected --plugins SPACE.py that does so")
     try:
         result = repeat(row, prepared_root or default_prepared_root(), device)
     except BadInput:

@@ -123,6 +123,11 @@ REGISTRIES: Mapping[str, Registry] = {
 """Registry of each config field that names a plug-in."""
 
 
+def unregistered(fields: Mapping[str, Any]) -> list[str]:
+    """What a config's fields, by name, ask for and nobody has registered: a search-space file does that."""
+    return [f"{name} {fields[name]!r}" for name, registry in REGISTRIES.items() if fields[name] not in registry]
+
+
 def strategy(name: str) -> Callable[[Member], Member]:
     """Registers a subclass of `clops_sweep.learning.strategies.base.Strategy`."""
     return STRATEGIES.decorator(name)

@@ -28,7 +28,10 @@ _COUNTED = ["replayed", "projections", "projection_failures", "left_out"]
 
 @dataclass(frozen=True)
 class Difference:
-    """A column in which a repeated run differs from the stored one, in so many places and by at most so much."""
+    """A column in which a repeated run differs from the stored one, in so many places and by at most so much.
+
+    `largest` is nan where that cannot be told: of rows, of lists, and where one of the two has no number.
+    """
 
     column: str
     places: int
@@ -121,7 +124,7 @@ def _compare(repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], k
         same = (ours == theirs) | (ours.isna() & theirs.isna())
         if not same.all():
             gap = float("nan")
-            if pd.api.types.is_numeric_dtype(theirs):
+            if pd.api.types.is_numeric_dtype(theirs) and ours.isna().equals(theirs.isna()):
                 gap = float(np.nanmax(np.abs(ours.to_numpy(dtype=float) - theirs.to_numpy(dtype=float))))
             found.append(Difference(column, int((~same).sum()), gap))
     return found

@@ -88,11 +88,29 @@ def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
     del ACQUISITION_FUNCTIONS._added["of_my_own"]
     refused = ask("rerun", run_id)
     assert isinstance(refused.exception, BadInput)
-    assert str(refused.exception).endswith("expected --plugins SPACE.py that registers it")
+    assert str(refused.exception) == (
+        f"run {run_id}: acquisition 'of_my_own' is not registered; expected --plugins SPACE.py that does so"
+    )
     assert ask("show", run_id).output.splitlines()[-1].endswith("--plugins SPACE.py")
     again = ask("rerun", run_id, "--verify", "--plugins", str(tmp_path / "space.py"))
     assert (again.exit_code, again.output.splitlines()[-1]) == (0, "every number equals the stored one, bit for bit")
     del ACQUISITION_FUNCTIONS._added["of_my_own"]
+
+
+def test_a_number_where_there_was_none_is_a_difference(
+    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path
+) -> None:
+    config = RunConfig(epochs_per_task=1, strategy="finetune")
+    result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
+    (run_id,) = result.runs["run_id"]
+    result.r_matrix.loc[0, "auc"] = float("nan")
+    store = RunStore(tmp_path)
+    store.open_for_writing()
+    record_result(store, Job((config,), (run_id,)), result, {"device": "cpu"})
+    for tolerance in ("0", "1"):
+        found = ask("rerun", run_id, "--verify", "--tolerance", tolerance)
+        assert found.exit_code == 1
+        assert "\nauc: differs in 1 places, by nan at most\n" in found.output
 
 
 def test_numbers_of_another_device_are_compared_to_a_tolerance(
