@@ -35,7 +35,7 @@ _RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a deat
 _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
 _SECONDS_BETWEEN_LOOKS_HERE = 0.5
-_TAKE_LONG_TO_IMPORT = ("torch", "pandas")
+_TAKE_LONG_TO_IMPORT = ("pandas",)
 _LONGEST_TEMPORARY_FOLDER = 40
 """The paths of Ray's sockets in there may have 107 characters at most; batch systems have long names for TMPDIR."""
 

@@ -1,6 +1,6 @@
 """One run of Ray Tune over jobs of a sweep.
 
-Importing this takes seconds, with Tune and torch, so a sweep does it while its cluster starts.
+Importing this takes a second, with Tune, so a sweep does it only when there is something to run.
 """
 
 from __future__ import annotations
