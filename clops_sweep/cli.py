@@ -181,7 +181,7 @@ def launch(
 
     pending, ran = _to_do(plan, retry), False
     if pending:
-        # Ray and torch are imported here and not before: everything a user can get wrong has been looked at by now.
+        # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
         frames = asked.frames([run.config for run in pending])
         from clops_sweep.display import SweepDisplay
         from clops_sweep.sweep import run_sweep
