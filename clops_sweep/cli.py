@@ -155,7 +155,7 @@ def launch(
         return
     _ = asked.configs  # whatever is wrong with them is said before anything is written
     if address:
-        from clops_sweep.cluster import running_cluster
+        from clops_sweep.cluster_address import running_cluster
 
         address = running_cluster(address)
     elif gpus_per_trial:

@@ -6,11 +6,7 @@ import contextlib
 import importlib
 import logging
 import os
-import pwd
-import re
 import signal
-import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,25 +17,20 @@ import clops_sweep.ray_environment  # noqa: F401  # what it sets is read when Ra
 
 # isort: split
 
-import grpc
 import ray
 from ray._private import ray_constants
 
+from clops_sweep.cluster_address import running_cluster, temporary_folder
+from clops_sweep.cluster_watch import head_watched, ray_watched
 from clops_sweep.config import DataKey
 from clops_sweep.cores import available_cores
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
 
-_SECONDS_TO_ANSWER = 10
 _RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
-_SECONDS_BETWEEN_LOOKS = 5.0
-_MISSED_LOOKS = 2
-_SECONDS_BETWEEN_LOOKS_HERE = 0.5
 _TAKE_LONG_TO_IMPORT = ("pandas",)
 _LONGEST_TEMPORARY_FOLDER = 40
 """The paths of Ray's sockets in there may have 107 characters at most; batch systems have long names for TMPDIR."""
-
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,7 @@ def cluster(
             raise BadInput(f"Ray: {' '.join(str(error).split())}{hint}") from None
     try:
         check_fits(resources, warn)
-        watched = contextlib.nullcontext() if warn is None else _head_watched(warn) if address else _ray_watched(warn)
+        watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
         with watched:
             yield
     finally:
@@ -120,7 +111,7 @@ def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
             include_dashboard=False,
             log_to_driver=True,
             logging_level=logging.ERROR,
-            _temp_dir=None if len(str(_temporary_folder())) <= _LONGEST_TEMPORARY_FOLDER else "/tmp/ray",
+            _temp_dir=None if len(str(temporary_folder())) <= _LONGEST_TEMPORARY_FOLDER else "/tmp/ray",
             # What the frames take, and room for what passes between the processes.
             object_store_memory=sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20,
         )
@@ -178,132 +169,6 @@ def _on_loopback() -> Iterator[None]:
         yield
     finally:
         ray_constants.ENABLE_RAY_CLUSTER = before
-
-
-def running_cluster(asked: str) -> str:
-    """The HOST:PORT of the cluster that `--address` means, where one answers.
-
-    Left to itself, Ray tries for minutes to reach what is not there, and takes `auto` for any Ray that runs on this
-    machine, be it the private one of somebody else's sweep.
-
-    Raises:
-        BadInput: there is none.
-    """
-    address = _automatic() if asked == "auto" else asked
-    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(\d{1,5})", address)
-    if match is None or int(match[2]) > 65535:
-        raise BadInput(f"--address {asked}: {address!r} is no address; expected auto or HOST:PORT")
-    if match[1] in _LOOPBACK:  # Ray goes by the address that other machines know
-        address = f"{ray.util.get_node_ip_address()}:{match[2]}"
-    if os.environ.get("RAY_USE_TLS", "0") != "1":
-        _check_answers(asked, address)
-    return address
-
-
-def _automatic() -> str:
-    """The cluster that a job of it or `ray start` on this machine makes known."""
-    if address := os.environ.get("RAY_ADDRESS", "").strip():
-        if address == "auto":
-            raise BadInput("--address auto: RAY_ADDRESS is auto as well; expected HOST:PORT in one of them")
-        return address
-    file = _temporary_folder() / "ray_current_cluster"
-    try:
-        address, owner = file.read_text().strip(), file.stat().st_uid
-    except OSError:
-        address = ""
-    if not address:
-        raise BadInput(
-            "--address auto: no cluster was started on this machine with 'ray start', and RAY_ADDRESS is not set"
-        )
-    if owner not in (os.getuid(), 0):
-        raise BadInput(
-            f"--address auto: the cluster of this machine, at {address}, belongs to user {_user(owner)}; "
-            f"if you mean it, say --address {address}"
-        )
-    return address
-
-
-def _temporary_folder() -> Path:
-    """Where Ray keeps its sockets and logs on this machine, unless it is told otherwise."""
-    names = ("RAY_TMPDIR", "TMPDIR") if sys.platform.startswith("linux") else ("RAY_TMPDIR",)
-    return Path(next((os.environ[name] for name in names if name in os.environ), "/tmp")) / "ray"
-
-
-def _user(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
-
-
-def _check_answers(asked: str, address: str) -> None:
-    """Whoever answers must speak gRPC, as Ray does."""
-    nobody = f"--address {asked}: no Ray cluster answers there"
-    if address != asked:
-        nobody += f", at {address}"
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
-    except OSError as error:
-        raise BadInput(f"{nobody} ({error})") from None
-    # As Ray does, past a proxy that may be set for the web.
-    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)
-        except grpc.FutureTimeoutError:
-            raise BadInput(f"{nobody} (waited {_SECONDS_TO_ANSWER} s)") from None
-
-
-@contextmanager
-def _head_watched(warn: Callable[[str], None]) -> Iterator[None]:
-    """Says so when the head of the cluster is gone. Ray ends the driver a minute later, without a word to the user."""
-    address: str = ray.get_runtime_context().gcs_address
-    host, _, port = address.rpartition(":")
-    left = threading.Event()
-
-    def watch() -> None:
-        missed = 0
-        while not left.wait(_SECONDS_BETWEEN_LOOKS):
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_BETWEEN_LOOKS).close()
-                missed = 0
-            except OSError:
-                missed += 1
-            if missed == _MISSED_LOOKS:
-                warn(
-                    f"the head of the Ray cluster, at {address}, no longer answers; if it is not back within a minute, "
-                    "this command ends (what is finished is recorded, and the same command goes on with the rest)"
-                )
-
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        left.set()
-
-
-@contextmanager
-def _ray_watched(warn: Callable[[str], None]) -> Iterator[None]:
-    """Says so when a process of this sweep's own Ray has died, of which Ray ends the driver without a word."""
-    node = ray._private.worker._global_node
-    assert node is not None  # it has just been started
-    left = threading.Event()
-
-    def watch() -> None:
-        while not left.wait(_SECONDS_BETWEEN_LOOKS_HERE):
-            gone = [name for name, _ in node.dead_processes()]
-            if gone:
-                warn(
-                    f"a process of Ray on this machine has died ({', '.join(gone)}), and this command may end with it; "
-                    "what is finished is recorded, and the same command goes on with the rest"
-                )
-                return
-
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        left.set()
 
 
 def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) -> None:

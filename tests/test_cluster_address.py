@@ -13,8 +13,8 @@ import pytest
 from ray._common.utils import get_default_ray_temp_dir
 from ray.util import get_node_ip_address
 
-from clops_sweep import cluster
-from clops_sweep.cluster import running_cluster
+from clops_sweep import cluster, cluster_address
+from clops_sweep.cluster_address import running_cluster, temporary_folder
 from clops_sweep.errors import BadInput
 
 
@@ -49,7 +49,7 @@ def test_auto_looks_where_ray_start_leaves_word(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "ray" / "ray_current_cluster").write_text("localhost:1\n")
     with pytest.raises(BadInput, match=r"^--address auto: no Ray cluster answers there, at \S+:1 \(.*refused"):
         running_cluster("auto")
-    assert cluster._temporary_folder() == Path(get_default_ray_temp_dir())
+    assert temporary_folder() == Path(get_default_ray_temp_dir())
 
 
 def test_a_proxy_for_the_web_is_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_a_cluster_of_somebody_else_is_taken_only_when_it_is_named(ray_folder: P
 
 
 def test_whoever_answers_must_be_a_cluster(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr(cluster_address, "_SECONDS_TO_ANSWER", 1)
     with pytest.raises(BadInput, match=rf"^--address {silent}: no Ray cluster answers there, at \S+ \(waited 1 s\)$"):
         running_cluster(silent)
 
