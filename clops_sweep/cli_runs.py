@@ -110,6 +110,8 @@ def rerun(
         click.echo(
             f"the stored run was computed on {row['device']} ({row['backend']}), by package {row['package_version']}"
         )
+        if row["device"] != "cpu" and not tolerance:
+            click.echo("numbers of a GPU are the same but for rounding: see --tolerance")
         sys.exit(1)
     equal = f"metrics and R equal the stored ones to {tolerance:g}" if tolerance else None
     click.echo(equal or "every number equals the stored one, bit for bit")

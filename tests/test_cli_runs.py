@@ -127,6 +127,7 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
     exact = ask("rerun", run_id, "--verify", "--device", "cpu")
     assert exact.exit_code == 1
     assert "\nauc: differs in 1 places, by 0.0001 at most\nloss: differs" in exact.output
+    assert exact.output.endswith("\nnumbers of a GPU are the same but for rounding: see --tolerance\n")
     close = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.001")
     assert (close.exit_code, close.output.splitlines()[-1]) == (0, "metrics and R equal the stored ones to 0.001")
     far = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.00001")
