@@ -27,28 +27,23 @@ class Frames(Protocol):
     @property
     def name(self) -> str:
         """The data set's name."""
-        ...
 
     @property
     def unit(self) -> str:
         """The unit of the signal."""
-        ...
 
     @property
     def data_hash(self) -> str:
         """The hash that runs on these frames carry."""
-        ...
 
     @property
     def frame_seconds(self) -> float | None:
         """How long a frame lasts, None where that is not known."""
-        ...
 
     def __len__(self) -> int: ...
 
     def signal(self, rows: Any) -> npt.NDArray[np.float32]:
         """The signal of some rows, shape (rows, samples)."""
-        ...
 
 
 @dataclass(frozen=True)

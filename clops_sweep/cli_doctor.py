@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from clops_sweep import native
 from clops_sweep.cli_options import data_root_option, prepared_root_option, results_option
 from clops_sweep.cores import available_cores
 from clops_sweep.errors import BadInput
+from clops_sweep.files import reason
 from clops_sweep.provenance import software
 
 
@@ -34,6 +34,8 @@ def doctor(results: str, data_root: Path | None, prepared_root: Path | None, add
 
 
 def _machine() -> None:
+    from clops_sweep import native
+
     cores = available_cores()
     click.echo(f"{'cores':16} {cores} for this process: that many runs at a time by default")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -84,8 +86,7 @@ def _gpus() -> None:
         try:
             fit = runs_that_fit(torch.device("cuda", index))
         except RuntimeError as error:  # others have its memory, or this PyTorch has no code for it
-            reason = " ".join(str(error).split())
-            click.echo(f"{'GPU':16} {properties.name}: a run cannot be trained on it ({reason})")
+            click.echo(f"{'GPU':16} {properties.name}: a run cannot be trained on it ({reason(error)})")
             continue
         click.echo(
             f"{'GPU':16} {properties.name}, {properties.total_memory / 2**30:.0f} GiB: {fit.runs} runs in lockstep fit "

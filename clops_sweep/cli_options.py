@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+
 _LEAST = 0.01
 
 data_root_option = click.option(

@@ -107,7 +107,7 @@ def _estimated(
         for name in (*plan.unprepared, *unprepared(asked)):
             raise BadInput(f"--calibrate: {name} is not prepared here; expected: clops-sweep data prepare {name}")
         if device:
-            check_gpu()
+            check_gpu("--gpus-per-trial")
         calibrate(
             [run for run in pending if Load.of(run.config).kind in cost.unknown_kinds],
             asked.frames_of,

@@ -26,9 +26,9 @@ from clops_sweep.config import DataKey
 from clops_sweep.cores import available_cores
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
+from clops_sweep.files import reason
 
 _RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
-_TAKE_LONG_TO_IMPORT = ("pandas",)
 _LONGEST_TEMPORARY_FOLDER = 40
 """The paths of Ray's sockets in there may have 107 characters at most; batch systems have long names for TMPDIR."""
 
@@ -82,7 +82,7 @@ def cluster(
     address = running_cluster(resources.address) if resources.address else None
     # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
     # They are to import the one that the driver has imported.
-    with contextlib.chdir(Path(__file__).parents[1]), _signals_kept(), _imported_meanwhile(*_TAKE_LONG_TO_IMPORT):
+    with contextlib.chdir(Path(__file__).parents[1]), _signals_kept(), _pandas_imported_meanwhile():
         try:
             if address:
                 ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
@@ -90,7 +90,7 @@ def cluster(
                 _start_here(frames)
         except Exception as error:  # a node that was not there in time is no more than that to Ray
             hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md" if address else ""
-            raise BadInput(f"Ray: {' '.join(str(error).split())}{hint}") from None
+            raise BadInput(f"Ray: {reason(error)}{hint}") from None
     try:
         check_fits(resources, warn)
         watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
@@ -118,17 +118,9 @@ def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
 
 
 @contextmanager
-def _imported_meanwhile(*modules: str) -> Iterator[None]:
-    """Imports modules that are needed afterwards: Ray mostly waits for its processes while it starts.
-
-    None that imports Ray: this process is in the middle of that.
-    """
-
-    def imports() -> None:
-        for name in modules:
-            importlib.import_module(name)
-
-    thread = threading.Thread(target=imports)
+def _pandas_imported_meanwhile() -> Iterator[None]:
+    """Imports what is needed afterwards and imports no Ray, which mostly waits for its processes while it starts."""
+    thread = threading.Thread(target=importlib.import_module, args=("pandas",))
     thread.start()
     try:
         yield

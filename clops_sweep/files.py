@@ -17,6 +17,7 @@ from typing import IO, TypeVar
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
+from clops_sweep.data.folder import flush
 from clops_sweep.errors import BadInput
 
 _REQUESTS_AT_A_TIME = 32
@@ -159,7 +160,7 @@ class Files:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-            _settle(folder)
+            flush(Path(folder))
         except BaseException as error:
             with contextlib.suppress(OSError):
                 self.delete([temporary])
@@ -238,15 +239,6 @@ def _scan(folder: str, beginning: str) -> list[str]:
             return [entry.name for entry in entries if entry.name.startswith(beginning) and entry.is_file()]
     except FileNotFoundError:
         return []
-
-
-def _settle(folder: str) -> None:
-    """Returns when the names of a folder are on the disk, and not in memory alone."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _opened(path: str) -> IO[bytes]:

@@ -1,12 +1,15 @@
-"""Whether this machine has a GPU for trials."""
+"""Whether this machine has a GPU."""
 
 from __future__ import annotations
 
 from clops_sweep.errors import BadInput
 
 
-def check_gpu() -> None:
-    """Sees whether PyTorch can use a GPU of this machine, for trials that are to have a share of one.
+def check_gpu(option: str) -> None:
+    """Sees whether PyTorch can use a GPU of this machine.
+
+    Args:
+        option: what asks for one.
 
     Raises:
         BadInput: it cannot.
@@ -15,4 +18,4 @@ def check_gpu() -> None:
 
     if not torch.cuda.is_available():
         version = torch.__version__
-        raise BadInput(f"--gpus-per-trial: PyTorch {version} can use no GPU here; leave it out to compute on CPUs")
+        raise BadInput(f"{option}: PyTorch {version} can use no GPU here; leave it out to compute on CPUs")

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from clops_sweep.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.errors import BadInput, StoreError
+from clops_sweep.files import reason
 from clops_sweep.jobs import Job
 from clops_sweep.store import RunStore
 from clops_sweep.tables import SCHEMAS, TableName, config_row
@@ -34,7 +35,7 @@ def storing(store: RunStore) -> Iterator[None]:
     try:
         yield
     except (OSError, BadInput) as error:
-        raise StoreError(" ".join(str(error).split())) from error
+        raise StoreError(reason(error)) from error
 
 
 def record_result(store: RunStore, job: Job, result: RunResult, facts: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 from clops_sweep.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.data.prepare import open_frames
 from clops_sweep.errors import BadInput
+from clops_sweep.gpus import check_gpu
 from clops_sweep.store import RunStore
 from clops_sweep.tables import METRICS, config_from_row
 
@@ -80,15 +81,14 @@ def repeat(row: dict[str, Any], prepared_root: Path, device: str | None = None) 
 
 
 def _usable(asked_for: str | None, stored: str | None) -> str:
-    if "cuda" not in (asked_for, stored):
-        return "cpu"
+    """The device that is asked for; else that of the stored run, if it is here."""
+    if asked_for == "cuda":
+        check_gpu("--device cuda")
+    if asked_for or stored != "cuda":
+        return asked_for or "cpu"
     import torch
 
-    if torch.cuda.is_available():
-        return asked_for or "cuda"
-    if asked_for == "cuda":
-        raise BadInput(f"--device cuda: PyTorch {torch.__version__} can use no GPU here")
-    return "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def differences(result: RunResult, store: RunStore, run_id: str, tolerance: float = 0.0) -> list[Difference]:

@@ -19,6 +19,7 @@ from clops_sweep.cost_model import Load, Measured
 from clops_sweep.data.prepare import data_hash, open_frames
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.jobs import Job
+from clops_sweep.learning.result import RunResult
 from clops_sweep.plugins import ACQUISITION_FUNCTIONS
 from clops_sweep.recording import record_result
 from clops_sweep.space import load_spaces
@@ -47,6 +48,12 @@ def write_failed(store: RunStore, config: RunConfig, error: str, prepared_root: 
     names = SCHEMAS["runs"].names
     store.write_failed(run_id, pa.Table.from_pylist([{n: row.get(n) for n in names}], schema=SCHEMAS["runs"]))
     return run_id
+
+
+def record(results: Path, config: RunConfig, result: RunResult, device: str) -> None:
+    store = RunStore(results)
+    store.open_for_writing()
+    record_result(store, Job((config,), (str(result.runs["run_id"].item()),)), result, {"device": device})
 
 
 def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
@@ -79,10 +86,7 @@ def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
     frames = open_frames("synthetic", prepared_root=prepared_root)
     result = ContinualRun(request.config, frames).run()
     (run_id,) = result.runs["run_id"]
-    job = Job((request.config,), (run_id,))
-    store = RunStore(tmp_path)
-    store.open_for_writing()
-    record_result(store, job, result, {"device": "cpu"})
+    record(tmp_path, request.config, result, "cpu")
     assert ask("rerun", run_id, "--verify").output.endswith("every number equals the stored one, bit for bit\n")
 
     del ACQUISITION_FUNCTIONS._added["of_my_own"]
@@ -104,9 +108,7 @@ def test_a_number_where_there_was_none_is_a_difference(
     result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
     (run_id,) = result.runs["run_id"]
     result.r_matrix.loc[0, "auc"] = float("nan")
-    store = RunStore(tmp_path)
-    store.open_for_writing()
-    record_result(store, Job((config,), (run_id,)), result, {"device": "cpu"})
+    record(tmp_path, config, result, "cpu")
     for tolerance in ("0", "1"):
         found = ask("rerun", run_id, "--verify", "--tolerance", tolerance)
         assert found.exit_code == 1
@@ -121,9 +123,7 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
     (run_id,) = result.runs["run_id"]
     result.runs["auc"] += 1e-4
     result.curves["loss"] *= 1.1
-    store = RunStore(tmp_path)
-    store.open_for_writing()
-    record_result(store, Job((config,), (run_id,)), result, {"device": "cuda"})
+    record(tmp_path, config, result, "cuda")
     exact = ask("rerun", run_id, "--verify", "--device", "cpu")
     assert exact.exit_code == 1
     assert "\nauc: differs in 1 places, by 0.0001 at most\nloss: differs" in exact.output
@@ -140,7 +140,8 @@ def test_a_gpu_that_is_asked_for_and_not_there(ask: Callable[..., Result], tmp_p
     run_id = write_failed(RunStore(tmp_path), config, "OSError: no", prepared_root)
     refused = ask("rerun", run_id, "--device", "cuda")
     assert isinstance(refused.exception, BadInput)
-    assert str(refused.exception) == f"--device cuda: PyTorch {torch.__version__} can use no GPU here"
+    said = f"--device cuda: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs"
+    assert str(refused.exception) == said
 
 
 def test_a_part_that_holds_something_else_is_damaged(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clops_sweep.config import RunConfig
 from clops_sweep.display import Display
 from clops_sweep.errors import BadInput, StoreError
+from clops_sweep.files import reason
 from clops_sweep.plan import PlannedRun
 from clops_sweep.search.records import in_words
 from clops_sweep.search.study import OpenTrial, SearchStudy
@@ -117,7 +118,7 @@ class SearchFeed:
         try:
             return self._next_job(places)
         except _STORING as error:
-            self.error = " ".join(str(error).split())
+            self.error = reason(error)
             return None
 
     def heard(self, job: Job, result: dict[str, Any]) -> None:
@@ -127,7 +128,7 @@ class SearchFeed:
         try:
             self._ended(job, result)
         except _STORING as error:
-            self.error = self.error or " ".join(str(error).split())
+            self.error = self.error or reason(error)
 
     def died(self, job: Job, error: str) -> None:
         """A job's worker has died: the job is done once more, from its checkpoint, up to `max_retries` times."""
@@ -135,7 +136,7 @@ class SearchFeed:
         try:
             status = self._status_after_death(job, error)
         except _STORING as store_error:
-            self.error = self.error or " ".join(str(store_error).split())
+            self.error = self.error or reason(store_error)
             status = "unrecorded"
         if status is None:
             trial = self._jobs.pop(job)
