@@ -18,6 +18,7 @@ class DatasetInfo:
     """One data set as a reader of the paper knows it.
 
     `reader` names the module and class that prepare it.
+    `frame_seconds` is how long a frame lasts, where the option `window_seconds` does not say otherwise.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
     `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
     leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.
@@ -32,6 +33,7 @@ class DatasetInfo:
     scenarios: tuple[ScenarioName, ...]
     batch_size: int
     reader: str
+    frame_seconds: float = 5.0
     learning_rate: float = 1e-4
     normalize: Normalization = "none"
     epochs_per_task: int | None = None
@@ -94,6 +96,7 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         scenarios=("class_il",),
         batch_size=16,
         reader="clops_sweep.data.cardiology:Cardiology",
+        frame_seconds=256 / 200,
         folders=("cardiology", "cardiol_test_set", "CARDIOL_MAY_2017"),
     ),
     DatasetInfo(
@@ -105,6 +108,7 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         scenarios=("time_il", "class_il", "domain_il"),
         batch_size=256,
         reader="clops_sweep.data.chapman:Chapman",
+        frame_seconds=10.0,
         folders=("chapman", "ChapmanECG", "chapman_shaoxing"),
         reference_lead="II",
         leads_are_simultaneous=True,

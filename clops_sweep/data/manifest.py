@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import one_sentence
 from clops_sweep.errors import DamagedStore
 
@@ -19,18 +20,6 @@ FORMAT_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
 SOURCES: Final = "sources.json"
-
-FRAME_SECONDS: Final[Mapping[str, float]] = {
-    "cardiology": 256 / 200,
-    "chapman": 10.0,
-    "physionet2020": 5.0,
-    "mitbih": 5.0,
-    "mitbih_vfdb": 5.0,
-    "ptbxl": 5.0,
-    "synthetic": 5.0,
-    "synthetic_paper": 5.0,
-}
-"""How long a frame of each data set lasts where the option `window_seconds` does not say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +62,8 @@ class Manifest:
 
     def __post_init__(self) -> None:
         if self.frame_seconds is None:
-            seconds = self.options.get("window_seconds", FRAME_SECONDS.get(self.name))
+            usual = DATASETS[self.name].frame_seconds if self.name in DATASETS else None
+            seconds = self.options.get("window_seconds", usual)
             object.__setattr__(self, "frame_seconds", seconds)
 
     def to_json(self) -> bytes:

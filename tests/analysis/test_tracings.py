@@ -15,7 +15,7 @@ from analysis.tracings import describe_tracings, draw_tracings, tracings
 from clops_sweep.data import cardiology, chapman_files, mitbih, rhythms, twelve_leads
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
-from clops_sweep.data.manifest import FRAME_SECONDS, read_manifest
+from clops_sweep.data.manifest import read_manifest
 from clops_sweep.data.prepare import open_frames, prepare
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import write_mitbih_record
@@ -154,12 +154,11 @@ def test_prepared_data_without_the_seconds_of_a_frame_still_open(ten_seconds: Pa
 
 
 def test_the_usual_seconds_of_a_frame_are_those_of_the_readers() -> None:
-    assert FRAME_SECONDS.keys() == DATASETS.keys()
-    assert FRAME_SECONDS["cardiology"] == cardiology.WINDOW / cardiology.RATE
-    assert FRAME_SECONDS["chapman"] == chapman_files.SAMPLES / twelve_leads.RATE
+    assert DATASETS["cardiology"].frame_seconds == cardiology.WINDOW / cardiology.RATE
+    assert DATASETS["chapman"].frame_seconds == chapman_files.SAMPLES / twelve_leads.RATE
     for name in ("physionet2020", "ptbxl"):
-        assert FRAME_SECONDS[name] == FRAME_LENGTH / twelve_leads.RATE
+        assert DATASETS[name].frame_seconds == FRAME_LENGTH / twelve_leads.RATE
     for name in ("mitbih", "mitbih_vfdb"):
-        assert FRAME_SECONDS[name] == mitbih.MitBih.options["window_seconds"]
+        assert DATASETS[name].frame_seconds == mitbih.MitBih.options["window_seconds"]
     for name in ("synthetic", "synthetic_paper"):
-        assert FRAME_SECONDS[name] == rhythms.FRAME_SECONDS
+        assert DATASETS[name].frame_seconds == rhythms.FRAME_SECONDS
