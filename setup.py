@@ -1,4 +1,6 @@
-"""Builds the native kernels, one object file for each instruction set; everything else is in pyproject.toml.
+"""Builds the native kernels, one object file for each instruction set, and says which folders are which packages.
+
+Everything else is in pyproject.toml.
 
 The extension is optional: where it cannot be compiled, the package is installed without it and computes with PyTorch.
 """
@@ -9,7 +11,7 @@ import platform
 from pathlib import Path
 
 from pybind11.setup_helpers import Pybind11Extension
-from setuptools import setup
+from setuptools import find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("clops_sweep/native/src")
@@ -52,7 +54,12 @@ class BuildKernels(build_ext):
         super().build_extension(ext)
 
 
+ELSEWHERE = {"clops_sweep.analysis": "analysis", "clops_sweep.search_spaces": "search_spaces"}
+"""Packages whose folders lie at the top of the repository, and not where they are imported from."""
+
 setup(
+    packages=[*find_packages(include=["clops_sweep", "clops_sweep.*"]), *ELSEWHERE],
+    package_dir={"clops_sweep": "clops_sweep", **ELSEWHERE},
     ext_modules=[
         Pybind11Extension(
             "clops_sweep.native._kernels",

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.config import RunConfig
 from clops_sweep.errors import BadInput
-from clops_sweep.space import RunRequest, SearchSpace
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.search_space import RunRequest, SearchSpace
 
 REPLICATE_AXIS = "split_seed"
 """An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-
-from analysis.collect import Experiment
-from analysis.formats import DASH, TextCell, TextTable, number
-from analysis.metrics import METRICS
-from analysis.results import Reference, aligned
-from analysis.selection import cell_name
-from analysis.statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_difference
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.formats import DASH, TextCell, TextTable, number
+from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.analysis.results import Reference, aligned
+from clops_sweep.analysis.selection import cell_name
+from clops_sweep.analysis.statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_difference
 
 Kind = Literal["variant", "reference"]
 

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from analysis.metrics import METRICS
-from analysis.results import ResultTable, Row
-from analysis.statistics import Estimate
+from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.analysis.results import ResultTable, Row
+from clops_sweep.analysis.statistics import Estimate
 
 DASH = "\N{EN DASH}"
 

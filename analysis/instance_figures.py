@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pandas as pd
-
-from analysis.agreement import (
+from clops_sweep.analysis.agreement import (
     describe_rank_agreement,
     describe_replay_overlap,
     draw_rank_agreement,
@@ -14,22 +13,23 @@ from analysis.agreement import (
     rank_agreement,
     replay_overlap,
 )
-from analysis.collect import Experiment
-from analysis.difficulty import task_similarity
-from analysis.difficulty_figures import (
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.difficulty import task_similarity
+from clops_sweep.analysis.difficulty_figures import (
     describe_distributions,
     describe_similarity,
     distributions,
     draw_distributions,
     draw_similarity,
 )
-from analysis.page import Picture, picture
-from analysis.selection import setting, typical_cell, variants
-from analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
-from analysis.trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
-from analysis.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
+from clops_sweep.analysis.page import Picture, picture
+from clops_sweep.analysis.selection import setting, typical_cell, variants
+from clops_sweep.analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
+from clops_sweep.analysis.trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
+from clops_sweep.analysis.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
+
 from clops_sweep.errors import BadInput
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 
 def instance_figures(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from analysis.formats import DASH, TextCell, TextTable
-from analysis.latex_layout import Columns, Layout, Size, one_name
-from analysis.metrics import METRICS
+from clops_sweep.analysis.formats import DASH, TextCell, TextTable
+from clops_sweep.analysis.latex_layout import Columns, Layout, Size, one_name
+from clops_sweep.analysis.metrics import METRICS
 
 LONG = 40
 """Rows up to which a table is one float; one of more breaks over pages."""

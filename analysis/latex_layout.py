@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from analysis.formats import TextCell, TextTable
-from analysis.metrics import METRICS
+from clops_sweep.analysis.formats import TextCell, TextTable
+from clops_sweep.analysis.metrics import METRICS
 
 TEXT_WIDTH = 397.0
 """In points, of the NeurIPS style; a float that is wider in other styles is made smaller there."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from analysis.collect import Experiment
-from analysis.search_trials import collect_with_searches
-from clops_sweep.space import load_spaces
-from clops_sweep.store import RunStore
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.search_trials import collect_with_searches
+
+from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.store.run_store import RunStore
 
 
 def open_sweep(

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 
+from clops_sweep.analysis.axis_names import axis_symbol
+from clops_sweep.analysis.formats import TextCell, TextTable
+from clops_sweep.analysis.style import as_png, as_svg
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from analysis.axis_names import axis_symbol
-from analysis.formats import TextCell, TextTable
-from analysis.style import as_png, as_svg
-from clops_sweep.commands import rerun_command
+from clops_sweep.store.run_store import rerun_command
 
 INLINE_SVG_LIMIT = 300_000
 """Bytes above which a figure stands in the page as PNG."""
@@ -118,7 +118,7 @@ def render_page(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["sort_key"] = _sort_key
     environment.filters["row_name"] = row_name
-    assets = resources.files("analysis")
+    assets = resources.files("clops_sweep.analysis")
     template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
     return template.render(
         title=title,

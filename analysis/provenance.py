@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
-
-from analysis.collect import Experiment
-from analysis.formats import plural
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.formats import plural
 
 _COLUMNS = {
     "package_version": "clops-sweep",

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from analysis.metrics import METRICS
-from clops_sweep.config import RunConfig
+from clops_sweep.analysis.metrics import METRICS
+
 from clops_sweep.data.catalog import ScenarioName
+from clops_sweep.experiment.config import RunConfig
 
 Pair = tuple[float, float] | None
 

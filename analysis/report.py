@@ -7,20 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.collect import Cell, Experiment
-from analysis.formats import plural
-from analysis.page import render_page
-from analysis.provenance import distinct_runs, provenance
-from analysis.results import Reference
-from analysis.search_section import build_search_section
-from analysis.search_trials import collect_with_searches
-from analysis.sections import SectionFiles, build_section
-from analysis.selection import cell_name, departures
-from analysis.style import write_whole
-from analysis.tracings import Frames
+from clops_sweep.analysis.collect import Cell, Experiment
+from clops_sweep.analysis.formats import plural
+from clops_sweep.analysis.page import render_page
+from clops_sweep.analysis.provenance import distinct_runs, provenance
+from clops_sweep.analysis.results import Reference
+from clops_sweep.analysis.search_section import build_search_section
+from clops_sweep.analysis.search_trials import collect_with_searches
+from clops_sweep.analysis.sections import SectionFiles, build_section
+from clops_sweep.analysis.selection import cell_name, departures
+from clops_sweep.analysis.style import write_whole
+from clops_sweep.analysis.tracings import Frames
+
 from clops_sweep.errors import BadInput
-from clops_sweep.space import SearchSpace
-from clops_sweep.store import RunStore
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.store.run_store import RunStore
 
 
 @dataclass(frozen=True)

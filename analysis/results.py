@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-
-from analysis.collect import Cell, Experiment
-from analysis.metrics import METRICS
-from analysis.published import Departure, PublishedValue, departures, published_values
-from analysis.statistics import MIN_PAIRS, Estimate, estimate, paired_difference
+from clops_sweep.analysis.collect import Cell, Experiment
+from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.analysis.published import Departure, PublishedValue, departures, published_values
+from clops_sweep.analysis.statistics import MIN_PAIRS, Estimate, estimate, paired_difference
 
 Floats = npt.NDArray[np.float64]
 

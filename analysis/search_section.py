@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from analysis.collect import Experiment
-from analysis.curves import describe_learning_curves, draw_learning_curves, learning_curves
-from analysis.failures import failure_notices
-from analysis.formats import plural
-from analysis.importance import describe_importance, draw_importance, importance
-from analysis.instance_figures import shown_or_said
-from analysis.optimization_history import (
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.curves import describe_learning_curves, draw_learning_curves, learning_curves
+from clops_sweep.analysis.failures import failure_notices
+from clops_sweep.analysis.formats import plural
+from clops_sweep.analysis.importance import describe_importance, draw_importance, importance
+from clops_sweep.analysis.instance_figures import shown_or_said
+from clops_sweep.analysis.optimization_history import (
     describe_optimization_history,
     draw_optimization_history,
     optimization_history,
 )
-from analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
-from analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
-from analysis.search_trials import BestTrials, best_trials, best_trials_text, objective, trials_csv
-from analysis.sections import SectionFiles
-from clops_sweep.search.records import StudyRecord, in_words
-from clops_sweep.space import SearchSpace
-from clops_sweep.store import RunStore
+from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
+from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from clops_sweep.analysis.search_trials import BestTrials, best_trials, best_trials_text, objective, trials_csv
+from clops_sweep.analysis.sections import SectionFiles
+
+from clops_sweep.experiment.search_space import SearchSpace, in_words
+from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.run_store import RunStore
 
 MOST_CURVES = 4
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-
-from analysis.collect import Experiment, label_text
-from analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
-from analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
-from analysis.differences import difference_heatmap
-from analysis.failures import failure_notices
-from analysis.formats import (
+from clops_sweep.analysis.collect import Experiment, label_text
+from clops_sweep.analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
+from clops_sweep.analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
+from clops_sweep.analysis.differences import difference_heatmap
+from clops_sweep.analysis.failures import failure_notices
+from clops_sweep.analysis.formats import (
     TextTable,
     plural,
     plus_minus,
@@ -22,20 +21,21 @@ from analysis.formats import (
     to_csv,
     to_markdown,
 )
-from analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
-from analysis.instance_figures import instance_figures
-from analysis.latex import to_latex
-from analysis.metrics import METRICS
-from analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
-from analysis.profiles import describe_profile, draw_profile, profile
-from analysis.published import Departure
-from analysis.results import Reference, ResultTable, result_table
-from analysis.selection import cell_name, chosen_how, typical_cell, variants
-from analysis.statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
-from analysis.sweep_figures import sweep_figures
-from analysis.tracings import Frames
-from clops_sweep.space import SearchSpace
-from clops_sweep.store import RunStore
+from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from clops_sweep.analysis.instance_figures import instance_figures
+from clops_sweep.analysis.latex import to_latex
+from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
+from clops_sweep.analysis.profiles import describe_profile, draw_profile, profile
+from clops_sweep.analysis.published import Departure
+from clops_sweep.analysis.results import Reference, ResultTable, result_table
+from clops_sweep.analysis.selection import cell_name, chosen_how, typical_cell, variants
+from clops_sweep.analysis.statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
+from clops_sweep.analysis.sweep_figures import sweep_figures
+from clops_sweep.analysis.tracings import Frames
+
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.store.run_store import RunStore
 
 MAX_CURVE_PANELS = 6
 

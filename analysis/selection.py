@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from clops_sweep.analysis.axis_names import axis_symbol
+from clops_sweep.analysis.collect import Cell, Experiment, label_text
 
-from analysis.axis_names import axis_symbol
-from analysis.collect import Cell, Experiment, label_text
-from clops_sweep.config import RunConfig
 from clops_sweep.data.catalog import ScenarioName
+from clops_sweep.experiment.config import RunConfig
 
 _NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed"})
 """Fields of which no value is more the paper's than another."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-
-from analysis.collect import Experiment
-from analysis.cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
-from analysis.importance import describe_importance, draw_importance, importance
-from analysis.instance_figures import shown_or_said
-from analysis.page import Picture, picture
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
+from clops_sweep.analysis.importance import describe_importance, draw_importance, importance
+from clops_sweep.analysis.instance_figures import shown_or_said
+from clops_sweep.analysis.page import Picture, picture
 
 
 def sweep_figures(experiment: Experiment, prefix: str) -> list[Picture | str]:

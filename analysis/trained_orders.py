@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.selection import cell_name
 
-from analysis.collect import Experiment
-from analysis.selection import cell_name
-from clops_sweep.curriculum import source_config
 from clops_sweep.learning.difficulty import TaskDistribution, curriculum
-from clops_sweep.store import RunStore
+from clops_sweep.planning.curriculum import source_config
+from clops_sweep.store.run_store import RunStore
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ def orders_by_difficulty(experiment: Experiment, store: RunStore) -> OrdersByDif
     """The first run that decided the order of some configuration with finished runs, and all orders it decided.
 
     A configuration holds the order that came out, not that it did: it counts as one by difficulty if the run that a
-    sweep would ask (`clops_sweep.curriculum.source_config`) is in the store and gives this very order, from the
-    easiest or from the hardest task. None where there is no such configuration.
+    sweep would ask (`clops_sweep.planning.curriculum.source_config`) is in the store and gives this very order, from
+    the easiest or from the hardest task. None where there is no such configuration.
     """
     found: dict[str, OrdersByDifficulty | None] = {}
     for name, order, run_id in _ordered(experiment):

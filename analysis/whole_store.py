@@ -8,12 +8,12 @@ from math import prod
 from typing import Any
 
 import pandas as pd
+from clops_sweep.analysis.selection import departures
 
-from analysis.selection import departures
-from clops_sweep.config import RunConfig
-from clops_sweep.plugins import unregistered
-from clops_sweep.space import SearchSpace
-from clops_sweep.tables import config_from_row
+from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.registry import unregistered
+from clops_sweep.experiment.search_space import SearchSpace
 
 _REPEATS = ("seed", "split_seed")
 

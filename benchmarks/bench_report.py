@@ -12,9 +12,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from analysis.report import write_report
+from clops_sweep.analysis.report import write_report
+
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 REPOSITORY = Path(__file__).parents[1]
 TASKS = ("0-1", "2-3", "4-5", "6-7", "8-9", "10-11")

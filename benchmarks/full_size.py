@@ -15,7 +15,7 @@ import torch
 
 from benchmarks import shapes
 from benchmarks.timing import table
-from clops_sweep.config import RunConfig
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.run import ContinualRun
 
 SHAPES = {"time_il": (shapes.time_il, shapes.TIME_IL), "domain_il": (shapes.domain_il, shapes.DOMAIN_IL)}

@@ -15,8 +15,8 @@ import torch
 from benchmarks import shapes
 from benchmarks.runs import CONFIG
 from benchmarks.timing import table
-from clops_sweep.cores import available_cores
 from clops_sweep.learning.run import ContinualRun
+from clops_sweep.machine import available_cores
 
 
 def run(*, quick: bool) -> str:

@@ -10,8 +10,8 @@ from benchmarks import shapes
 from benchmarks.runs import timed_run
 from benchmarks.timing import table
 from clops_sweep import native
-from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.experiment.config import RunConfig
 
 SHAPES: tuple[tuple[str, Callable[[shapes.Counts], FrameSet], shapes.Counts, int, tuple[float, ...]], ...] = (
     ("class_il", shapes.class_il, shapes.CLASS_IL, 16, (0.25, 0.5, 1.0)),

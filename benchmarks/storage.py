@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from benchmarks.timing import table
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.estimate import estimate
-from clops_sweep.plan import make_plan
-from clops_sweep.space import RunRequest
-from clops_sweep.store import RunStore
-from clops_sweep.tables import SCHEMAS, TableName, config_row
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.search_space import RunRequest
+from clops_sweep.planning.estimate import estimate
+from clops_sweep.planning.plan import make_plan
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS, TableName
 
 HASH = "benchmark"
 SYNCED = 200

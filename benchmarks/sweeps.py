@@ -19,7 +19,7 @@ from benchmarks.timing import table
 from clops_sweep import RunConfig
 from clops_sweep.data.prepare import data_hash, open_frames, prepare
 from clops_sweep.learning.run import ContinualRun
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 GRID = """
 from benchmarks.storage import space
@@ -127,7 +127,15 @@ def _swept(root: Path, runs: int) -> tuple[float, pd.DataFrame, float]:
     """A sweep from the command line: when it began, its table of runs, and the processor time of all its processes."""
     (root / "trivial.py").write_text(TRIVIAL.format(runs=runs))
     results, tag = root / f"trivial-{runs}", f"CLOPS_BENCHMARK={uuid.uuid4().hex}"
-    arguments = [sys.executable, "-m", "clops_sweep.cli", "trivial.py", "--results", str(results), "--no-report"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "clops_sweep.cli",
+        "trivial.py",
+        "--results",
+        str(results),
+        "--no-report",
+    ]
     begun = time.time()
     environment = {**_environment(root), **dict([tag.split("=")])}
     process = subprocess.Popen(arguments, cwd=root, env=environment, stdout=subprocess.DEVNULL)
@@ -181,26 +189,26 @@ def _memory(root: Path, shard: int, shards: int) -> str:
 
 def drive(folder: str, shard: int) -> None:
     """A sweep in this process, in Tune runs of so many jobs; prints the megabytes after each."""
-    from clops_sweep import sweep
-    from clops_sweep.asked import Asked
-    from clops_sweep.cluster import Resources
-    from clops_sweep.display import SweepDisplay
+    from clops_sweep.cli.asked import Asked
+    from clops_sweep.sweep import driver
+    from clops_sweep.sweep.display import SweepDisplay
+    from clops_sweep.sweep.jobs import Resources
 
     root = Path(folder)
     asked = Asked((root / "many.py",), str(root / "many"), None, root / "prepared")
-    sweep._JOBS_PER_TUNE_RUN = shard
+    driver._JOBS_PER_TUNE_RUN = shard
     megabytes: list[float] = []
-    run_jobs = sweep._run_jobs
+    run_jobs = driver._run_jobs
 
     def measured(*arguments: object) -> None:
         run_jobs(*arguments)  # type: ignore[arg-type]
         megabytes.append(_resident())
 
-    sweep._run_jobs = measured  # type: ignore[assignment]
+    driver._run_jobs = measured  # type: ignore[assignment]
     asked.store.open_for_writing()
     pending = asked.plan().of("pending")
     with SweepDisplay([]) as display:
-        sweep.run_sweep(
+        driver.run_sweep(
             [pending],
             len(pending),
             asked.frames([run.config for run in pending]),

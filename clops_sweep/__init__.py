@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.config import RunConfig
-from clops_sweep.plugins import acquisition_function, storage_function, strategy
-from clops_sweep.search.definition import OptunaSearch, SuccessiveHalving
-from clops_sweep.search.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from clops_sweep.space import SearchSpace
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
+from clops_sweep.experiment.registry import acquisition_function, storage_function, strategy
+from clops_sweep.experiment.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from clops_sweep.learning.run import ContinualRun

@@ -42,3 +42,8 @@ class Diverged(FloatingPointError):
 
     def __str__(self) -> str:
         return self.message
+
+
+def one_line(what: object) -> str:
+    """What an exception says, or any text, on one line."""
+    return " ".join(str(what).split())

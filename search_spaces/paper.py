@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clops_sweep.space import load_spaces
+from clops_sweep.experiment.search_space import load_spaces
 
 EXPERIMENTS = [
     "class_il_grid",  # heatmaps of the ablation: AUC, BWT, BWT_t, BWT_lambda

@@ -6,7 +6,7 @@ Shows what the whole report looks like; some minutes on two cores. Its numbers s
 from dataclasses import replace
 from pathlib import Path
 
-from clops_sweep.space import load_spaces
+from clops_sweep.experiment.search_space import load_spaces
 
 CORNERS = {
     "storage_fraction": [0.1, 1.0],

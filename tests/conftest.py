@@ -96,7 +96,8 @@ def finished_tables() -> Tables:
     """Makes the four tables of a finished run of six tasks, as a worker would hand them to the store."""
 
     def make(run_id: str, config: RunConfig, auc: float = 0.75, instances: int = 3) -> dict[str, pa.Table]:
-        from clops_sweep.tables import METRICS, SCHEMAS, config_row
+        from clops_sweep.experiment.columns import METRICS, config_row
+        from clops_sweep.store.tables import SCHEMAS
 
         metrics = {prefix + metric: auc for prefix in ("", "test_") for metric in METRICS}
         metrics |= {"seconds": 2.5, "seconds_train": 1.0, "seconds_acquire": 1.0, "seconds_evaluate": 0.5}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clops_sweep.space import load_spaces
+from clops_sweep.experiment.search_space import load_spaces
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -8,8 +8,9 @@ import secrets
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from clops_sweep.errors import BadInput
 
@@ -98,18 +99,34 @@ def remove_leftovers(final: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def write_file(final: Path, content: bytes) -> None:
-    """Writes a file under a temporary name beside `final`, flushes it, and renames it in one step."""
+@contextmanager
+def appearing_file(final: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, that takes the name `final` only when the block has ended without an error.
+
+    It is on the disk then, and so is all that has appeared before it, whatever the file system.
+
+    Raises:
+        OSError: it cannot be written; names `final` (a full disk does not say which file it had no room for).
+    """
     staging = _beside(final, "partial")
     try:
         with open(staging, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(staging, final)
+        flush(final.parent)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(final)) from None
     finally:
-        staging.unlink(missing_ok=True)
-    flush(final.parent)
+        with suppress(OSError):
+            staging.unlink(missing_ok=True)
+
+
+def write_file(final: Path, content: bytes) -> None:
+    """Writes a file that appears whole or not at all."""
+    with appearing_file(final) as file:
+        file.write(content)
 
 
 def flush(path: Path) -> None:

@@ -156,3 +156,8 @@ def hash_of(**parts: Any) -> str:
     """Hex SHA-256 of named parts as canonical JSON."""
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def frames_hash(content_hash: str, split_hash: str, normalize: str) -> str:
+    """The data hash of a run: content, split and normalisation in one SHA-256."""
+    return hash_of(content=content_hash, split=split_hash, normalize=normalize)

@@ -27,12 +27,12 @@ from clops_sweep.data.manifest import (
     Manifest,
     array_sha256,
     file_sha256,
+    frames_hash,
     hash_of,
 )
 from clops_sweep.data.normalization import frame_statistics
-from clops_sweep.data.prepare import OnError, frames_hash
 from clops_sweep.data.progress import with_progress
-from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.reader import Index, OnError, Reader, Signals, Source, Windows
 from clops_sweep.data.record_pool import record_pool
 from clops_sweep.errors import BadInput
 

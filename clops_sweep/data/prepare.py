@@ -27,17 +27,16 @@ from clops_sweep.data.manifest import (
     array_sha256,
     check_sizes,
     check_small_files,
-    hash_of,
+    frames_hash,
     read_manifest,
 )
 from clops_sweep.data.normalization import normalized_gain_offset
 from clops_sweep.data.prepared_split import split_of
-from clops_sweep.data.reader import OptionValue, Reader
+from clops_sweep.data.reader import OnError, OptionValue, Reader
 from clops_sweep.data.termination import terminated_like_interrupted
 from clops_sweep.errors import AbsentData, BadInput, DamagedStore
 
 State = Literal["absent", "raw", "prepared", "damaged"]
-OnError = Literal["stop", "skip"]
 
 
 @dataclass(frozen=True)
@@ -191,11 +190,6 @@ def _split(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
 def _data_hash(prepared: PreparedSet, split_seed: int, normalize: str) -> str:
     split_hash = array_sha256(_split(prepared, split_seed))
     return frames_hash(prepared.manifest.content_hash, split_hash, normalize)
-
-
-def frames_hash(content_hash: str, split_hash: str, normalize: str) -> str:
-    """The data hash of a run: content, split and normalisation in one SHA-256."""
-    return hash_of(content=content_hash, split=split_hash, normalize=normalize)
 
 
 def _manifest(folder: Path) -> Manifest | None:

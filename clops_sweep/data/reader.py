@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from clops_sweep.errors import BadInput
 
 OptionValue = int | float | str | bool
+OnError = Literal["stop", "skip"]
+"""What becomes of a record that cannot be read."""
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from clops_sweep.cores import available_cores
 from clops_sweep.data.termination import end_with_parent
 from clops_sweep.errors import BadInput
+from clops_sweep.machine import available_cores
 
 _WORTH_PARALLEL = 16
 _Result = TypeVar("_Result")

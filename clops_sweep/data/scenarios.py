@@ -5,17 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS, DatasetInfo
+from clops_sweep.data.catalog import DATASETS, DatasetInfo, ScenarioName
 from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.errors import BadInput
-
-if TYPE_CHECKING:
-    from clops_sweep.config import RunConfig
 
 LossKind = Literal["binary", "softmax", "multilabel"]
 
@@ -52,8 +49,10 @@ class Scenario:
     tasks: tuple[Task, ...]
 
 
-def build_scenario(frames: FrameSet, config: RunConfig) -> Scenario:
-    """The tasks of `config.scenario` on `frames`, in the order `config.task_order` asks for.
+def build_scenario(
+    frames: FrameSet, scenario: ScenarioName, task_order: str | int | tuple[int, ...] = "sequential"
+) -> Scenario:
+    """The tasks of a scenario on `frames`, in the order that `task_order` asks for.
 
     class_il: pairs of consecutive classes, a binary target (position in the pair). time_il: terms by date. domain_il:
     one task per lead, one sigmoid per class. An integer task_order s shuffles as the released code does:
@@ -63,11 +62,11 @@ def build_scenario(frames: FrameSet, config: RunConfig) -> Scenario:
         BadInput: the data set lacks what the scenario needs, a task lacks a class in a split, or task_order is not a
             permutation of the tasks.
     """
-    kind, outputs, tasks = _BUILDERS[config.scenario](frames)
+    kind, outputs, tasks = _BUILDERS[scenario](frames)
     for task in tasks:
         _check_task(task, kind, frames)
-    order = _order(config.task_order, len(tasks))
-    return Scenario(config.scenario, kind, outputs, tuple(tasks[position] for position in order))
+    order = _order(task_order, len(tasks))
+    return Scenario(scenario, kind, outputs, tuple(tasks[position] for position in order))
 
 
 def _class_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:

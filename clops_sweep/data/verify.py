@@ -13,8 +13,8 @@ from clops_sweep.data.dead_leads import dead_leads
 from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.manifest import SOURCES, check_content, remedy
 from clops_sweep.data.mitbih_vfdb import Vfdb
-from clops_sweep.data.prepare import OnError, open_frames, prepared_set, reader_for
-from clops_sweep.data.reader import Reader, Source
+from clops_sweep.data.prepare import open_frames, prepared_set, reader_for
+from clops_sweep.data.reader import OnError, Reader, Source
 from clops_sweep.data.wfdb_records import read_header, read_stored
 from clops_sweep.errors import BadInput
 

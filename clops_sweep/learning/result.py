@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from clops_sweep.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
+from clops_sweep.experiment.columns import PHASES
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import metrics
 from clops_sweep.learning.evaluation import Evaluation, SplitName
 from clops_sweep.learning.strategies.base import InstanceRecord
 
-PHASES: Final = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 ALL_TASKS: Final = "all tasks"
 """The training task of a joint run, in the learning curves."""
 
@@ -29,7 +29,7 @@ EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 class RunResult:
     """Four tables with a `run_id` column; a lockstep of S runs has the rows of all S in each.
 
-    `runs` has a row a run: config, metrics (validation without, test with the prefix `test_`), costs and identity.
+    `runs` has a row a run: seed, metrics (validation without, test with the prefix `test_`) and costs.
     `replayed` counts instances as often as they were replayed; the seconds of a run in lockstep are its share, the
     lockstep's divided by S.
     """
@@ -80,7 +80,7 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
 
 
 def _runs_row(run: int, config: RunConfig, frames: FrameSet, history: History, runs: int) -> dict[str, Any]:
-    row: dict[str, Any] = config.model_dump() | {"status": "finished", "error": None}
+    row: dict[str, Any] = {"seed": config.seed}
     left_out = 0
     for split, prefix in zip(EVALUATED_SPLITS, ("", "test_"), strict=True):
         row |= {f"{prefix}{name}": value for name, value in _metrics(run, history.r[split]).items()}
@@ -94,9 +94,6 @@ def _runs_row(run: int, config: RunConfig, frames: FrameSet, history: History, r
         **shares,
         "started_at": history.started_at,
         "backend": history.backend,
-        "data_hash": frames.data_hash,
-        "semantics_version": SEMANTICS_VERSION,
-        "stack": runs,
     }
 
 

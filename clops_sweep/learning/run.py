@@ -12,21 +12,22 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Subset, build_scenario
 from clops_sweep.errors import BadInput, Diverged
+from clops_sweep.experiment.columns import PHASES
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.learning import result, streams
 from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.lockstep import FREE_FIELDS, lockstep_key
 from clops_sweep.learning.multitask import joint_scenario
 from clops_sweep.learning.network import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 from clops_sweep.learning.threads import one_thread
-from clops_sweep.lockstep import FREE_FIELDS, lockstep_key
-from clops_sweep.plugins import STRATEGIES
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class ContinualRun:
         self.frames = frames
         self.device = torch.device(device)
         strategy = STRATEGIES[common.strategy]
-        scenario = build_scenario(frames, common)
+        scenario = build_scenario(frames, common.scenario, common.task_order)
         self.scenario = joint_scenario(scenario) if strategy.joint else scenario
         self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         seeds, runs = [each.seed for each in self.configs], len(self.configs)
@@ -86,7 +87,7 @@ class ContinualRun:
         self._task, self._epoch = 0, 0
         self._curves: list[Evaluation] = []
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in result.EVALUATED_SPLITS}
-        self._seconds = dict.fromkeys(result.PHASES, 0.0)
+        self._seconds = dict.fromkeys(PHASES, 0.0)
         self._started_at = datetime.now(UTC)
 
     @property

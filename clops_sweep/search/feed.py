@@ -8,18 +8,16 @@ from math import isfinite
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.config import RunConfig
-from clops_sweep.display import Display
-from clops_sweep.errors import BadInput, StoreError
-from clops_sweep.files import reason
-from clops_sweep.plan import PlannedRun
-from clops_sweep.search.records import in_words
+from clops_sweep.errors import BadInput, StoreError, one_line
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.search_space import SearchSpace, in_words
+from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.study import OpenTrial, SearchStudy
-from clops_sweep.space import SearchSpace
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.display import Display
 
 if TYPE_CHECKING:
-    from clops_sweep.jobs import Job
+    from clops_sweep.sweep.jobs import Job
 
 _STORING = (BadInput, StoreError, OSError)
 """What may go wrong with the store or with the study's database while a search runs."""
@@ -118,7 +116,7 @@ class SearchFeed:
         try:
             return self._next_job(places)
         except _STORING as error:
-            self.error = reason(error)
+            self.error = one_line(error)
             return None
 
     def heard(self, job: Job, result: dict[str, Any]) -> None:
@@ -128,7 +126,7 @@ class SearchFeed:
         try:
             self._ended(job, result)
         except _STORING as error:
-            self.error = self.error or reason(error)
+            self.error = self.error or one_line(error)
 
     def died(self, job: Job, error: str) -> None:
         """A job's worker has died: the job is done once more, from its checkpoint, up to `max_retries` times."""
@@ -136,7 +134,7 @@ class SearchFeed:
         try:
             status = self._status_after_death(job, error)
         except _STORING as store_error:
-            self.error = self.error or reason(store_error)
+            self.error = self.error or one_line(store_error)
             status = "unrecorded"
         if status is None:
             trial = self._jobs.pop(job)

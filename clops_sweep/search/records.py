@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from clops_sweep.search.definition import Direction
+from clops_sweep.experiment.optuna_search import Direction
 
 TrialState = Literal["complete", "pruned", "failed", "running", "waiting"]
 """A trial that is running may also have been interrupted: the next launch goes on with it."""
@@ -79,10 +79,3 @@ def not_dominated(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     better = (losses[:, None, :] < losses[None, :, :]).any(axis=2)
     dominated = np.asarray((no_worse & better).any(axis=0), dtype=np.bool_)
     return ~dominated
-
-
-def in_words(labels: Mapping[str, Any]) -> str:
-    """A choice of the parameters as text: "learning_rate 0.00012, acquisition entropy"."""
-    return ", ".join(
-        f"{name} {label:.4g}" if isinstance(label, float) else f"{name} {label}" for name, label in labels.items()
-    )

@@ -9,19 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.cluster import Resources, cluster
-from clops_sweep.config import DataKey, RunConfig
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.display import Display
 from clops_sweep.errors import StoreError
-from clops_sweep.jobs import make_jobs
-from clops_sweep.quiet import output_to
-from clops_sweep.recording import record_failure, storing
+from clops_sweep.experiment.config import DataKey, RunConfig
+from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.space import SearchSpace
-from clops_sweep.store import RunStore
-from clops_sweep.sweep import make_workplace, new_log
+from clops_sweep.store.rows import record_failure, storing
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.cluster import cluster
+from clops_sweep.sweep.display import Display
+from clops_sweep.sweep.driver import make_workplace, new_log
+from clops_sweep.sweep.jobs import Resources, make_jobs
+from clops_sweep.sweep.terminal import output_to
 
 _MOST_PENDING = "1000"
 
@@ -63,7 +63,7 @@ def run_search(
         store,
         data_hash,
         partial(make_jobs, runs_per_job=resources.runs_per_job),
-        lambda job, error: record_failure(store, job, error, data_hash, software),
+        lambda job, error: record_failure(store, job.runs, error, data_hash, software),
         max_retries=resources.max_retries,
         retry=retry,
         display=display,

@@ -11,8 +11,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import BadInput
-from clops_sweep.search.definition import SAMPLERS, OptunaSearch
+from clops_sweep.errors import BadInput, one_line
+from clops_sweep.experiment.optuna_search import SAMPLERS, OptunaSearch
 
 
 class SeededByTrial(BaseSampler):
@@ -79,5 +79,5 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
     try:
         make(0)
     except (TypeError, ValueError) as error:
-        raise BadInput(f"sampler_options of {search.sampler!r}: {' '.join(str(error).split())}") from None
+        raise BadInput(f"sampler_options of {search.sampler!r}: {one_line(error)}") from None
     return SeededByTrial(make, search.sampler_seed)

@@ -14,10 +14,10 @@ from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage
 from sqlalchemy.exc import SQLAlchemyError
 
-from clops_sweep.errors import BadInput
-from clops_sweep.locks import held
-from clops_sweep.space import SearchSpace
-from clops_sweep.store import RunStore
+from clops_sweep.errors import BadInput, one_line
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.store.locks import held
+from clops_sweep.store.run_store import RunStore
 
 STUDIES = "optuna.db"
 _SECONDS_TO_WAIT_FOR_SQLITE = 60
@@ -31,14 +31,14 @@ def study_url(space: SearchSpace, store: RunStore) -> str:
     """
     if space.search is not None and space.search.storage:
         return space.search.storage
-    if "://" in store.uri:
+    if store.files.folder is None:
         raise BadInput(
             f"search space {space.name!r}: no database can be kept at {store.files.shown}; "
             "expected OptunaSearch(storage=...) with the URL of one"
         )
-    if any(character in store.uri for character in "?%"):
+    if any(character in store.files.root for character in "?%"):
         raise BadInput(f"results {store.files.shown}: a folder with ? or % in its path cannot hold a study's database")
-    return f"sqlite:///{Path(store.uri) / STUDIES}"
+    return f"sqlite:///{store.files.folder / STUDIES}"
 
 
 def place(url: str) -> str:
@@ -137,4 +137,4 @@ def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
 def _reason(error: BaseException) -> str:
     """The innermost reason, on one line: a driver's own words rather than SQLAlchemy's page about them."""
     cause = error.__cause__ if isinstance(error, StorageInternalError) and error.__cause__ else error
-    return " ".join(str(getattr(cause, "orig", None) or cause).split())
+    return one_line(getattr(cause, "orig", None) or cause)

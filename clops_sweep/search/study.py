@@ -6,23 +6,22 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.pruners import NopPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.config import SEMANTICS_VERSION
 from clops_sweep.errors import BadInput
-from clops_sweep.search.definition import OptunaSearch
-from clops_sweep.search.distributions import CategoricalDistribution, FloatDistribution
+from clops_sweep.experiment.config import SEMANTICS_VERSION
+from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution
+from clops_sweep.experiment.optuna_search import OptunaSearch
+from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.records import TrialState as State
 from clops_sweep.search.samplers import make_sampler
 from clops_sweep.search.storage import STUDIES, close, existing_storage, open_storage, place, quiet, study_url
-from clops_sweep.space import SearchSpace
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 DEFINITION, RUN_IDS, ERROR, REPEATS = "definition", "run_ids", "error", "repeats"
 """Attributes of studies and trials, which optuna-dashboard shows too."""
@@ -305,9 +304,10 @@ def _record(trial: FrozenTrial, search: OptunaSearch) -> TrialRecord:
 
 def search_counts(store: RunStore) -> dict[str, Counter[State]]:
     """Every study beside a store that is in a folder: its name, and how many trials are in each state."""
-    if "://" in store.uri or not (Path(store.uri) / STUDIES).is_file():
+    folder = store.files.folder
+    if folder is None or not (folder / STUDIES).is_file():
         return {}
-    url = f"sqlite:///{Path(store.uri) / STUDIES}"
+    url = f"sqlite:///{folder / STUDIES}"
     with quiet(url):
         storage = existing_storage(url)
         if storage is None:

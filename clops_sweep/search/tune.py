@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import clops_sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
 
 # isort: split
 
 from ray.tune.search import Searcher
 
-from clops_sweep.cluster import Resources
-from clops_sweep.display import Display
-from clops_sweep.jobs import Workplace
 from clops_sweep.search.feed import SearchFeed
-from clops_sweep.tune_run import Watcher, run_tune
+from clops_sweep.sweep.cluster import places
+from clops_sweep.sweep.display import Display
+from clops_sweep.sweep.jobs import Resources, Workplace
+from clops_sweep.sweep.tune import Watcher, run_tune
 
 
 def run_fed(feed: SearchFeed, workplace: Workplace, resources: Resources, display: Display) -> None:
@@ -51,7 +51,7 @@ class FeedSearcher(Searcher):
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]  # as Tune documents it
         """The next job; None if there is none now, "FINISHED" if there never will be."""
-        job = self._feed.next_job(self._resources.places())
+        job = self._feed.next_job(places(self._resources))
         if job is not None:
             return {"job": job}
         return Searcher.FINISHED if self._feed.finished else None

@@ -6,13 +6,13 @@ import torch
 
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.learning import streams
 from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.replay.acquisition import AcquisitionContext, AcquisitionFunction
 from clops_sweep.learning.threads import one_thread
-from clops_sweep.plugins import ACQUISITION_FUNCTIONS
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import Looks, difference, global_randomness, require, same_bits, saved_and_loaded
@@ -71,7 +71,7 @@ def _check_scores(function: AcquisitionFunction, scenario: ScenarioName) -> None
 def networks_in_training(scenario: ScenarioName, seeds: tuple[int, ...]) -> tuple[AcquisitionContext, torch.Tensor]:
     """Networks after one epoch on the first task, and rows of it to score, other ones for each run: int64 [S, m]."""
     config, frames = tiny_config(scenario), tiny_frames(scenario)
-    tasks = build_scenario(frames, config)
+    tasks = build_scenario(frames, config.scenario, config.task_order)
     bank = FrameBank(frames, torch.device("cpu"))
     learner = make_learner(seeds, tasks.kind, tasks.outputs, config.learning_rate, bank)
     first = tasks.tasks[0].train

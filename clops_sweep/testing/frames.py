@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.config import RunConfig
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION, FrameSet
+from clops_sweep.experiment.config import RunConfig
 
 SCENARIO_KINDS: tuple[ScenarioName, ...] = ("class_il", "time_il", "domain_il")
 """One sigmoid, a softmax, several sigmoids."""

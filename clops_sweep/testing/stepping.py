@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from clops_sweep.files import Files
-from clops_sweep.parts import PartFolder
-from clops_sweep.store import RunStore
+from clops_sweep.store.files import Files
+from clops_sweep.store.parts import PartFolder
+from clops_sweep.store.run_store import RunStore
 
 
 class _Killed(BaseException):

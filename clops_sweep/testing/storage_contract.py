@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import torch
 
+from clops_sweep.experiment.registry import STORAGE_FUNCTIONS
 from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.replay.storage import select
-from clops_sweep.plugins import STORAGE_FUNCTIONS
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import global_randomness, require, same_bits

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.learning.strategies.base import Strategy, Training
-from clops_sweep.plugins import STRATEGIES
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.watch import (
     ContractViolation,

@@ -6,10 +6,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from clops_sweep.analysis.report import ReportPaths, write_report
 
-from analysis.report import ReportPaths, write_report
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 
 def _load(name: str) -> ModuleType:

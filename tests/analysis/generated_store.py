@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clops_sweep.config import SEMANTICS_VERSION, RunConfig
-from clops_sweep.jobs import Job
-from clops_sweep.recording import record_failure
-from clops_sweep.space import SearchSpace
-from clops_sweep.store import RunStore
-from clops_sweep.tables import METRICS, SCHEMAS, config_row
+from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.store.rows import record_failure
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.sweep.jobs import Job
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-
-from analysis.agreement import (
+from clops_sweep.analysis.agreement import (
     describe_rank_agreement,
     describe_replay_overlap,
     draw_rank_agreement,
@@ -12,7 +11,8 @@ from analysis.agreement import (
     rank_agreement,
     replay_overlap,
 )
-from analysis.style import as_png
+from clops_sweep.analysis.style import as_png
+
 from clops_sweep.errors import BadInput
 
 

@@ -6,11 +6,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from clops_sweep.analysis.collect import collect, label_text
 
-from analysis.collect import collect, label_text
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 SPACE = SearchSpace("two", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
 

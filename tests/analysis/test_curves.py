@@ -5,10 +5,16 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from clops_sweep.analysis.curves import (
+    Block,
+    LearningCurves,
+    describe_learning_curves,
+    draw_learning_curves,
+    learning_curves,
+)
+from clops_sweep.analysis.style import as_png
+from clops_sweep.analysis.task_styles import natural_order, short_names
 
-from analysis.curves import Block, LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
-from analysis.style import as_png
-from analysis.task_styles import natural_order, short_names
 from clops_sweep.errors import BadInput
 
 

@@ -7,19 +7,19 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import integrate, stats
-
-from analysis.difficulty import fit_gaussians, task_similarity
-from analysis.difficulty_figures import (
+from clops_sweep.analysis.difficulty import fit_gaussians, task_similarity
+from clops_sweep.analysis.difficulty_figures import (
     describe_distributions,
     describe_similarity,
     distributions,
     draw_distributions,
     draw_similarity,
 )
-from analysis.style import as_png
+from clops_sweep.analysis.style import as_png
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
 from clops_sweep.learning.difficulty import (
     TaskDistribution,
     chain,

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from clops_sweep.analysis.failures import failure_notices
 
-from analysis.failures import failure_notices
-from clops_sweep.recording import failure_reason
+from clops_sweep.store.rows import failure_reason
 
 
 def failed(*errors: str | None) -> pd.DataFrame:

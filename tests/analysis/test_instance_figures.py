@@ -7,16 +7,16 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.instance_figures import instance_figures
+from clops_sweep.analysis.page import Picture
+from clops_sweep.analysis.selection import setting, typical_cell
+from clops_sweep.analysis.trained_orders import orders_by_difficulty, orders_in_words
 
-from analysis.collect import Experiment, collect
-from analysis.instance_figures import instance_figures
-from analysis.page import Picture
-from analysis.selection import setting, typical_cell
-from analysis.trained_orders import orders_by_difficulty, orders_in_words
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.curriculum import orders_by_difficulty as resolved_orders
-from clops_sweep.space import Axis
-from clops_sweep.store import RunStore
+from clops_sweep.experiment.search_space import Axis
+from clops_sweep.planning.curriculum import orders_by_difficulty as resolved_orders
+from clops_sweep.store.run_store import RunStore
 
 TASKS = ("0-1", "2-3", "4-5", "6-7")
 

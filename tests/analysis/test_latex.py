@@ -3,9 +3,8 @@ from __future__ import annotations
 import re
 
 import pytest
-
-from analysis.formats import TextCell, TextTable
-from analysis.latex import LONG, to_latex
+from clops_sweep.analysis.formats import TextCell, TextTable
+from clops_sweep.analysis.latex import LONG, to_latex
 
 METRIC_NAMES = ("Average AUC", "BWT", "BWT_t", "BWT_lambda")
 LABELS = ("storage fraction", "variant", "runs")

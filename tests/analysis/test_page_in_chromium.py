@@ -7,8 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-
-from analysis.report import ReportPaths
+from clops_sweep.analysis.report import ReportPaths
 
 
 @pytest.fixture(scope="module")

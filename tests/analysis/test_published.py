@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clops_sweep.analysis import published
+from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.analysis.published import PublishedValue, departures, published_rows, published_values
 
-from analysis import published
-from analysis.metrics import METRICS
-from analysis.published import PublishedValue, departures, published_rows, published_values
 from clops_sweep import RunConfig
 
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from analysis.notebook import open_sweep
-from analysis.optimization_history import (
+from clops_sweep.analysis.notebook import open_sweep
+from clops_sweep.analysis.optimization_history import (
     describe_optimization_history,
     draw_optimization_history,
     optimization_history,
 )
-from analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
-from analysis.report import write_report
-from analysis.search_trials import best_trials, best_trials_text, search_experiment, trials_csv
-from analysis.style import as_png
+from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from clops_sweep.analysis.report import write_report
+from clops_sweep.analysis.search_trials import best_trials, best_trials_text, search_experiment, trials_csv
+from clops_sweep.analysis.style import as_png
+
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 
 def search_space(trials: int = 5, **arguments: Any) -> SearchSpace:

@@ -8,21 +8,21 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.comparisons import comparison_text, comparisons, comparisons_csv
+from clops_sweep.analysis.cost import cost_frontier, cost_text, describe_cost_frontier, draw_cost_frontier, frontier
+from clops_sweep.analysis.differences import difference_heatmap
+from clops_sweep.analysis.heatmaps import draw_heatmap
+from clops_sweep.analysis.importance import Importance, describe_importance, draw_importance, importance
+from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.analysis.profiles import describe_profile, draw_profile, profile
+from clops_sweep.analysis.results import result_table
+from clops_sweep.analysis.style import as_png
+from clops_sweep.analysis.sweep_figures import sweep_figures
 
-from analysis.collect import Experiment, collect
-from analysis.comparisons import comparison_text, comparisons, comparisons_csv
-from analysis.cost import cost_frontier, cost_text, describe_cost_frontier, draw_cost_frontier, frontier
-from analysis.differences import difference_heatmap
-from analysis.heatmaps import draw_heatmap
-from analysis.importance import Importance, describe_importance, draw_importance, importance
-from analysis.metrics import METRICS
-from analysis.profiles import describe_profile, draw_profile, profile
-from analysis.results import result_table
-from analysis.style import as_png
-from analysis.sweep_figures import sweep_figures
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 SPACE = SearchSpace(
     "by hand",

@@ -16,7 +16,7 @@ from tests.data.published_formats import physionet2020
 
 COMMAND = """
 import os, sys
-from clops_sweep.cli import main
+from clops_sweep.cli.command import main
 from clops_sweep.data.wfdb_records import load_wfdb
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core: no process more is started

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.config import RunConfig
 from clops_sweep.data.annotation_end import require_end
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.mitbih import GRID, MitBih, Segment, place_windows, window_class
@@ -40,7 +39,7 @@ def test_all_classes_of_small_records(small_root: Path) -> None:
     # 12 s hold two windows of 5 s, in four records each.
     assert {name: sum(parts.values()) for name, parts in manifest.counts.items()} == dict.fromkeys(manifest.classes, 8)
     frames = open_frames("mitbih", prepared_root=small_root.parent / "prepared")
-    scenario = build_scenario(frames, RunConfig(dataset="mitbih"))
+    scenario = build_scenario(frames, "class_il")
     titles = ["AFIB / APB", "BIGEMINY / NSR", "LBBB / RBBB", "PACED / PVC"]
     assert [task.title for task in scenario.tasks] == titles
 
@@ -315,7 +314,7 @@ def test_real_counts_per_class(mitbih: PreparedSet) -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_real_splits_cover_every_class(mitbih: PreparedSet, seed: int) -> None:
     frames = open_frames("mitbih", prepared_root=mitbih.folder.parent, split_seed=seed)
-    scenario = build_scenario(frames, RunConfig(dataset="mitbih", split_seed=seed))
+    scenario = build_scenario(frames, "class_il")
     assert len(scenario.tasks) == 4
     for code in range(8):
         carriers = np.unique(frames.patients[(frames.labels == code) & (frames.split == 0)])

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.config import RunConfig
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.manifest import file_sha256
@@ -80,7 +79,7 @@ def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:
     problems = []
     for scenario in DATASETS[opened.name].scenarios:
         try:
-            build_scenario(opened, RunConfig(dataset=opened.name, scenario=scenario))
+            build_scenario(opened, scenario)
         except BadInput as problem:
             problems.append(str(problem))
     # A handful of patients cannot have every class in every split, and the WFDB edition of chapman has no dates.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import TEST, FrameSet
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
@@ -17,7 +17,7 @@ PAIRS = ["0-1", "2-3", "4-5", "6-7", "8-9", "10-11"]
 
 
 def test_class_il_pairs_consecutive_classes_in_one_lead(synthetic: FrameSet) -> None:
-    scenario = build_scenario(synthetic, RunConfig(dataset="synthetic"))
+    scenario = build_scenario(synthetic, "class_il")
     assert (scenario.kind, scenario.outputs) == ("binary", 1)
     assert [task.name for task in scenario.tasks] == PAIRS
     assert scenario.tasks[0].title == "AFIB / AVB"
@@ -34,7 +34,7 @@ def test_class_il_pairs_consecutive_classes_in_one_lead(synthetic: FrameSet) -> 
 
 def test_time_il_has_three_terms_that_do_not_overlap(synthetic: FrameSet) -> None:
     assert synthetic.times is not None
-    scenario = build_scenario(synthetic, RunConfig(dataset="synthetic", scenario="time_il"))
+    scenario = build_scenario(synthetic, "time_il")
     assert (scenario.kind, scenario.outputs) == ("softmax", 12)
     assert [task.name for task in scenario.tasks] == ["Term 1", "Term 2", "Term 3"]
     times = [synthetic.times[task.train.rows] for task in scenario.tasks]
@@ -44,7 +44,7 @@ def test_time_il_has_three_terms_that_do_not_overlap(synthetic: FrameSet) -> Non
 
 
 def test_domain_il_has_one_task_per_lead_with_the_same_recordings(synthetic: FrameSet) -> None:
-    scenario = build_scenario(synthetic, RunConfig(dataset="synthetic", scenario="domain_il"))
+    scenario = build_scenario(synthetic, "domain_il")
     assert (scenario.kind, scenario.outputs) == ("multilabel", 12)
     leads = ["I", "II", "III", "aVL", "aVR", "aVF", "V1", "V2", "V3", "V4", "V5", "V6"]
     assert [task.name for task in scenario.tasks] == [f"Lead {lead}" for lead in leads]
@@ -54,29 +54,26 @@ def test_domain_il_has_one_task_per_lead_with_the_same_recordings(synthetic: Fra
 
 def test_leads_without_a_usual_place_come_last(synthetic: FrameSet) -> None:
     names = ("V7", "MLII", *synthetic.lead_names[2:])
-    scenario = build_scenario(
-        replace(synthetic, lead_names=names), RunConfig(dataset="synthetic", scenario="domain_il")
-    )
+    scenario = build_scenario(replace(synthetic, lead_names=names), "domain_il")
     assert [task.name for task in scenario.tasks][-2:] == ["Lead V7", "Lead MLII"]
 
 
 def test_task_order(synthetic: FrameSet) -> None:
-    def names(**order: object) -> list[str]:
-        config = RunConfig(dataset="synthetic", **order)
-        return [task.name for task in build_scenario(synthetic, config).tasks]
+    def names(*order: Any) -> list[str]:
+        return [task.name for task in build_scenario(synthetic, "class_il", *order).tasks]
 
     assert names() == PAIRS
-    assert names(task_order=(5, 4, 2, 1, 0, 3)) == ["10-11", "8-9", "4-5", "2-3", "0-1", "6-7"]
-    assert names(task_order=1) == [PAIRS[position] for position in random.Random(1).sample(range(6), 6)]
+    assert names((5, 4, 2, 1, 0, 3)) == ["10-11", "8-9", "4-5", "2-3", "0-1", "6-7"]
+    assert names(1) == [PAIRS[position] for position in random.Random(1).sample(range(6), 6)]
     with pytest.raises(BadInput, match="6 tasks"):
-        names(task_order=(1, 0))
+        names((1, 0))
     with pytest.raises(BadInput, match="earlier run"):
-        names(task_order="curriculum")
+        names("curriculum")
 
 
 def test_no_patient_is_on_two_sides_in_any_scenario(synthetic: FrameSet) -> None:
     for name in ("class_il", "time_il", "domain_il"):
-        scenario = build_scenario(synthetic, RunConfig(dataset="synthetic", scenario=name))
+        scenario = build_scenario(synthetic, name)
         sides = [
             {int(p) for task in scenario.tasks for p in synthetic.patients[getattr(task, part).rows]}
             for part in ("train", "validation", "test")
@@ -88,23 +85,23 @@ def test_a_class_missing_in_a_split_is_named_with_task_and_split(synthetic: Fram
     split = synthetic.split.copy()
     split[(synthetic.labels == 3) & (split == TEST)] = 0
     with pytest.raises(BadInput, match=r"task 2-3 has only one of its classes \(BIGEMINY / EAR\) in the test split"):
-        build_scenario(replace(synthetic, split=split), RunConfig(dataset="synthetic"))
+        build_scenario(replace(synthetic, split=split), "class_il")
     split[(synthetic.labels == 2) & (split == TEST)] = 0
     with pytest.raises(BadInput, match="task 2-3 has no instance in the test split"):
-        build_scenario(replace(synthetic, split=split), RunConfig(dataset="synthetic"))
+        build_scenario(replace(synthetic, split=split), "class_il")
 
 
 def test_what_a_scenario_needs_and_the_data_lack_is_said(synthetic: FrameSet) -> None:
     with pytest.raises(BadInput, match="dates of acquisition"):
-        build_scenario(replace(synthetic, times=None), RunConfig(dataset="synthetic", scenario="time_il"))
+        build_scenario(replace(synthetic, times=None), "time_il")
     one_lead = replace(synthetic, leads=np.zeros_like(synthetic.leads))
     with pytest.raises(BadInput, match="several leads"):
-        build_scenario(one_lead, RunConfig(dataset="synthetic", scenario="domain_il"))
+        build_scenario(one_lead, "domain_il")
     several = replace(synthetic, labels=np.eye(12, dtype=np.uint8)[synthetic.labels])
     with pytest.raises(BadInput, match="one label per instance"):
-        build_scenario(several, RunConfig(dataset="synthetic"))
+        build_scenario(several, "class_il")
     with pytest.raises(BadInput, match="even number of classes"):
-        build_scenario(replace(synthetic, classes=synthetic.classes[:11]), RunConfig(dataset="synthetic"))
+        build_scenario(replace(synthetic, classes=synthetic.classes[:11]), "class_il")
 
 
 def test_a_year_without_the_ends_of_terms_is_cut_into_terciles(synthetic: FrameSet) -> None:

@@ -90,7 +90,7 @@ def _printed(script: str) -> str:
 
 def test_a_terminated_preparation_leaves_nothing_behind(tmp_path: Path) -> None:
     script = (
-        "import sys; from clops_sweep.cli import main\n"
+        "import sys; from clops_sweep.cli.command import main\n"
         f"main(['data', 'prepare', 'synthetic', '--prepared-root', {str(tmp_path / 'prepared')!r}])"
     )
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True) as process:

@@ -151,7 +151,7 @@ class Trained:
     def __init__(self, kind: str, seeds: tuple[int, ...], backend: str) -> None:
         self.config = tiny_config(kind)
         self.frames = tiny_frames(kind)
-        self.scenario: Scenario = build_scenario(self.frames, self.config)
+        self.scenario: Scenario = build_scenario(self.frames, self.config.scenario, self.config.task_order)
         self.seeds = seeds
         bank = FrameBank(self.frames, torch.device("cpu"))
         common = (seeds, self.scenario.kind, self.scenario.outputs, self.config.learning_rate, bank)

@@ -11,12 +11,12 @@ import torch
 
 from clops_sweep import ContinualRun, RunConfig, acquisition_function
 from clops_sweep.errors import BadInput
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay import acquisition, storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.strategies.base import Strategy
 from clops_sweep.learning.strategies.clops import CLOPS
-from clops_sweep.plugins import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
 from clops_sweep.testing import (
     ContractViolation,
     check_acquisition_function,

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.learning.captured import CapturedSteps
+from clops_sweep.learning.packing import peak_of_memory, runs_that_fit
 from clops_sweep.learning.result import RunResult
-from clops_sweep.packing import peak_of_memory, runs_that_fit
-from clops_sweep.plugins import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")

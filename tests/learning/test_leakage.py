@@ -9,9 +9,9 @@ import torch
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import TRAINING
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STRATEGIES
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.plugins import ACQUISITION_FUNCTIONS, STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 
 KINDS = ("class_il", "time_il", "domain_il")

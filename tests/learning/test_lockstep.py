@@ -11,8 +11,8 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.lockstep import FREE_FIELDS, lockstep_key
 from clops_sweep.learning.result import RunResult
-from clops_sweep.lockstep import FREE_FIELDS, lockstep_key
 from clops_sweep.testing import tiny_config, tiny_frames
 
 VARIANTS = (

@@ -29,7 +29,7 @@ class Reference:
 
     def __init__(self, config: RunConfig, frames: FrameSet, network: Any) -> None:
         self.config, self.frames, self.seed = config, frames, config.seed
-        scenario = build_scenario(frames, config)
+        scenario = build_scenario(frames, config.scenario, config.task_order)
         self.kind, self.outputs, self.names = scenario.kind, scenario.outputs, [task.name for task in scenario.tasks]
         self.train = [(task.train.rows, torch.from_numpy(task.train.targets).double()) for task in scenario.tasks]
         self.validation = [

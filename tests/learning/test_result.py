@@ -12,11 +12,11 @@ import torch
 
 from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.result import RunResult
-from clops_sweep.plugins import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 
 Run = Callable[..., RunResult]
@@ -32,7 +32,7 @@ def stored_count(kind: str) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_each_task_stores_its_share_of_its_own_training_instances(strategy: str, kind: str, run: Run) -> None:
-    scenario = build_scenario(tiny_frames(kind), tiny_config(kind))
+    scenario = build_scenario(tiny_frames(kind), tiny_config(kind).scenario, tiny_config(kind).task_order)
     instances = run(kind, strategy=strategy).instances
     for task in scenario.tasks:
         record = instances[instances["task"] == task.name]

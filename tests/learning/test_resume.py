@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clops_sweep import ContinualRun
-from clops_sweep.plugins import STRATEGIES
+from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.jobs import Job
-from clops_sweep.plan import PlannedRun
+from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.store import RunStore
-from clops_sweep.tables import METRICS, SCHEMAS, config_row
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.sweep.jobs import Job
 
 TASKS = 6
 

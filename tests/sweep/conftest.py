@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from launching import Sweep, Tables, kill_all, runs_alone
 
-from clops_sweep.space import all_requests, load_spaces
+from clops_sweep.experiment.search_space import all_requests, load_spaces
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace

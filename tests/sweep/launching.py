@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.prepare import open_frames
-from clops_sweep.tables import METRICS, SCHEMAS
+from clops_sweep.experiment.columns import METRICS
+from clops_sweep.store.tables import SCHEMAS
 
 TABLES = ("runs", "r_matrix", "curves", "instances")
 ALL_METRICS = [prefix + metric for prefix in ("", "test_") for metric in METRICS]

@@ -23,9 +23,10 @@ from ray._private.utils import get_used_memory
 
 from clops_sweep import RunConfig
 from clops_sweep.data.prepare import open_frames
-from clops_sweep.space import load_spaces
-from clops_sweep.store import RunStore
-from clops_sweep.tables import SCHEMAS, config_row
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
 
 Launch = Callable[..., Sweep]
 

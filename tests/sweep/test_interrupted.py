@@ -22,7 +22,7 @@ from launching import (
     runs_alone,
 )
 
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 RUNS = 6
 

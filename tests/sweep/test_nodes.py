@@ -33,8 +33,8 @@ from launching import (
 from pyarrow import fs
 
 from clops_sweep import RunConfig
-from clops_sweep.store import RunStore
-from clops_sweep.tables import TableName
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import TableName
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

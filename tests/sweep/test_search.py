@@ -14,13 +14,13 @@ import torch
 from launching import Sweep, kill, kill_all
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.cli import main
+from clops_sweep.cli.command import main
 from clops_sweep.data.prepare import open_frames
+from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.search.study import read_study
-from clops_sweep.space import load_spaces
-from clops_sweep.store import RunStore
+from clops_sweep.store.run_store import RunStore
 
 SPACE = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace

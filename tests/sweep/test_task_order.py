@@ -9,7 +9,7 @@ import pandas as pd
 from launching import Sweep
 
 from clops_sweep import RunConfig
-from clops_sweep.curriculum import source_config
+from clops_sweep.planning.curriculum import source_config
 
 Launch = Callable[..., Sweep]
 

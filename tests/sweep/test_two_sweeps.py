@@ -10,8 +10,8 @@ import pandas as pd
 from launching import Counted, Sweep
 
 from clops_sweep import RunConfig
-from clops_sweep.plan import PlannedRun
-from clops_sweep.store import RunStore
+from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.store.run_store import RunStore
 
 Launch = Callable[..., Sweep]
 
@@ -45,8 +45,8 @@ def test_two_sweeps_on_one_store_share_the_work(launch: Launch, tmp_path: Path) 
 
 def test_the_second_sweep_on_a_store_goes_through_it_in_another_order(tmp_path: Path) -> None:
     """Runs of equal length in the same order would be in flight at both all the time."""
-    from clops_sweep.jobs import make_jobs, shuffled
-    from clops_sweep.sweep import only_sweep
+    from clops_sweep.sweep.driver import only_sweep
+    from clops_sweep.sweep.jobs import make_jobs, shuffled
 
     store = RunStore(tmp_path / "results")
     with only_sweep(store) as first, only_sweep(store) as second:
@@ -63,7 +63,7 @@ def test_the_second_sweep_on_a_store_goes_through_it_in_another_order(tmp_path: 
 
 
 def test_seeds_are_mixed_where_one_alone_has_too_few_jobs_for_another_order() -> None:
-    from clops_sweep.jobs import make_jobs, shuffled
+    from clops_sweep.sweep.jobs import make_jobs, shuffled
 
     configs = [RunConfig(seed=seed, mc_samples=samples) for seed in range(10) for samples in (5, 10)]
     jobs = make_jobs([PlannedRun(str(index), config, "pending") for index, config in enumerate(configs)], 1)

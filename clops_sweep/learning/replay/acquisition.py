@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from clops_sweep.config import RunConfig
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.scenarios import LossKind
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import streams
 from clops_sweep.learning.entropy import mutual_information, predictive_entropy
 from clops_sweep.learning.gaussian import gaussian_kl, gaussian_of

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from clops_sweep.config import RunConfig
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.learner import Learner
 

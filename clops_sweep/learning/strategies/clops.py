@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.buffer import Buffer, Portion, count_of
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
-from clops_sweep.plugins import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 
 
 class CLOPS(Strategy):

@@ -1,0 +1,1 @@
+"""The command `clops-sweep`: one file a subcommand, which parses, calls, prints and exits."""

@@ -1,0 +1,264 @@
+"""`clops-sweep data`: what data sets there are, fetching, checking and preparing them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clops_sweep.cli.options import data_root_option, prepared_root_option
+from clops_sweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from clops_sweep.data.counts import Row
+    from clops_sweep.data.manifest import Manifest
+    from clops_sweep.data.prepare import PreparedSet
+    from clops_sweep.data.reader import OnError
+
+_MOST_PATIENTS_LISTED = 100
+_MOST_PROBLEMS_LISTED = 20
+_WIDE = 200
+
+
+@click.group()
+def data() -> None:
+    """Data sets: list, download, verify and prepare them."""
+
+
+@data.command("list")
+@data_root_option
+@prepared_root_option
+def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
+    """Every data set with its licence, size, state and source."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.prepare import default_prepared_root, state
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("data set", "state", "size", "scenarios"):
+        table.add_column(heading, no_wrap=True)
+    for info in DATASETS.values():
+        there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
+        table.add_row(info.name, there, info.size, " ".join(info.scenarios))
+    Console().print(table)
+    click.echo("\nlicences and sources")
+    for info in DATASETS.values():
+        click.echo(f"\n{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}")
+
+
+@data.command()
+@click.argument("name")
+@data_root_option
+@prepared_root_option
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="A record that cannot be read ends everything, or is left out and listed in the manifest.",
+)
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set's reader.")
+@click.option("--split-seed", type=click.IntRange(min=0), default=0, show_default=True, help="For the tables.")
+@click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
+def prepare(
+    name: str,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    on_error: str,
+    options: tuple[str, ...],
+    split_seed: int,
+    markdown: bool,
+) -> None:
+    """Turn a data set as its publisher ships it into frames that every run maps from disk."""
+    from clops_sweep.data.prepare import default_prepared_root
+    from clops_sweep.data.prepare import prepare as make
+    from clops_sweep.data.verify import is_to_be_made_again
+
+    root = prepared_root or default_prepared_root()
+    chosen = _parsed(name, options)
+    policy: OnError = "skip" if on_error == "skip" else "stop"
+    prepared = make(
+        name,
+        prepared_root=root,
+        data_root=data_root,
+        progress=True,
+        on_error=policy,
+        options=chosen,
+        anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
+    )
+    _print_counts(prepared, split_seed, markdown)
+
+
+@data.command()
+@click.argument("name")
+@click.option(
+    "--data-root",
+    envvar="CLOPS_DATA_ROOT",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder to put the publisher's folder into (or CLOPS_DATA_ROOT).",
+)
+def download(name: str, data_root: Path | None) -> None:
+    """Fetch an openly available data set from PhysioNet into the data root; go on where it stopped.
+
+    NAME is mitbih, mitbih_vfdb (which is mitbih and vfdb), vfdb alone, ptbxl or physionet2020.
+    """
+    from clops_sweep.data.download import download as fetch
+
+    if data_root is None:
+        raise BadInput("data download needs a folder to put the files into; give it with --data-root DIR")
+    for folder in fetch(name, data_root, progress=True):
+        click.echo(f"{name}: in {folder}")
+
+
+@data.command()
+@click.argument("name")
+@data_root_option
+@prepared_root_option
+def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> None:
+    """Prove that a data set is whole: decode every record, compare checksums, check the prepared folder.
+
+    NAME is a data set of 'data list', or vfdb.
+    """
+    from clops_sweep.data.prepare import default_prepared_root
+    from clops_sweep.data.verify import verify as check
+
+    found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
+    if len(found.problems) == 1:
+        raise BadInput(found.problems[0])
+    if found.problems:
+        for problem in found.problems[:_MOST_PROBLEMS_LISTED]:
+            click.echo(problem, err=True)
+        more = "; the first ones are above" if len(found.problems) > _MOST_PROBLEMS_LISTED else ", listed above"
+        raise BadInput(f"{name}: {len(found.problems):,} problems{more}; mend them and verify it again")
+    click.echo(f"{name}: {found.records} records are whole")
+    if found.published:
+        click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
+    if name == "vfdb":
+        click.echo("vfdb: prepared as part of mitbih_vfdb; 'clops-sweep data verify mitbih_vfdb' looks at the frames")
+        return
+    click.echo(f"{name}: {'the prepared frames are whole and of these files' if found.prepared else 'not prepared'}")
+
+
+def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
+    """NAME=VALUE pairs as the types that the reader's defaults have; None if there is none."""
+    from clops_sweep.data.prepare import reader_for
+
+    if not options:
+        return None
+    defaults = reader_for(name).options
+    values: dict[str, int | float | str | bool] = {}
+    for option in options:
+        key, _, text = option.partition("=")
+        kind = type(defaults.get(key, text))
+        try:
+            values[key] = kind(text)
+        except ValueError:
+            raise BadInput(f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}") from None
+    reader_for(name, values)  # whatever is wrong with them is said before anything is read
+    return values
+
+
+def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> None:
+    """The tables of counts per class, task and patient, and what was dropped, skipped or is worth knowing."""
+    from rich.box import MARKDOWN
+    from rich.console import Console
+
+    from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.counts import class_rows, patient_table, task_rows, total_row
+    from clops_sweep.data.manifest import MANIFEST
+    from clops_sweep.data.prepare import open_frames
+    from clops_sweep.data.scenarios import build_scenario, reference_lead_of
+
+    # Off a terminal there is no width to keep to, and a table that is cut is of no use.
+    console, manifest = Console(width=None if sys.stdout.isatty() else _WIDE), prepared.manifest
+
+    def show(title: str, table: Table) -> None:
+        if markdown:
+            table.box = MARKDOWN
+        console.print(f"\n{title}\n", highlight=False)
+        console.print(table)
+
+    info = DATASETS[manifest.name]
+    frames = open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed)
+    chosen = reference_lead_of(frames)
+    one_lead = f", lead {info.reference_lead} of {len(frames.lead_names)}" if info.reference_lead else ""
+    rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
+    show(f"{manifest.name}: frames (patients) per class{one_lead}", _split_table("class", rows))
+    for scenario in info.scenarios:
+        try:
+            built = build_scenario(frames, scenario)
+        except BadInput as problem:
+            # Some sentences begin with the scenario, as they are also said on their own.
+            shown = str(problem).removeprefix(f"{scenario} ")
+            console.print(f"{scenario}: {shown}", style="yellow", highlight=False)
+            continue
+        show(f"{manifest.name}, {scenario}: frames (patients) per task", _split_table("task", task_rows(built, frames)))
+    if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
+        show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
+    console.print()
+    if line := _options_line(manifest):
+        console.print(line, highlight=False, soft_wrap=True)
+    for reason, count in manifest.dropped.items():
+        console.print(f"dropped: {count} frames ({reason})", highlight=False)
+    for record, reason in manifest.skipped[:_MOST_PROBLEMS_LISTED]:
+        console.print(f"skipped: {record}: {reason}", highlight=False)
+    if more := len(manifest.skipped[_MOST_PROBLEMS_LISTED:]):
+        console.print(f"skipped: and {more:,} more, all in {prepared.folder / MANIFEST}", highlight=False)
+    for note in manifest.notes:
+        console.print(f"note: {note}", highlight=False)
+    console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)
+
+
+def _options_line(manifest: Manifest) -> str:
+    """The options a set was made with, and how to get the default ones where it has others; empty without any."""
+    from clops_sweep.data.prepare import reader_for
+
+    defaults = reader_for(manifest.name).options
+    if not defaults:
+        return ""
+    line = "options: " + ", ".join(f"{key}={manifest.options[key]}" for key in defaults)
+    others = [key for key, value in defaults.items() if manifest.options[key] != value]
+    if not others:
+        return line
+    back = f"--option {others[0]}={defaults[others[0]]}"
+    return (
+        f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, "
+        f"which 'clops-sweep data prepare {manifest.name} {back}' makes again"
+    )
+
+
+def _split_table(what: str, rows: Sequence[Row]) -> Table:
+    from rich.table import Table
+
+    from clops_sweep.data.frames import SPLIT_NAMES
+
+    table = Table()
+    table.add_column(what)
+    for part in SPLIT_NAMES:
+        table.add_column(part, justify="right")
+    for row in rows:
+        cells = (f"{count} ({people})" for count, people in zip(row.frames, row.patients, strict=True))
+        table.add_row(row.name, *cells)
+    return table
+
+
+def _patients_table(classes: Sequence[str], rows: Sequence[tuple[str, str, tuple[int, ...]]]) -> Table:
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("patient")
+    table.add_column("split")
+    for name in classes:
+        table.add_column(name, justify="right")
+    for patient, part, counts in rows:
+        table.add_row(patient, part, *(str(count) if count else "" for count in counts))
+    return table

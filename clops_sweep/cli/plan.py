@@ -1,0 +1,159 @@
+"""What `plan` and `status` say: how runs stand, and what those that are left will cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from clops_sweep.cli.search import print_searches, runs_to_come, unprepared
+from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.machine import available_cores, check_gpu, gpus
+
+_FEW_HOURS = 0.01  # less is easier to grasp in seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clops_sweep.cli.asked import Asked
+    from clops_sweep.planning.estimate import Estimate
+    from clops_sweep.planning.plan import Plan, PlannedRun
+
+
+def counts(plan: Plan) -> str:
+    """How the runs stand, in one line."""
+    pending = plan.count("pending", "waiting")
+    return (
+        f"{len(plan.asked)} runs asked for, {plan.count('finished')} finished, {pending} pending, "
+        f"{plan.count('failed')} failed"
+    )
+
+
+def say_plan(
+    asked: Asked, plan: Plan, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0, measure: bool = False
+) -> None:
+    """Prints how the runs stand and what is left.
+
+    Args:
+        asked: what is asked for.
+        plan: how it stands.
+        cpus_per_trial: CPUs that a trial takes.
+        gpus_per_trial: share of a GPU that a trial takes.
+        measure: whether kinds of runs of which nothing is known are measured.
+    """
+    if plan.asked:
+        click.echo(counts(plan))
+    print_searches(asked)
+    for name in dict.fromkeys((*plan.unprepared, *unprepared(asked))):
+        click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
+    say_first(plan)
+    pending = _pending(asked, plan)
+    if not pending:
+        return
+    cost = _estimated(asked, plan, pending, gpus_per_trial, measure)
+    if cost.known:
+        click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
+    if cost.unknown:
+        which = f"{cost.unknown} of them" if cost.known else "them"
+        click.echo(f"no estimate for {which}: no run of their kind is finished; plan --calibrate measures some epochs")
+    if asked.searches and cost.known:
+        click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
+
+
+def say_first(plan: Plan) -> None:
+    """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
+    failed = sum(run.state == "failed" for run in plan.first)
+    if left := len(plan.first) - failed:
+        come, whose = ("comes", "its") if left == 1 else ("come", "their")
+        click.echo(
+            f"{_several(left, 'run')} that nobody asked for {come} first: {whose} s decides the task order of others"
+        )
+    if failed:
+        has, them = ("has", "it") if failed == 1 else ("have", "them")
+        click.echo(
+            f"{_several(failed, 'run')} that nobody asked for {has} failed, and the task order of others waits for "
+            f"{them}; --retry failed takes {them} up again"
+        )
+
+
+def say_cost(
+    asked: Asked, plan: Plan, to_do: Sequence[PlannedRun], *, cpus_per_trial: float, gpus_per_trial: float
+) -> None:
+    """Prints what the runs that are about to start will cost, if that is known of all of them."""
+    try:
+        cost = _estimated(asked, plan, to_do, gpus_per_trial, measure=False)
+    except DamagedStore as error:  # it holds finished runs, and is in the way of what they tell and of nothing else
+        click.echo(f"no estimate: {error}", err=True)
+        return
+    if cost.known and not cost.unknown:
+        click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
+
+
+def _estimated(
+    asked: Asked, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float, measure: bool
+) -> Estimate:
+    """What runs will cost; of kinds of which nothing is known, after they have been measured, if that is asked for."""
+    from clops_sweep.planning.calibration import Calibrations, calibrate
+    from clops_sweep.planning.cost_model import Load
+    from clops_sweep.planning.estimate import estimate
+
+    device = "cuda" if gpus_per_trial else None
+    finished = plan.of("finished")
+    kept, data_hashes = Calibrations(asked.work_folder / "calibration.json"), asked.data_hashes()
+    cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
+    if measure and cost.unknown:
+        for name in (*plan.unprepared, *unprepared(asked)):
+            raise BadInput(f"--calibrate: {name} is not prepared here; expected: clops-sweep data prepare {name}")
+        if device:
+            check_gpu("--gpus-per-trial")
+        calibrate(
+            [run for run in pending if Load.of(run.config).kind in cost.unknown_kinds],
+            asked.frames_of,
+            kept,
+            device=device or "cpu",
+            say=lambda text: click.echo(text, err=True),
+        )
+        cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
+    return cost
+
+
+def _pending(asked: Asked, plan: Plan) -> list[PlannedRun]:
+    """The runs that are left, those that searches may still ask for included."""
+    return plan.of("pending", "waiting") + runs_to_come(asked)
+
+
+def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:
+    """Cost and interval, time by the clock on this machine, and what it rests on."""
+    from clops_sweep.planning.estimate import CONFIDENCE
+
+    if cost.devices == {"cuda"}:
+        unit, each, there, what = "GPU", gpus_per_trial or 1, gpus(), "GPU"
+    elif cost.devices == {"cpu"}:
+        unit, each, there, what = "core", cpus_per_trial or 1, available_cores(), "core"
+    else:
+        unit, each, there, what = "core- or GPU", 1.0, 0, ""
+    scale, time = (each, "hours") if each * cost.hours >= _FEW_HOURS else (3600 * each, "seconds")
+    words = f"about {_number(scale * cost.hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: "
+    words += f"{_number(scale * cost.low)} to {_number(scale * cost.high)})"
+    if there:
+        at_a_time = max(1, int(there / each))
+        words += f", {_clock(cost.wall_hours(at_a_time))} by the clock on {_several(there, what)}"
+    rests = [f"{_several(cost.finished, 'finished run')} of the same kind"] if cost.finished else []
+    rests += [f"{_several(cost.measured, 'short run')} on this machine"] if cost.measured else []
+    return f"{words}; from {' and '.join(rests)}"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
+
+
+def _clock(hours: float) -> str:
+    seconds = round(3600 * hours)
+    if seconds < 100:
+        return f"{max(1, seconds)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,142 @@
+"""Commands about single runs of a store: show, rerun; and compact, about all of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from clops_sweep.cli.options import prepared_root_option, results_option
+from clops_sweep.errors import BadInput, one_line
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.registry import unregistered
+from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.store.rows import printable
+from clops_sweep.store.run_store import RunStore, rerun_command
+
+
+@click.command()
+@click.argument("run_id")
+@results_option
+def show(run_id: str, results: str) -> None:
+    """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix."""
+    store = RunStore.named(results)
+    found = store.find(run_id)
+    (row,) = store.rows("runs", run_ids=[found])
+    for heading, names in (
+        ("run", ["run_id", "status"]),
+        ("config", list(RunConfig.model_fields)),
+        (
+            "results and provenance",
+            [name for name in row if name not in {"run_id", "status", "error", *RunConfig.model_fields}],
+        ),
+    ):
+        click.echo(f"{heading}:")
+        for name in names:
+            if row[name] is not None:
+                click.echo(f"  {name:22} {printable(str(row[name]))}")
+    if row["error"]:
+        click.echo(f"error:\n{printable(row['error'])}")
+    if missing := unregistered(row):
+        click.echo(f"repeat it with this, SPACE.py being the search-space file that registers {' and '.join(missing)}:")
+        click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
+    else:
+        click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True)}")
+
+
+@click.command()
+@click.argument("run_id")
+@results_option
+@prepared_root_option
+@click.option("--verify", is_flag=True, help="Compare every number with the stored ones; exit 1 if any differs.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=0,
+    help="Compare metrics and R alone, and take for equal what is so close: for another device than the run's.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    help="By default the one that the run was computed on, if it is here.",
+)
+@click.option(
+    "--plugins",
+    type=click.Path(path_type=Path),
+    metavar="SPACE.py",
+    help="The search-space file that registers what the run uses.",
+)
+def rerun(
+    run_id: str,
+    results: str,
+    prepared_root: Path | None,
+    verify: bool,
+    tolerance: float,
+    device: str | None,
+    plugins: Path | None,
+) -> None:
+    """Repeat one run, in this process and without touching the store. RUN_ID may be any unambiguous prefix."""
+    from clops_sweep.data.prepare import default_prepared_root
+    from clops_sweep.sweep.rerun import differences, repeat, stored_run
+
+    if plugins is not None:
+        load_spaces(plugins)
+    store = RunStore.named(results)
+    row = stored_run(store, run_id)
+    if missing := unregistered(row):
+        what = " and ".join(missing)
+        raise BadInput(f"run {row['run_id']}: {what} is not registered; expected --plugins SPACE.py that does so")
+    try:
+        result = repeat(row, prepared_root or default_prepared_root(), device)
+    except BadInput:
+        raise
+    except Exception as error:  # a run that fails does so in any way it likes
+        _fails(error, row, verify)
+    for metric in ("auc", "bwt", "bwt_t", "bwt_lambda", "test_auc"):
+        click.echo(f"{metric:12} {result.runs[metric].iloc[0]:.6f}")
+    if not verify:
+        return
+    if row["status"] != "finished":
+        click.echo("the stored run has failed, and this one has not: there are no numbers to compare with")
+        sys.exit(1)
+    found = differences(result, store, row["run_id"], tolerance)
+    for difference in found:
+        click.echo(f"{difference.column}: differs in {difference.places} places, by {difference.largest:.3g} at most")
+    if found:
+        click.echo(
+            f"the stored run was computed on {row['device']} ({row['backend']}), by package {row['package_version']}"
+        )
+        if row["device"] != "cpu" and not tolerance:
+            click.echo("numbers of a GPU are the same but for rounding: see --tolerance")
+        sys.exit(1)
+    equal = f"metrics and R equal the stored ones to {tolerance:g}" if tolerance else None
+    click.echo(equal or "every number equals the stored one, bit for bit")
+
+
+def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:
+    """Says how a repeated run has failed, and to be asked for, whether the stored one failed alike."""
+    said = one_line(f"{type(error).__name__}: {error}")
+    click.echo(f"the run fails: {said}")
+    stored = one_line(row["error"] or "")
+    alike = row["status"] == "failed" and stored.endswith(said)
+    if verify:
+        click.echo("the stored run has failed in the same way" if alike else "the stored run did not fail in that way")
+    sys.exit(0 if verify and alike else 1)
+
+
+@click.command()
+@results_option
+def compact(results: str) -> None:
+    """Put the many small parts of finished runs together into few; also while a sweep runs."""
+    store = RunStore.named(results)
+    store.files.check_is_there()
+    try:
+        merged = store.compact()
+    except OSError as error:
+        what = error.strerror or one_line(error)
+        raise BadInput(
+            f"{store.files.shown}: cannot be written to ({what}); nothing is lost, and the same command goes on later"
+        ) from None
+    click.echo(f"{merged} parts put together")

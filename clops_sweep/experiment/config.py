@@ -1,0 +1,196 @@
+"""RunConfig: everything that defines one continual-learning run, and the run's identity."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from clops_sweep.data.catalog import DATASETS, Normalization, ScenarioName
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.registry import REGISTRIES
+
+SEMANTICS_VERSION = 2
+"""Raised whenever the same configuration would give different numbers than before; part of every run id."""
+
+RUN_ID_LENGTH = 20
+
+DataKey = tuple[str, int, str]
+"""Data set, split seed and normalisation: what decides which frames a config runs on."""
+
+Fraction = Annotated[float, Field(gt=0, le=1)]
+PositiveInt = Annotated[int, Field(ge=1, lt=2**31)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+_PERTURBATION_STD: Mapping[str, float] = {"cardiology": 100.0, "chapman": 100.0}
+"""As released for cardiology, in raw units; elsewhere a tenth of a millivolt, or of what frames are scaled to."""
+
+
+def _perturbation_std(dataset: str, normalize: str) -> float:
+    """The default of `perturbation_std`: raw units mean nothing to frames that have been scaled."""
+    return _PERTURBATION_STD.get(dataset, 0.1) if normalize == "none" else 0.1
+
+
+NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
+    "paper_shuffled": 1,
+    "paper_curriculum": (5, 4, 2, 1, 0, 3),
+    "paper_anti_curriculum": (3, 0, 1, 2, 4, 5),
+}
+"""The orders of the paper's six Class-IL tasks: a shuffle, 10-11 8-9 4-5 2-3 0-1 6-7, and its reverse."""
+
+_EPOCHS_PER_TASK: Mapping[str, int] = {"class_il": 20, "time_il": 20, "domain_il": 40}
+
+
+class RunConfig(BaseModel):
+    """One continual-learning run, fully determined: same config, same data, same numbers.
+
+    Fields carry the names of the paper's hyperparameters (Kiyasseh, Zhu and Clifton, CLOPS). A field that is not
+    given takes the paper's value for the scenario and data set at hand, and is then as much part of the run's
+    identity as one that was typed.
+
+    Raises:
+        BadInput: an unknown key (the nearest known one is named) or a value out of bounds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+    scenario: ScenarioName = "class_il"
+    dataset: str = "synthetic"
+    strategy: str = "clops"
+
+    storage_fraction: Fraction = Field(0.25, description="b: share of a task's instances that is stored")
+    acquisition_fraction: Fraction = Field(0.5, description="a: share of a task's buffer that is replayed")
+    mc_samples: PositiveInt = Field(20, description="T: stochastic forward passes behind an acquisition score")
+    acquisition: str = "bald_mcd"
+    acquire_every: PositiveInt = Field(1, description="epochs between two acquisitions")
+    storage_function: str = "area"
+    storage_order: Literal["top", "bottom", "random"] = "top"
+    task_order: Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] = Field(
+        "sequential",
+        description="as the scenario has them, a seed for a shuffle, a permutation from 0, or by difficulty",
+    )
+    weight_replay: bool = Field(False, description="whether a replayed loss is multiplied by its final beta")
+    replay_ratio: PositiveFloat = Field(1.0, description="mir: instances replayed per instance of the current batch")
+
+    epochs_per_task: PositiveInt = Field(
+        default_factory=lambda data: (
+            DATASETS[data["dataset"]].epochs_per_task or _EPOCHS_PER_TASK[data["scenario"]]
+            if data.keys() >= {"dataset", "scenario"}
+            else 1
+        ),
+        description="tau",
+    )
+    batch_size: PositiveInt = Field(
+        default_factory=lambda data: DATASETS[data["dataset"]].batch_size if "dataset" in data else 1
+    )
+    learning_rate: PositiveFloat = Field(
+        default_factory=lambda data: DATASETS[data["dataset"]].learning_rate if "dataset" in data else 1.0
+    )
+    beta_learning_rate: PositiveFloat = Field(1e-4, description="eta")
+    beta_penalty: NonNegativeFloat = Field(10.0, description="lambda")
+    normalize: Normalization = Field(
+        default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none"
+    )
+    perturbation_std: PositiveFloat = Field(
+        default_factory=lambda data: _perturbation_std(data.get("dataset", ""), data.get("normalize", "none")),
+        description="sigma of bald_mcp and balc_kld, in the unit of the frames",
+    )
+
+    split_seed: Seed = 0
+    seed: Seed = 0
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise BadInput(_first_sentence(error, type(self))) from None
+
+    @field_validator("dataset")
+    @classmethod
+    def _known_dataset(cls, value: str) -> str:
+        if value not in DATASETS:
+            raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {', '.join(DATASETS)}")
+        return value
+
+    @field_validator("strategy", "acquisition", "storage_function")
+    @classmethod
+    def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
+        registry = REGISTRIES[str(info.field_name)]
+        if value not in registry:
+            raise ValueError(f"not known{nearest(value, registry)}; known: {', '.join(registry)}")
+        return value
+
+    @field_validator("task_order", mode="before")
+    @classmethod
+    def _named_order(cls, value: Any) -> Any:
+        return NAMED_TASK_ORDERS.get(value, value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _scenario_fits(self) -> Self:
+        info = DATASETS[self.dataset]
+        if self.scenario not in info.scenarios:
+            raise ValueError(
+                f"scenario {self.scenario!r} does not go with dataset {self.dataset!r}, "
+                f"which has {', '.join(info.scenarios)}"
+            )
+        if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
+            raise ValueError(f"task_order {list(self.task_order)} is not a permutation of 0..N-1")
+        if self.weight_replay and self.strategy == "clops" and self.storage_order == "random":
+            raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
+        return self
+
+    def replace(self, **changes: Any) -> Self:
+        """The same config with other values; what was left to its default follows the new values."""
+        explicit = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**(explicit | changes))
+
+    @property
+    def data_key(self) -> DataKey:
+        """The frames that this config runs on."""
+        return self.dataset, self.split_seed, self.normalize
+
+    def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
+        """The run's identity: SHA-256 over config, data and method semantics, the first 20 hex digits."""
+        identity = {
+            "config": self.model_dump(mode="json"),
+            "data_hash": data_hash,
+            "semantics_version": semantics_version,
+        }
+        canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:RUN_ID_LENGTH]
+
+
+def known_key(name: str) -> str:
+    """`name` if it is a config field; otherwise BadInput that names the nearest one."""
+    if name in RunConfig.model_fields:
+        return name
+    raise BadInput(f"unknown key {name!r}{nearest(name, RunConfig.model_fields)}")
+
+
+def nearest(name: str, known: Mapping[str, Any]) -> str:
+    """A question to be put behind an unknown name, if one that is known is like it."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _first_sentence(error: ValidationError, model: type[BaseModel]) -> str:
+    """Pydantic's report as one sentence: which key, which value, what would be right."""
+    details = error.errors(include_url=False)
+    # An unknown key explains everything else that follows from it.
+    first = next((item for item in details if item["type"] == "extra_forbidden"), details[0])
+    key = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {key!r}{nearest(key, model.model_fields)}"
+    message = first["msg"].removeprefix("Value error, ")
+    if not key:
+        return message
+    if key == "task_order":
+        names = ", ".join(("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_ORDERS))
+        message = f"expected one of {names}, a seed (an integer from 0) or a permutation of the task positions"
+    return f"{key} = {first['input']!r}: {message[0].lower()}{message[1:]}"

@@ -1,0 +1,253 @@
+"""SearchSpace: which runs an experiment asks for. Plain data; importing it needs neither torch nor Ray."""
+
+from __future__ import annotations
+
+import itertools
+import runpy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from clops_sweep.errors import BadInput, one_line
+from clops_sweep.experiment.config import RunConfig, known_key
+from clops_sweep.experiment.optuna_search import OptunaSearch
+
+_LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
+
+Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run that is asked for, and how its search space calls its place on each axis.
+
+    `written` is the config as the search space has it: its task order may be a curriculum that `config` resolves.
+    """
+
+    config: RunConfig
+    space: str
+    labels: Mapping[str, Any] = field(hash=False)
+    written: RunConfig
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """A base configuration, axes or a search that vary it, and seeds.
+
+    An axis is either a config field with the values it takes, or a free name with named variants, each of which
+    sets any number of fields::
+
+        SearchSpace(
+            name="ablation",
+            base=RunConfig(dataset="mitbih"),
+            axes={
+                "storage_fraction": [0.1, 0.25],
+                "variant": {"CLOPS": {}, "Random storage": {"storage_order": "random"}},
+            },
+            seeds=range(5),
+            where=lambda config: config.storage_fraction < 0.5 or config.seed == 0,
+        )
+
+    Runs come in this order: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes as they
+    are written, the last one fastest. Which runs a search asks for is found out while it runs (see `OptunaSearch`).
+
+    Args:
+        name: names the experiment in reports and logs.
+        base: what every run has in common.
+        axes: from a field's name to its values, or from a free name to named variants.
+        seeds: the seeds that every cell, or every trial of a search, is run with.
+        where: keeps only the configs for which it returns True.
+        resolve: what becomes of a config whose task order has been found out meanwhile (see `curriculum`).
+        search: an Optuna search in the place of axes.
+
+    Raises:
+        BadInput: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
+            beside axes.
+    """
+
+    name: str
+    base: RunConfig
+    axes: Mapping[str, Axis] = field(default_factory=dict)
+    seeds: Sequence[int] = range(5)
+    where: Callable[[RunConfig], bool] | None = None
+    resolve: Callable[[RunConfig], RunConfig] | None = None
+    search: OptunaSearch | None = None
+
+    def __post_init__(self) -> None:
+        self._check_types()
+        if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
+            raise BadInput(f"search space name {self.name!r}: expected a name that can stand in a file name")
+        if len(self.name) > _LONGEST_NAME:
+            raise BadInput(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
+        if not len(self.seeds):
+            raise BadInput(f"search space {self.name!r}: seeds has no values")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise BadInput(f"search space {self.name!r}: seeds holds a value twice")
+        if self.search is not None:
+            self._check_search(self.search)
+        for axis, values in self.axes.items():
+            self._check_axis(axis, values)
+        for request in self.requests():  # every config is validated now, not when its turn comes
+            del request
+
+    def _check_types(self) -> None:
+        if not isinstance(self.name, str):
+            raise BadInput(f"search space name {self.name!r}: expected text")
+        for what, value, expected, kind in (
+            ("base", self.base, "a RunConfig", RunConfig),
+            ("axes", self.axes, "a mapping from axes to their values", Mapping),
+            ("seeds", self.seeds, "a list of numbers or a range", Sequence),
+        ):
+            if not isinstance(value, kind) or isinstance(value, str):
+                raise BadInput(f"search space {self.name!r}: {what}: expected {expected}, not {type(value).__name__}")
+
+    def _check_search(self, search: OptunaSearch) -> None:
+        where = f"search space {self.name!r}"
+        if not isinstance(search, OptunaSearch):
+            raise BadInput(f"{where}: search: expected an OptunaSearch")
+        if self.axes:
+            raise BadInput(f"{where} has axes and a search; expected one of them")
+        if self.where is not None:
+            raise BadInput(f"{where}: where goes with axes; bound the distributions of a search instead")
+        for seed in self.seeds:
+            self.base.replace(seed=seed)
+        try:
+            search.check(self.base)
+        except BadInput as error:
+            raise BadInput(f"{where}: {error}") from None
+
+    def _check_axis(self, axis: str, values: Axis) -> None:
+        where = f"search space {self.name!r}, axis {axis!r}"
+        if isinstance(values, str) or not isinstance(values, Sequence | Mapping):
+            raise BadInput(f"{where}: expected a list of values or a mapping from names to settings")
+        if not len(values):
+            raise BadInput(f"{where} has no values")
+        if isinstance(values, Mapping):
+            if axis in RunConfig.model_fields:
+                raise BadInput(f"{where}: named variants need a name that is no config field")
+            for name, settings in values.items():
+                if not isinstance(settings, Mapping):
+                    raise BadInput(f"{where}: variant {name!r}: expected a mapping from fields to values")
+            keys = {known_key(key) for settings in values.values() for key in settings}
+        else:
+            known_key(axis)
+            if any(value in values[:position] for position, value in enumerate(values)):
+                raise BadInput(f"{where} holds a value twice")
+            keys = {axis}
+        if "seed" in keys:
+            raise BadInput(f"{where}: give seeds as seeds=..., not as an axis")
+
+    def requests(self) -> Iterator[RunRequest]:
+        """Every run asked for, in the documented order; none for a search, whose study knows them."""
+        if self.search is not None:
+            return
+        for seed, cell in itertools.product(self.seeds, self._cells()):
+            labels, settings = cell
+            config = self.base.replace(**settings, seed=seed)
+            if self._keeps(config):
+                yield RunRequest(self.resolve(config) if self.resolve else config, self.name, labels, config)
+
+    def _keeps(self, config: RunConfig) -> bool:
+        try:
+            return self.where is None or bool(self.where(config))
+        except Exception as error:  # the user's own code raises whatever it likes
+            where = f"search space {self.name!r}: where"
+            raise BadInput(f"{where} raises {type(error).__name__}: {one_line(error)}") from None
+
+    def _cells(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        choices = [
+            [(axis, label, settings) for label, settings in values.items()]
+            if isinstance(values, Mapping)
+            else [(axis, value, {axis: value}) for value in values]
+            for axis, values in self.axes.items()
+        ]
+        cells = []
+        for combination in itertools.product(*choices):
+            labels: dict[str, Any] = {}
+            settings: dict[str, Any] = {}
+            for axis, label, change in combination:
+                twice = settings.keys() & change.keys()
+                if twice:
+                    raise BadInput(f"search space {self.name!r}: two axes set {sorted(twice)[0]!r}")
+                labels[axis] = label
+                settings |= change
+            cells.append((labels, settings))
+        return cells
+
+    def overridden(self, settings: Mapping[str, Any]) -> SearchSpace:
+        """The same space over a base config with other values.
+
+        Raises:
+            BadInput: an unknown key, a key that an axis of this space sets, or a value out of bounds.
+        """
+        for key in settings:
+            known_key(key)
+            if self.search is not None and key in self.search.fields:
+                raise BadInput(
+                    f"search space {self.name!r} searches over {key!r} itself; change its distribution instead"
+                )
+            if any(key in cell for _, cell in self._cells()):
+                raise BadInput(
+                    f"search space {self.name!r} varies {key!r} itself; keep some of its values with --where instead"
+                )
+            if key == "seed":
+                raise BadInput("seeds are set by the search space and by --seeds, not by --set")
+        return replace(self, base=self.base.replace(**settings))
+
+    def with_seeds(self, count: int) -> SearchSpace:
+        """The same space with seeds 0 .. count - 1."""
+        return replace(self, seeds=range(count))
+
+
+def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
+    """The runs of several spaces as one list: the first seed of every space before the second of any."""
+    ranked = [(space.seeds.index(request.config.seed), request) for space in spaces for request in space.requests()]
+    return [request for _, request in sorted(ranked, key=lambda item: item[0])]
+
+
+def load_spaces(path: Path) -> list[SearchSpace]:
+    """The `SPACE` that a search-space file defines, always as a list.
+
+    The file is Python and is executed: run only files that you trust.
+
+    Raises:
+        BadInput: no such file, it raises, or it defines no SPACE.
+    """
+    if not path.is_file():
+        raise BadInput(f"{path}: no such search-space file")
+    try:
+        names = runpy.run_path(str(path), run_name="clops_sweep_search_space")
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    except (Exception, SystemExit) as error:
+        kind = f"{type(error).__name__}{_line_in(path, error)}"
+        raise BadInput(f"{path} raises {kind}: {one_line(error)}") from None
+    space = names.get("SPACE")
+    spaces = [space] if isinstance(space, SearchSpace) else space
+    if not isinstance(spaces, list | tuple) or not spaces or not all(isinstance(s, SearchSpace) for s in spaces):
+        raise BadInput(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
+    twice = {s.name for s in spaces if sum(other.name == s.name for other in spaces) > 1}
+    if twice:
+        raise BadInput(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
+    return list(spaces)
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """Where in the user's own file it happened, as far as the traceback tells."""
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f" in line {error.lineno}"
+    lines = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == str(path):
+            lines.append(traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return f" in line {lines[-1]}" if lines else ""
+
+
+def in_words(labels: Mapping[str, Any]) -> str:
+    """A place on axes, or a choice of parameters, as text: "learning_rate 0.00012, acquisition entropy"."""
+    return ", ".join(
+        f"{name} {label:.4g}" if isinstance(label, float) else f"{name} {label}" for name, label in labels.items()
+    )

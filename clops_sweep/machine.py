@@ -1,0 +1,105 @@
+"""What this machine has: cores, GPUs, versions of what computes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import platform
+import socket
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from clops_sweep.errors import BadInput
+
+_LIMITS = Path("/sys/fs/cgroup")
+_NVIDIA = Path("/proc/driver/nvidia/gpus")
+
+
+def available_cores(limits: Path = _LIMITS) -> int:
+    """The cores that the process may keep busy, which `taskset`, a batch system or a container may have made fewer.
+
+    Args:
+        limits: where Linux tells what a container may take.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _quota(limits)))
+
+
+def _quota(limits: Path) -> int:
+    """The cores that a container may keep busy, by the second version of control groups or the first."""
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        with contextlib.suppress(OSError, ValueError):  # no such file, or no limit: "max", -1
+            quota, period = (int(word) for name in files for word in (limits / name).read_text().split())
+            if quota > 0 and period > 0:
+                return math.ceil(quota / period)
+    return sys.maxsize
+
+
+def gpus() -> int:
+    """How many GPUs the driver knows, asked without loading PyTorch; 0 where there is no telling."""
+    return len(list(_NVIDIA.iterdir())) if _NVIDIA.is_dir() else 0
+
+
+def check_gpu(option: str) -> None:
+    """Sees whether PyTorch can use a GPU of this machine.
+
+    Args:
+        option: what asks for one.
+
+    Raises:
+        BadInput: it cannot.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        raise BadInput(f"{option}: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs")
+
+
+def software() -> dict[str, Any]:
+    """Versions of what computes, and the commit of this package where it runs from a git checkout: columns of `runs`.
+
+    None stands for a package that is not installed, and for the commit of a copy that git does not track.
+    """
+    commit, dirty = _git_commit()
+    return {
+        "package_version": installed_version("clops-sweep"),
+        "git_commit": commit,
+        "git_dirty": dirty,
+        "python": platform.python_version(),
+        "torch": installed_version("torch"),
+        "ray": installed_version("ray"),
+    }
+
+
+def host(device: str) -> dict[str, Any]:
+    """The host and the device (cpu or cuda) that a run is computed on: columns of `runs`."""
+    return {"host": socket.gethostname(), "device": device}
+
+
+def installed_version(package: str) -> str | None:
+    """The version of an installed distribution, None where there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> tuple[str | None, bool | None]:
+    """Commit and whether files differ from it; None for an installed copy, which git does not track."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    if git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return None, None
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+    return git("rev-parse", "HEAD"), None if changed is None else bool(changed)

@@ -1,0 +1,1 @@
+"""What is left, and what it will cost."""

@@ -1,0 +1,58 @@
+"""Task orders that follow from the difficulty found in an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.learning.difficulty import TaskDistribution, curriculum
+from clops_sweep.store.run_store import RunStore
+
+BY_DIFFICULTY = ("curriculum", "anti_curriculum")
+
+
+def source_config(config: RunConfig) -> RunConfig:
+    """The run whose s decides a task order by difficulty.
+
+    CLOPS with the same settings, seed 0, tasks in the scenario's order, storing by s: one order for all seeds.
+    """
+    order = "top" if config.storage_order == "random" else config.storage_order
+    return config.replace(strategy="clops", task_order="sequential", storage_order=order, seed=0)
+
+
+def orders_by_difficulty(
+    configs: Iterable[RunConfig], store: RunStore, data_hash: Callable[[RunConfig], str | None]
+) -> dict[RunConfig, RunConfig | None]:
+    """For each config whose task order is by difficulty, the config with the permutation that comes out.
+
+    That permutation identifies the run. None while the run that tells it (`source_config`) is not finished.
+
+    Args:
+        configs: any configs; those with another task order are passed over.
+        store: where finished runs are.
+        data_hash: content hash of the data that a config runs on, None where they are not prepared.
+    """
+    wanted = [config for config in configs if config.task_order in BY_DIFFICULTY]
+    statuses = store.statuses() if wanted else {}
+    known: dict[RunConfig, list[TaskDistribution] | None] = {}
+    resolved: dict[RunConfig, RunConfig | None] = {}
+    for config in wanted:
+        source = source_config(config)
+        if source not in known:
+            content = data_hash(source)
+            run_id = "" if content is None else source.run_id(content)
+            known[source] = _distributions(store, run_id) if statuses.get(run_id) == "finished" else None
+        tasks = known[source]
+        resolved[config] = None
+        if tasks is not None:
+            order = curriculum(tasks, easiest_first=config.task_order == "curriculum")
+            resolved[config] = config.replace(task_order=order)
+    return resolved
+
+
+def _distributions(store: RunStore, run_id: str) -> list[TaskDistribution]:
+    """The distribution of s in each task of a run, in the order in which the run was trained on them."""
+    instances = store.read("instances", [run_id])
+    return [TaskDistribution.of(np.asarray(group["s"])) for _, group in instances.groupby("task", sort=False)]

@@ -1,0 +1,81 @@
+"""Plan: runs asked for, minus runs finished, is what is pending. Needs neither torch nor Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.search_space import RunRequest
+from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
+from clops_sweep.store.run_store import RunStore
+
+State = Literal["finished", "failed", "pending", "waiting"]
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run that is asked for, and how it stands.
+
+    A run is waiting while its data are not prepared, or while its task order depends on a run that is not finished;
+    its `run_id` is None then.
+    """
+
+    run_id: str | None
+    config: RunConfig
+    state: State
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done: every run asked for, once, in order, after those that some of them wait for.
+
+    Attributes:
+        first: runs that nobody asked for, but whose s decides the task order of others.
+        asked: the runs asked for.
+        unprepared: data sets that are asked for and not prepared on this machine.
+    """
+
+    first: tuple[PlannedRun, ...]
+    asked: tuple[PlannedRun, ...]
+    unprepared: tuple[str, ...]
+
+    def of(self, *states: State) -> list[PlannedRun]:
+        """The runs in any of the given states, those that nobody asked for included."""
+        return [run for run in (*self.first, *self.asked) if run.state in states]
+
+    def count(self, *states: State) -> int:
+        """How many of the runs asked for are in any of the given states."""
+        return sum(run.state in states for run in self.asked)
+
+
+def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callable[[RunConfig], str | None]) -> Plan:
+    """How each run asked for stands in the store; a run that several cells or spaces ask for counts once.
+
+    Args:
+        requests: what is asked for, in order.
+        store: where finished runs are.
+        data_hash: content hash of the data that a config runs on, None where they are not prepared.
+    """
+    asked = [request.config for request in requests]
+    orders = orders_by_difficulty(asked, store, data_hash)
+    sources = [source_config(config) for config, resolved in orders.items() if resolved is None]
+    statuses = store.statuses()
+    runs: dict[RunConfig, PlannedRun] = {}
+    unprepared = set()
+    for config in (*sources, *(orders.get(config, config) or config for config in asked)):
+        content = data_hash(config)
+        if content is None:
+            unprepared.add(config.dataset)
+        if content is None or config.task_order in BY_DIFFICULTY:
+            runs[config] = PlannedRun(None, config, "waiting")
+        elif config not in runs:
+            run_id = config.run_id(content)
+            runs[config] = PlannedRun(run_id, config, statuses.get(run_id, "pending"))
+    first = set(sources) - set(asked)
+    return Plan(
+        tuple(run for config, run in runs.items() if config in first),
+        tuple(run for config, run in runs.items() if config not in first),
+        tuple(sorted(unprepared)),
+    )

@@ -1,0 +1,1 @@
+"""What is known: Parquet tables, written by workers, whole or not at all."""

@@ -1,0 +1,228 @@
+"""Files of a store, in a folder or behind a URI: listed, read, and written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, TypeVar
+
+import pyarrow as pa
+from pyarrow import fs as arrow_fs
+
+from clops_sweep.data.folder import appearing_file
+from clops_sweep.errors import BadInput, one_line
+
+_REQUESTS_AT_A_TIME = 32
+"""An object store answers many requests at a time, each after a while; a disk gains nothing from threads."""
+
+_SECONDS_TO_ANSWER = 20
+_SECONDS_TO_CONNECT = 4
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Files:
+    """What a store asks of a file system, with the promises that the store is built on.
+
+    A file appears under its name whole or not at all, and on the disk before anybody relies on it.
+
+    Args:
+        root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
+
+    Attributes:
+        uri: the root, absolute.
+        local: whether the operating system's own calls reach it.
+
+    Raises:
+        BadInput: a URI that nobody understands.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.uri = str(root)
+        if "://" in self.uri:
+            self.system, self.root = _within_seconds(lambda: _opened_uri(self.uri), self.shown)
+        else:
+            try:
+                self.uri = str(Path(root).expanduser().resolve())
+                self.uri.encode()
+            except UnicodeEncodeError:
+                raise BadInput(f"results {self.uri!r}: the path is not UTF-8; rename the folder") from None
+            except (OSError, ValueError, RuntimeError) as error:  # a byte that no path has, a user that there is not
+                raise BadInput(f"results {self.uri!r}: {one_line(error)}") from None
+            self.system, self.root = arrow_fs.LocalFileSystem(), self.uri
+        self.local = isinstance(self.system, arrow_fs.LocalFileSystem)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that it is, if the operating system's own calls reach it."""
+        return Path(self.root) if self.local else None
+
+    @property
+    def shown(self) -> str:
+        """The root as it may be printed: without the password that a URI may hold."""
+        return re.sub(r"(://[^:@/]*):[^@/]*@", r"\1:***@", self.uri)
+
+    @property
+    def anywhere(self) -> str:
+        """The root as a user can name it from any folder, without the password that a URI may hold."""
+        return self.root if self.local else self.shown
+
+    def check_is_there(self) -> None:
+        """Whoever only reads must find the root there: a name with a letter wrong would pass for an empty store.
+
+        Raises:
+            BadInput: there is nothing of this name, or no folder.
+        """
+        try:
+            there = self.system.get_file_info(self.root).type == arrow_fs.FileType.Directory
+        except OSError as error:
+            raise BadInput(f"results {self.shown}: cannot be read ({one_line(error)})") from None
+        if not there:
+            raise BadInput(f"results {self.shown}: there is no such folder")
+
+    def check_answers(self) -> None:
+        """Whoever has the files must answer soon, where a sweep would try for minutes.
+
+        Raises:
+            BadInput: nobody answers, or there is no such bucket.
+        """
+        if self.local:
+            return
+        bucket = self.root.partition("/")[0]
+        info = _within_seconds(lambda: self.system.get_file_info(bucket), self.shown)
+        if info.type == arrow_fs.FileType.NotFound:
+            raise BadInput(f"results {self.shown}: there is no bucket {bucket!r}")
+
+    def names(self, folder: str, beginning: str = "") -> list[str]:
+        """The files of a folder, in order; those that a reader of Parquet folders passes over are passed over.
+
+        Args:
+            folder: which folder.
+            beginning: of the names that are wanted.
+
+        Raises:
+            BadInput: the folder is there and cannot be read.
+        """
+        try:
+            found = _scan(folder, beginning) if self.local else self._select(folder)
+        except OSError as error:
+            raise BadInput(f"results {self.shown}: cannot be read ({one_line(error)})") from None
+        return sorted(name for name in found if name.startswith(beginning) and not name.startswith((".", "_")))
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of this name."""
+        if self.local:
+            return os.path.isfile(path)
+        info: arrow_fs.FileInfo = self.system.get_file_info(path)
+        return bool(info.is_file)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file; 0 if it has gone."""
+        return self.system.get_file_info(path).size or 0
+
+    def read(self, path: str) -> pa.Buffer:
+        """The content of a file."""
+        if self.local:
+            with open(path, "rb") as file:
+                return pa.py_buffer(file.read())
+        with self.system.open_input_stream(path) as stream:
+            return stream.read_buffer()
+
+    def write(self, path: str, content: bytes | pa.Buffer) -> None:
+        """Writes a file."""
+        with self.being_written(path) as file:
+            file.write(content)
+
+    @contextlib.contextmanager
+    def being_written(self, path: str) -> Iterator[IO[bytes]]:
+        """A file to write to; it appears under its name when the block is left without an exception, and stays there.
+
+        What has appeared before it would survive a power cut then, whatever the file system.
+        """
+        if not self.local:
+            # An object is there when its upload is complete, and nothing can take back what has been sent: so it is
+            # made here first.
+            with tempfile.TemporaryFile() as file:
+                yield file
+                file.seek(0)
+                with self.system.open_output_stream(path) as stream:
+                    shutil.copyfileobj(file, stream, 2**20)
+            return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with appearing_file(Path(path)) as file:
+            yield file
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Deletes files; another process may have been faster."""
+        self.for_each(self._delete, list(paths))
+
+    def make_folder(self, folder: str) -> None:
+        """Makes a folder and those above it."""
+        self.system.create_dir(folder, recursive=True)
+
+    def for_each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """What `work` returns for each item; many at a time where each has to wait for an answer."""
+        if self.local or len(items) < 2:
+            return [work(item) for item in items]
+        with ThreadPoolExecutor(_REQUESTS_AT_A_TIME) as pool:
+            return list(pool.map(work, items))
+
+    def _delete(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if self.local:
+                os.unlink(path)
+            else:
+                self.system.delete_file(path)
+
+    def _select(self, folder: str) -> list[str]:
+        infos = self.system.get_file_info(arrow_fs.FileSelector(folder, allow_not_found=True))
+        return [info.base_name for info in infos if info.is_file]
+
+
+def _opened_uri(uri: str) -> tuple[arrow_fs.FileSystem, str]:
+    system, root = arrow_fs.FileSystem.from_uri(uri)
+    if not root.strip("/"):
+        raise ValueError("names no folder; expected something like s3://bucket/folder")
+    if isinstance(system, arrow_fs.S3FileSystem):  # a URI has no word for how long to wait for somebody to answer
+        _, (options,) = system.__reduce__()
+        system = arrow_fs.S3FileSystem(**options | {"connect_timeout": _SECONDS_TO_CONNECT})
+    return system, root
+
+
+def _within_seconds(work: Callable[[], R], shown: str) -> R:
+    """What a call returns that may wait for a server much longer than a user would."""
+    done: list[R] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(_SECONDS_TO_ANSWER)
+    if done:
+        return done[0]
+    if not failed:
+        raise BadInput(f"results {shown!r}: no answer within {_SECONDS_TO_ANSWER} s")
+    if isinstance(failed[0], OSError | ValueError):
+        raise BadInput(f"results {shown!r}: {one_line(failed[0])}") from None
+    raise failed[0]
+
+
+def _scan(folder: str, beginning: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.name.startswith(beginning) and entry.is_file()]
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,288 @@
+"""The Parquet parts that a table of the store is made of: their names, their bytes, and what is in them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from clops_sweep.errors import DamagedStore, one_line
+from clops_sweep.store.files import Files
+
+Status = Literal["finished", "failed"]
+
+_COMPACT = "compact-"
+
+_NAME = re.compile(rf"(finished|failed)-([0-9a-f]+)\.parquet|({_COMPACT})(\d+)-[0-9a-f]+\.parquet")
+_RUN_IDS = "clops_sweep.run_ids"
+_ROWS_PER_GROUP = 2**16
+_MANY_ROWS = 10_000
+
+TABLES_AT_A_TIME = 500
+"""Many tables of a row each take the memory of a large one: so many are read before they are made one."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of a table, as its name tells: one run, finished or failed, or many finished runs put together.
+
+    Attributes:
+        name: of the file.
+        status: of the run; compacted runs are finished.
+        run_id: of the run; None for many.
+        runs: how many there are.
+    """
+
+    name: str
+    status: Status
+    run_id: str | None
+    runs: int
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        """Whose copy of a run counts, lowest first: larger parts before smaller ones, then by name.
+
+        A part is deleted only when all its runs have been seen in a part that ranks lower. So of any run, the copy that
+        ranks lowest stays, whoever else compacts the store at the same time.
+        """
+        return -self.runs, self.name
+
+
+def single(status: Status, run_id: str) -> Part:
+    """The part of one run.
+
+    Raises:
+        ValueError: the id is not one, so that no name leaves the folder of its table.
+    """
+    part = parsed(f"{status}-{run_id}.parquet")
+    if part is None or part.run_id != run_id:
+        raise ValueError(f"run id {run_id!r}: expected hexadecimal digits")
+    return part
+
+
+def compacted(run_ids: Iterable[str]) -> Part:
+    """The part of many runs, named after them: whoever puts the same runs together writes the same file."""
+    ids = sorted(run_ids)
+    digest = hashlib.sha256(",".join(ids).encode()).hexdigest()[:16]
+    return Part(f"{_COMPACT}{len(ids)}-{digest}.parquet", "finished", None, len(ids))
+
+
+def parsed(name: str) -> Part | None:
+    """A file name as a part; None for a file that is not the store's."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    if match[3]:
+        return Part(name, "finished", None, int(match[4]))
+    return Part(name, "failed" if match[1] == "failed" else "finished", match[2], 1)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The parts of a table at one moment.
+
+    Attributes:
+        singles: of one run each, by name, so that failures come first.
+        compacts: of many, lowest rank first.
+    """
+
+    singles: tuple[Part, ...]
+    compacts: tuple[Part, ...]
+
+
+class PartFolder:
+    """The parts of one table.
+
+    Args:
+        files: where they are.
+        folder: the table's folder.
+        schema: the table's columns; a part that lacks some has nulls there.
+    """
+
+    def __init__(self, files: Files, folder: str, schema: pa.Schema) -> None:
+        self.files = files
+        self.folder = folder
+        self.schema = schema
+        self._ids: dict[str, frozenset[str]] = {}
+        self._schemas: dict[tuple[str, ...], pa.Schema] = {}
+
+    def path(self, part: Part) -> str:
+        """Where a part is, in the file system of the store."""
+        return f"{self.folder}/{part.name}"
+
+    def listing(self, *, only_compacted: bool = False) -> Listing:
+        """The parts, such that no run is missing although its parts are just being put together.
+
+        A folder may change while it is listed. A part that has been deleted meanwhile is in a compacted one, which has
+        appeared before; if it was overlooked, the next listing shows it. So the first of two listings with the same
+        compacted parts has everything.
+        """
+        beginning = _COMPACT if only_compacted else ""
+        listing = self._listed_once(beginning)
+        while (again := self._listed_once(beginning)).compacts != listing.compacts:
+            listing = again
+        return listing
+
+    def has_finished(self, run_ids: Sequence[str]) -> set[str]:
+        """Which of some runs have a part of their own here, or are in a compacted one."""
+        parts = [single("finished", run_id) for run_id in run_ids]
+        found = self.files.for_each(lambda part: self.files.exists(self.path(part)), parts)
+        missing = {run_id for run_id, there in zip(run_ids, found, strict=True) if not there}
+        if missing:  # a part that has just been compacted away is in a compacted one by now
+            missing = missing.difference(*(self.ids(part) for part in self.listing(only_compacted=True).compacts))
+        return set(run_ids) - missing
+
+    def ids(self, part: Part) -> frozenset[str]:
+        """The runs in a part. A compacted one never changes and is opened once."""
+        if part.run_id is not None:
+            return frozenset([part.run_id])
+        if part.name not in self._ids:
+            try:
+                with self.files.system.open_input_file(self.path(part)) as file:
+                    text = (pq.read_metadata(file).metadata or {})[_RUN_IDS.encode()].decode()
+            except FileNotFoundError:
+                raise
+            except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
+                raise self._damaged(part, error) from None
+            self._ids[part.name] = frozenset(text.split(","))
+        return self._ids[part.name]
+
+    def owned(self, listing: Listing) -> tuple[list[Part], list[tuple[Part, frozenset[str]]]]:
+        """The parts to be read so that every finished run is read once.
+
+        Returns:
+            Parts of single runs, and compacted parts with those of their runs that are to be left out.
+        """
+        seen = frozenset[str]()
+        compacts = []
+        for part in listing.compacts:
+            ids = self.ids(part)
+            if not ids <= seen:
+                compacts.append((part, ids & seen))
+                seen |= ids
+        singles = [part for part in listing.singles if part.status == "failed" or part.run_id not in seen]
+        return singles, compacts
+
+    def read_single(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """A part of one run. A thousand are read in a fraction of what opening them as a data set takes.
+
+        Raises:
+            FileNotFoundError: it is no longer there.
+            DamagedStore: it is not a whole Parquet file, or not of this table.
+        """
+        try:
+            content = self.files.read(self.path(part))
+            table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
+            self._check_run(part, table)
+            return self._conform(table, columns)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(part, error) from None
+
+    def _check_run(self, part: Part, table: pa.Table) -> None:
+        """A file that something else has put there would otherwise be read as the run of its name, and be compacted."""
+        ids = table["run_id"] if "run_id" in table.column_names else []
+        foreign = table.num_rows and (not len(ids) or {ids[0].as_py(), ids[-1].as_py()} != {part.run_id})
+        if foreign:
+            raise pa.ArrowInvalid(f"it does not hold run {part.run_id}")
+
+    def read_compacted(
+        self,
+        part: Part,
+        columns: Sequence[str] | None = None,
+        *,
+        only: Sequence[str] | None = None,
+        without: Iterable[str] = (),
+    ) -> pa.Table:
+        """A part of many runs, or what it has of some of them.
+
+        Raises:
+            FileNotFoundError: it is no longer there.
+            DamagedStore: it is not a whole Parquet file, or not of this table.
+        """
+        import pyarrow.dataset as ds  # it imports pandas, which `status` can do without
+
+        leave_out = list(without)
+        wanted = None if only is None else ds.field("run_id").isin(list(only))
+        if leave_out:
+            others = ~ds.field("run_id").isin(leave_out)
+            wanted = others if wanted is None else wanted & others
+        try:
+            data = ds.dataset(self.path(part), schema=self.schema, format="parquet", filesystem=self.files.system)
+            return data.to_table(columns=list(columns or self.schema.names), filter=wanted)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(part, error) from None
+
+    def write_single(self, part: Part, content: pa.Table) -> None:
+        """Writes the part of one run.
+
+        Columns that hold few values are written as they are: dictionaries and statistics would be most of the file, and
+        most of the time that reading it takes.
+        """
+        sink = pa.BufferOutputStream()
+        pq.write_table(
+            content.cast(self.schema),
+            sink,
+            compression="none" if content.num_rows < 2 else "zstd",
+            use_dictionary=content.num_rows >= _MANY_ROWS,
+            write_statistics=False,
+        )
+        self.files.write(self.path(part), sink.getvalue())
+
+    def write_compacted(self, part: Part, content: pa.Table, run_ids: Iterable[str]) -> None:
+        """Writes a part of many runs, in the order of their ids, so that some of them are found without the rest."""
+        with (
+            self.files.being_written(self.path(part)) as file,
+            pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
+        ):
+            writer.write_table(in_order(content), row_group_size=_ROWS_PER_GROUP)
+            writer.add_key_value_metadata({_RUN_IDS: ",".join(sorted(run_ids))})
+
+    def delete(self, parts: Iterable[Part]) -> None:
+        """Deletes parts, as far as they are still there."""
+        self.files.delete(self.path(part) for part in parts)
+
+    def _listed_once(self, beginning: str) -> Listing:
+        parts = [part for name in self.files.names(self.folder, beginning) if (part := parsed(name)) is not None]
+        compacts = sorted((part for part in parts if part.run_id is None), key=lambda part: part.rank)
+        return Listing(tuple(part for part in parts if part.run_id is not None), tuple(compacts))
+
+    def _conform(self, table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+        """The table with the columns of the schema, in their order and types."""
+        schema = self.schema if columns is None else self._selected(tuple(columns))
+        if table.schema.equals(schema):
+            return table
+        have = set(table.column_names)
+        for field in schema:
+            if field.name not in have:  # it has been added since the part was written
+                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        table = table.select(schema.names)
+        return table if table.schema.equals(schema) else table.cast(schema)
+
+    def _selected(self, columns: tuple[str, ...]) -> pa.Schema:
+        if columns not in self._schemas:
+            self._schemas[columns] = pa.schema([self.schema.field(name) for name in columns])
+        return self._schemas[columns]
+
+    def _damaged(self, part: Part, error: BaseException) -> DamagedStore:
+        return DamagedStore(
+            f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); move it away, and what it held is "
+            "computed anew when it is asked for"
+        )
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """The rows by run id, and those of a run in the order in which they are."""
+    ids = table["run_id"].combine_chunks() if table.num_rows else table["run_id"]
+    if table.num_rows < 2 or pc.all(pc.less_equal(ids[:-1], ids[1:])).as_py():
+        return table
+    return table.take(pc.sort_indices(ids))

@@ -1,0 +1,259 @@
+"""RunStore: the truth about what has been computed. Four Parquet data sets, written by the workers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from clops_sweep.errors import BadInput, DamagedStore, one_line
+from clops_sweep.store.compaction import compact_table
+from clops_sweep.store.files import Files
+from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, Status, in_order, single
+from clops_sweep.store.tables import SCHEMAS, TableName
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_VANISHED = 100
+"""How often a table is listed anew because a part has gone: a failure made good just now, or parts put together."""
+
+MANY = 500
+"""From so many runs with parts of their own on, a sweep compacts its store."""
+
+_MOST_SHOWN = 60
+
+
+class RunStore:
+    """`runs`, `r_matrix`, `curves` and `instances` under one folder, each a folder of Parquet parts.
+
+    Every run has a part of its own in each table, named after its status and id, until `compact` puts the finished ones
+    of many runs into one part. A part appears under its final name whole or not at all, and the part in `runs` appears
+    last: a run is finished exactly when it is in there. Writing the same run twice therefore leaves one copy, and
+    nothing a killed process leaves behind is ever read. No time of day, no lock and no memory of a process decides
+    anything.
+
+    Args:
+        root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
+
+    Raises:
+        BadInput: the place cannot be used as a store.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self._files = Files(root)
+        self.uri = self._files.uri
+        self._parts = {table: PartFolder(self._files, self.folder(table), schema) for table, schema in SCHEMAS.items()}
+
+    @classmethod
+    def named(cls, root: str) -> RunStore:
+        """The store that a user has named.
+
+        Raises:
+            BadInput: the place cannot be used as a store, or nobody answers there.
+        """
+        store = cls(root)
+        store.files.check_answers()
+        return store
+
+    def folder(self, table: TableName) -> str:
+        """Where the parts of a table lie, inside the store's file system."""
+        return f"{self._files.root}/{table}"
+
+    @property
+    def files(self) -> Files:
+        """Where it lies, and how files get there whole."""
+        return self._files
+
+    @property
+    def work_folder(self) -> str:
+        """Where checkpoints lie, inside the store's file system."""
+        return f"{self._files.root}/.work"
+
+    def is_there(self) -> bool:
+        """Whether the folders that `open_for_writing` made are still there.
+
+        A folder of results that was unmounted or removed while a sweep runs is not to be made anew, on whatever disk
+        its path now leads to.
+        """
+        return not self._files.local or os.path.isdir(self.folder("runs"))
+
+    def open_for_writing(self) -> None:
+        """Makes the folders, so that a place that cannot be written to is known before any worker starts."""
+        try:
+            for table in SCHEMAS:
+                self._files.make_folder(self.folder(table))
+            probe = f"{self.folder('runs')}/.probe-{uuid.uuid4().hex}"
+            self._files.write(probe, b"")
+            self._files.delete([probe])
+        except OSError as error:
+            raise BadInput(f"results {self.files.shown}: cannot be written to ({one_line(error)})") from None
+
+    def statuses(self) -> dict[str, Status]:
+        """Run id to status, from the names of the parts; only those that hold many runs are opened."""
+        runs = self._parts["runs"]
+        attempts = 0
+        while True:
+            listing = runs.listing()
+            try:
+                found: dict[str, Status] = {}
+                for part in listing.singles:  # failures come first
+                    found |= dict.fromkeys(runs.ids(part), part.status)
+                for part in listing.compacts:
+                    found |= dict.fromkeys(runs.ids(part), "finished")
+                return found
+            except FileNotFoundError as error:
+                attempts = self._again(attempts, error)
+
+    def finished(self, run_ids: Sequence[str]) -> set[str]:
+        """Which of some runs are finished; asks for their parts by name and does not look at all others."""
+        attempts = 0
+        while True:
+            try:
+                return self._parts["runs"].has_finished(run_ids)
+            except FileNotFoundError as error:
+                attempts = self._again(attempts, error)
+
+    def read(
+        self, table: TableName, run_ids: Sequence[str] | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """A table as a DataFrame, in the order of run ids: of all runs or of some, all columns or some.
+
+        Empty, with its columns, where there is none yet. Of a run that had failed and is finished, the failure is left
+        out.
+
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
+        """
+        frame: pd.DataFrame = self.table(table, run_ids, columns).to_pandas()
+        return frame
+
+    def rows(
+        self, table: TableName, columns: Sequence[str] | None = None, run_ids: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """The same as plain rows, without pandas.
+
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
+        """
+        found: list[dict[str, Any]] = self.table(table, run_ids, columns).to_pylist()
+        return found
+
+    def table(
+        self, table: TableName, run_ids: Sequence[str] | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The same as an Arrow table.
+
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
+        """
+        names = list(columns or SCHEMAS[table].names)
+        parts = self._parts[table]
+        wanted = None if run_ids is None else set(run_ids)
+        needed = [name for name in SCHEMAS[table].names if name in {*names, "run_id"}]  # in the order of the parts
+        attempts = 0
+        while True:
+            try:
+                return in_order(self._load(parts, wanted, needed)).select(names)
+            except FileNotFoundError as error:
+                attempts = self._again(attempts, error)
+
+    def _load(self, parts: PartFolder, wanted: set[str] | None, columns: list[str]) -> pa.Table:
+        singles, compacts = parts.owned(parts.listing())
+        finished = {part.run_id for part in singles if part.status == "finished"}
+        finished = finished.union(*(parts.ids(part) for part, _ in compacts))
+        chosen = [
+            part
+            for part in singles
+            if (wanted is None or part.run_id in wanted) and (part.status == "finished" or part.run_id not in finished)
+        ]
+        tables = [parts.schema.empty_table().select(columns)]
+        for start in range(0, len(chosen), TABLES_AT_A_TIME):
+            few = chosen[start : start + TABLES_AT_A_TIME]
+            read = self._files.for_each(lambda part: parts.read_single(part, columns), few)
+            tables.append(pa.concat_tables(read).combine_chunks())
+        for part, without in compacts:
+            only = None if wanted is None else sorted(parts.ids(part) & wanted)
+            if only != []:
+                tables.append(parts.read_compacted(part, columns, only=only, without=without))
+        return pa.concat_tables(tables)
+
+    def compact(self, *, at_least: int = 0) -> int:
+        """Puts the parts of finished runs together, many into few. May be called at any moment, by anybody.
+
+        A compacted part appears before the parts that went into it are deleted, so a run is never missing from what
+        this class reads, and killed at any moment the next call takes up what is left. Whoever lists a folder without
+        this class and just then may find a run twice, or a part gone that he wanted to read: he reads again.
+
+        Args:
+            at_least: how many finished runs must have parts of their own for anything to be done.
+
+        Returns:
+            How many parts have been put together.
+
+        Raises:
+            DamagedStore: a part is not a whole Parquet file.
+        """
+        runs = self._parts["runs"]
+        if sum(part.status == "finished" for part in runs.listing().singles) < at_least:
+            return 0
+        finished = {run_id for run_id, status in self.statuses().items() if status == "finished"}
+        return sum(compact_table(parts, finished) for parts in self._parts.values())
+
+    def compact_if_many(self) -> None:
+        """What a sweep does now and then: compacts once hundreds of runs have parts of their own.
+
+        What goes wrong then (a full disk, a damaged part) is no reason to end a sweep: nothing is lost by it.
+        """
+        with contextlib.suppress(BadInput, DamagedStore, OSError):
+            self.compact(at_least=MANY)
+
+    def find(self, prefix: str) -> str:
+        """The id of the one run, finished or failed, whose id begins with `prefix`.
+
+        Raises:
+            BadInput: there is none, or more than one.
+        """
+        matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
+        if len(matches) != 1:
+            what = "no run" if not matches else f"{len(matches)} runs"
+            shown = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
+            raise BadInput(
+                f"run {shown!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
+            )
+        return matches[0]
+
+    def write_finished(self, run_id: str, tables: Mapping[TableName, pa.Table]) -> None:
+        """Records a finished run, unless it is finished already. The part in `runs` comes last and makes it count."""
+        if self.finished([run_id]):
+            return
+        for table in ("r_matrix", "curves", "instances", "runs"):
+            self._parts[table].write_single(single("finished", run_id), tables[table])
+        self._parts["runs"].delete([single("failed", run_id)])
+
+    def write_failed(self, run_id: str, row: pa.Table) -> None:
+        """Records a failed run, unless it has been finished meanwhile."""
+        if not self.finished([run_id]):
+            self._parts["runs"].write_single(single("failed", run_id), row)
+
+    def _again(self, attempts: int, error: FileNotFoundError) -> int:
+        if attempts >= _VANISHED:
+            raise DamagedStore(f"results {self.files.shown}: {one_line(error)}") from None
+        return attempts + 1
+
+
+def rerun_command(run_id: str, results: str, *, verify: bool = False) -> str:
+    """The command line that repeats a run.
+
+    Args:
+        run_id: which run.
+        results: the store that it is in, as `--results` takes it.
+        verify: whether the numbers are to be compared with the stored ones.
+    """
+    return shlex.join(["clops-sweep", "rerun", run_id, *(["--verify"] if verify else []), "--results", results])

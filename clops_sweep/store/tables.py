@@ -1,0 +1,72 @@
+"""The four tables of the store: their columns and Arrow types, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import pyarrow as pa
+
+from clops_sweep.experiment.columns import CONFIG, RESULTS
+
+TableName = Literal["runs", "r_matrix", "curves", "instances"]
+
+_ARROW: Mapping[type, pa.DataType] = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
+
+RUNS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        *((name, _ARROW[kind]) for name, kind in CONFIG.items()),
+        ("status", pa.string()),
+        ("error", pa.string()),
+        *((name, _ARROW[kind]) for name, kind in RESULTS.items()),
+        ("started_at", pa.timestamp("us", tz="UTC")),
+        ("data_hash", pa.string()),
+        ("semantics_version", pa.int64()),
+        ("package_version", pa.string()),
+        ("git_commit", pa.string()),
+        ("git_dirty", pa.bool_()),
+        ("python", pa.string()),
+        ("torch", pa.string()),
+        ("ray", pa.string()),
+        ("device", pa.string()),
+        ("backend", pa.string()),
+        ("host", pa.string()),
+        ("stack", pa.int64()),
+    ]
+)
+R_MATRIX = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("split", pa.string()),
+        ("trained_on", pa.int64()),
+        ("evaluated_on", pa.int64()),
+        ("task", pa.string()),
+        ("auc", pa.float64()),
+    ]
+)
+CURVES = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("epoch", pa.int64()),
+        ("training_task", pa.string()),
+        ("task", pa.string()),
+        ("auc", pa.float64()),
+        ("loss", pa.float64()),
+    ]
+)
+INSTANCES = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("task", pa.string()),
+        ("instance", pa.int64()),
+        ("patient", pa.string()),
+        ("label", pa.string()),
+        ("s", pa.float64()),
+        ("beta", pa.float64()),
+        ("stored", pa.bool_()),
+        ("times_replayed", pa.int64()),
+        ("beta_trajectory", pa.list_(pa.float32())),
+    ]
+)
+SCHEMAS: Mapping[TableName, pa.Schema] = {"runs": RUNS, "r_matrix": R_MATRIX, "curves": CURVES, "instances": INSTANCES}

@@ -1,0 +1,1 @@
+"""Who computes: Ray, Tune, workers, the live display."""

@@ -1,0 +1,132 @@
+"""The sweep: Ray Tune schedules the pending runs; the workers record them; the store is the truth."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+
+# isort: split
+
+import ray
+
+from clops_sweep import machine
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.experiment.config import DataKey
+from clops_sweep.experiment.registry import REGISTRIES
+from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.store.locks import held
+from clops_sweep.store.rows import record_failure, storing
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.cluster import cluster
+from clops_sweep.sweep.display import Display
+from clops_sweep.sweep.jobs import Job, Resources, Workplace, make_jobs, shuffled
+from clops_sweep.sweep.terminal import output_to
+
+_JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
+_JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
+
+
+@contextmanager
+def only_sweep(store: RunStore) -> Iterator[bool | None]:
+    """Whether no other sweep works on the store; None if nobody can tell. Nothing but the order of runs depends on it.
+
+    Two sweeps that went through the same runs in the same order would do each of them at the same time.
+    """
+    if not store.files.local:
+        yield None
+        return
+    with held(Path(store.work_folder) / "lock") as alone:
+        yield alone
+
+
+def run_sweep(
+    rounds: Iterable[Sequence[PlannedRun]],
+    total: int,
+    frames: Mapping[DataKey, FrameSet],
+    store: RunStore,
+    work_folder: Path,
+    resources: Resources,
+    display: Display,
+) -> None:
+    """Runs what is pending, on this machine or a cluster, and what becomes pending by that.
+
+    Where the user interrupts it, it ends early, with `display.interrupted` set.
+
+    Args:
+        rounds: runs, all with an id. The next round is asked for when one has run: the task order of some runs depends
+            on others.
+        total: how many runs there are in all rounds.
+        frames: the prepared data of each of them.
+        store: where the workers record what they have finished.
+        work_folder: logs.
+        resources: what a trial takes.
+        display: told what happens.
+
+    Raises:
+        BadInput: no cluster at the address, or it cannot hold a single trial.
+        StoreError: results can no longer be written; what is not finished is still pending.
+    """
+    log = new_log(work_folder)
+    display.begin(total, log)
+    with only_sweep(store) as alone, output_to(log), cluster(resources, frames, display.warn):
+        workplace = make_workplace(frames, store, resources)
+        for pending in rounds:
+            jobs = make_jobs(pending, resources.runs_per_job)
+            if not alone:
+                jobs = shuffled(jobs, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
+            for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
+                _run_jobs(jobs[first : first + _JOBS_PER_TUNE_RUN], workplace, store, resources, display)
+                if display.interrupted:
+                    return
+                with storing(store):
+                    store.compact_if_many()
+
+
+def new_log(work_folder: Path) -> Path:
+    """A file for what Ray prints during a sweep that starts now."""
+    log = work_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return log
+
+
+def make_workplace(frames: Mapping[DataKey, FrameSet], store: RunStore, resources: Resources) -> Workplace:
+    """What the workers need to know, with the frames in the object store of the cluster that is running."""
+    return Workplace(
+        frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
+        data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},
+        store_uri=store.uri,
+        checkpoints=f"{store.work_folder}/checkpoints",
+        software=machine.software(),
+        plugins={name: registry.added for name, registry in REGISTRIES.items()},
+        max_retries=resources.max_retries,
+        checkpoint_every=resources.checkpoint_every,
+    )
+
+
+def _run_jobs(
+    jobs: Sequence[Job], workplace: Workplace, store: RunStore, resources: Resources, display: Display
+) -> None:
+    """Runs some jobs; those whose worker died once more, from their checkpoints, up to `max_retries` times.
+
+    Tune could start them again itself, but it counts one death of a worker several times, once for everything that
+    it had asked of it, and so gives a job up too early.
+    """
+    from clops_sweep.sweep.tune import run_grid  # slow to import, but for what the start of the cluster has imported
+
+    for attempt in range(resources.max_retries + 1):
+        errors = run_grid(jobs, workplace, resources, display)
+        with storing(store):
+            finished = {run_id for run_id, status in store.statuses().items() if status == "finished"}
+        died = [(job, error) for job, error in errors if not finished.issuperset(job.run_ids)]
+        if display.interrupted or not died:
+            return
+        jobs = [job for job, _ in died]
+        for job, error in died if attempt == resources.max_retries else ():
+            with storing(store):
+                record_failure(store, job.runs, error, workplace.data_hash, workplace.software)
+            display.heard(job, {"status": "failed"})

@@ -1,0 +1,140 @@
+"""Jobs: how many runs go into one, how many of them onto a device, and what workers need to know. No torch, no Tune."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.experiment.config import DataKey, RunConfig
+from clops_sweep.learning.lockstep import lockstep_key
+from clops_sweep.planning.plan import PlannedRun
+
+if TYPE_CHECKING:
+    import ray
+
+    from clops_sweep.data.frames import FrameSet
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that one trial trains in lockstep, with their ids.
+
+    With `until` they are trained on so many tasks only: they end there as "paused", with a checkpoint, unless that is
+    all there is.
+    """
+
+    configs: tuple[RunConfig, ...]
+    run_ids: tuple[str, ...]
+    until: int | None = None
+
+    @property
+    def runs(self) -> dict[str, RunConfig]:
+        """Its runs by id."""
+        return dict(zip(self.run_ids, self.configs, strict=True))
+
+    def part(self, runs: Iterable[int]) -> Job:
+        """The job of some of its runs, by their position."""
+        kept = tuple(runs)
+        return Job(tuple(self.configs[run] for run in kept), tuple(self.run_ids[run] for run in kept), self.until)
+
+
+_RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a trial takes, and where it runs.
+
+    Attributes:
+        address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
+        cpus_per_trial: CPUs reserved for a trial, which computes on one.
+        gpus_per_trial: share of a GPU reserved for a trial.
+        stack: how many runs may be trained in lockstep in a trial, if they can be; None for one on a CPU, where that
+            gains nothing, and 40 on a GPU.
+        max_retries: how often a run that raised, or whose worker died, is taken up again.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+    """
+
+    address: str | None = None
+    cpus_per_trial: float = 1
+    gpus_per_trial: float = 0
+    stack: int | None = None
+    max_retries: int = 2
+    checkpoint_every: int = 0
+
+    @property
+    def runs_per_job(self) -> int:
+        """How many runs a job may hold."""
+        return self.stack or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What every worker of a sweep needs to know.
+
+    Attributes:
+        frames: the prepared data, in the object store, one copy a node.
+        data_hashes: their content hashes.
+        store_uri: where results go.
+        checkpoints: folder of the checkpoints, in the file system of the store.
+        software: versions, found out once by the driver.
+        plugins: what the search-space file has registered, by registry and name.
+        max_retries: how often a run that raises is taken up again from its last checkpoint.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+        jobs: those of a Tune run over a grid, where a trial's config holds the index of its own; elsewhere it holds
+            the job.
+    """
+
+    frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
+    data_hashes: Mapping[DataKey, str]
+    store_uri: str
+    checkpoints: str
+    software: Mapping[str, Any]
+    plugins: Mapping[str, Mapping[str, Any]]
+    max_retries: int
+    checkpoint_every: int
+    jobs: Sequence[Job] = ()
+
+    def data_hash(self, config: RunConfig) -> str:
+        """Content hash of the data that a config runs on."""
+        return self.data_hashes[config.data_key]
+
+    def job(self, config: Mapping[str, Any]) -> Job:
+        """The job of a trial."""
+        job = config["job"]
+        return job if isinstance(job, Job) else self.jobs[job]
+
+
+def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
+    """Pending runs as jobs of up to `runs_per_job` that can be trained in lockstep, in the order of the plan."""
+    if runs_per_job == 1:
+        return [Job((run.config,), (str(run.run_id),)) for run in pending]
+    groups: dict[str, list[PlannedRun]] = {}
+    for run in pending:
+        groups.setdefault(lockstep_key(run.config), []).append(run)
+    chunks = [
+        runs[start : start + runs_per_job] for runs in groups.values() for start in range(0, len(runs), runs_per_job)
+    ]
+    place = {run.config: index for index, run in enumerate(pending)}
+    chunks.sort(key=lambda runs: place[runs[0].config])
+    return [Job(tuple(run.config for run in runs), tuple(str(run.run_id) for run in runs)) for runs in chunks]
+
+
+def shuffled(jobs: Sequence[Job], at_least: int = 1) -> list[Job]:
+    """The jobs in a random order, but for their seeds: as before, a seed comes after the one before it.
+
+    Args:
+        jobs: in the order of the plan.
+        at_least: as many seeds are mixed as together have so many jobs: the order of one job is not random.
+    """
+    by_seed: dict[int, list[Job]] = {}
+    for job in jobs:
+        by_seed.setdefault(job.configs[0].seed, []).append(job)
+    groups: list[list[Job]] = [[]]
+    for group in by_seed.values():
+        if len(groups[-1]) >= at_least:
+            groups.append([])
+        groups[-1] += group
+    return [job for group in groups for job in random.sample(group, len(group))]

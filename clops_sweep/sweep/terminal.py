@@ -1,0 +1,91 @@
+"""Standard output: one that may go away, and one that libraries are kept out of."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TextIO, cast
+
+
+class Lenient:
+    """A stream that takes everything and passes on what it can: what a sweep computes is worth more than what it says.
+
+    Attributes:
+        error: what first went wrong.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def write(self, text: str) -> int:
+        """Writes a text, if nothing has gone wrong yet."""
+        if self.error is None:
+            try:
+                self._stream.write(text)
+            except OSError as error:
+                self.error = error
+        return len(text)
+
+    def flush(self) -> None:
+        """Passes on what has been written, if nothing has gone wrong yet."""
+        if self.error is None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def lenient_output() -> Iterator[Lenient]:
+    """Standard output is lenient inside, and there even where it was closed, so that no other file takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    before = sys.stdout
+    output = Lenient(before or os.fdopen(os.dup(1), "w"))
+    sys.stdout = cast(TextIO, output)
+    try:
+        yield output
+        output.flush()
+    finally:
+        sys.stdout = before
+
+
+def matters(error: OSError) -> bool:
+    """Whether what could not be written was wanted: a reader that closes its end of a pipe has had enough."""
+    return error.errno != errno.EPIPE
+
+
+@contextmanager
+def output_to(log: Path) -> Iterator[None]:
+    """Standard output and error of this process, and of those it starts, go to `log` meanwhile.
+
+    Ray and Tune print from C++ as well as from Python, so the file descriptors themselves are redirected. Whoever has
+    to reach the terminal meanwhile needs a duplicate made before (see `display`).
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(saved[0], 1)
+        os.dup2(saved[1], 2)
+        for descriptor in (*saved, target):
+            os.close(descriptor)

@@ -1,0 +1,245 @@
+"""One run of Ray Tune over jobs of a sweep: its trainable, the order of trials, what becomes of dead workers.
+
+Importing this takes a second, with Tune, so a sweep does it only when there is something to run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+
+# isort: split
+
+from ray import tune
+from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, WorkerCrashedError
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler
+from ray.tune.search import Searcher
+
+from clops_sweep.errors import StoreError
+from clops_sweep.sweep.cluster import places
+from clops_sweep.sweep.display import Display
+from clops_sweep.sweep.jobs import Job, Resources, Workplace
+
+
+class FirstWithoutWorker(FIFOScheduler):
+    """First come, first served, but a worker that is free does not take a trial whose own worker is just starting.
+
+    Tune would then end that other worker and start one for the trial after, which the free worker is there for first as
+    well: as long as a trial takes less than the start of a worker, a single one would do all the work.
+    """
+
+    def __init__(self, resources: Resources) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._resources = resources
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+        """The next trial.
+
+        Of the places in the cluster, those where no trial is running, but for the one of the free worker, are where
+        workers start or are being reset, for the trials that have waited longest.
+        """
+        trials: list[Trial] = tune_controller.get_trials()
+        waiting = [trial for trial in trials if trial.status == Trial.PENDING]
+        if not waiting:
+            return None
+        running = sum(trial.status == Trial.RUNNING for trial in trials)
+        taken = places(self._resources) - running - 1
+        return waiting[min(max(taken, 0), len(waiting) - 1)]
+
+
+_DEATHS = (NodeDiedError, OutOfMemoryError, WorkerCrashedError)
+_task_failed = RayActorManager._actor_task_failed
+
+
+@wraps(_task_failed)
+def _task_or_worker_failed(self: Any, tracked_actor_task: Any, exception: Exception) -> None:
+    if isinstance(exception, _DEATHS):
+        exception = RayActorError(error_msg=str(exception))
+    _task_failed(self, tracked_actor_task, exception)
+
+
+def _take_deaths_for_one() -> None:
+    """Makes Tune take every death of a worker for one, from now on and for all sweeps of this process.
+
+    Ray ends workers when a machine's memory runs out, and says so with an error that Tune does not know: it would end
+    the whole sweep, where it only has to do without one worker.
+    """
+    setattr(RayActorManager, _task_failed.__name__, _task_or_worker_failed)
+
+
+class ContinualRunTrainable(tune.Trainable):
+    """A worker as Tune sees it: a trial is a job, of one whole continual-learning run or several in lockstep.
+
+    What it does with a job is in `clops_sweep.sweep.worker`.
+    """
+
+    def setup(self, config: dict[str, Any], workplace: Workplace) -> None:  # type: ignore[override]
+        """Called once an actor."""
+        from clops_sweep.sweep.worker import JobRunner
+
+        self._runner = JobRunner(workplace)
+        self._runner.assign(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Called when Tune gives this actor its next trial."""
+        self._runner.assign(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """A second or so of its job; what it returns is for the display alone."""
+        return self._runner.step()
+
+    def cleanup(self) -> None:
+        """Called when the sweep is interrupted."""
+        self._runner.stop()
+
+
+_NO_MEMORY = "the machine ran out of memory and Ray ended the worker; fewer run at a time with more --cpus-per-trial"
+_UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
+
+
+def run_grid(
+    jobs: Sequence[Job], workplace: Workplace, resources: Resources, display: Display
+) -> list[tuple[Job, str]]:
+    """One Tune run over some jobs.
+
+    Returns:
+        Those whose worker died, with what Tune knows about it.
+
+    Raises:
+        StoreError: one run after the other could not be recorded.
+    """
+    workplace = replace(workplace, jobs=jobs)
+    watcher = Watcher(workplace, display)
+    # By their index: Tune copies the whole grid for each of its points.
+    run_tune(workplace, resources, watcher, param_space={"job": tune.grid_search(list(range(len(jobs))))})
+    return [(jobs[index], error) for index, error in sorted(watcher.died.items())]
+
+
+def run_tune(
+    workplace: Workplace,
+    resources: Resources,
+    watcher: Watcher,
+    param_space: dict[str, Any] | None = None,
+    search_alg: Searcher | None = None,
+) -> None:
+    """One Tune run over a grid of jobs, or over those that a searcher comes up with until it has no more.
+
+    Raises:
+        StoreError: one run after the other could not be recorded.
+    """
+    trainable = tune.with_resources(
+        tune.with_parameters(ContinualRunTrainable, workplace=workplace),
+        {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
+    )
+    # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
+    files = Path(tempfile.mkdtemp(prefix="clops-sweep-"))
+    _take_deaths_for_one()
+    tuner = tune.Tuner(
+        trainable,
+        param_space=param_space,
+        tune_config=tune.TuneConfig(
+            search_alg=search_alg,
+            scheduler=FirstWithoutWorker(resources),
+            num_samples=-1 if search_alg else 1,
+            reuse_actors=True,
+            trial_name_creator=lambda trial: str(trial.trial_id),
+            trial_dirname_creator=lambda trial: str(trial.trial_id),
+        ),
+        run_config=tune.RunConfig(
+            name=files.name,
+            storage_path=str(files.parent),
+            failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+            callbacks=[watcher],
+            verbose=0,
+        ),
+    )
+    try:
+        tuner.fit()
+    finally:
+        shutil.rmtree(files, ignore_errors=True)
+    if watcher.store_error:
+        raise StoreError(watcher.store_error)
+
+
+class Watcher(tune.Callback):
+    """Passes on to the display what Tune hears from the trials, and to Tune that the user wants it to stop.
+
+    Attributes:
+        died: the jobs whose worker died, as the trial's config has them, and what Tune knows about it.
+        store_error: what kept the last runs out of the store, once it is clear that it keeps out all others as well.
+    """
+
+    def __init__(self, workplace: Workplace, display: Display) -> None:
+        self._workplace = workplace
+        self._display = display
+        self.died: dict[Any, str] = {}
+        self.store_error: str | None = None
+        self._unrecorded = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its callbacks so that it can restore a sweep, which is never asked of it."""
+        return {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Watcher:
+        return self
+
+    def setup(self, *arguments: Any, **info: Any) -> None:
+        """From here on `on_step_end` is called."""
+        self._display.stops_in_order = True
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Several times a second: the moment to see whether the user wants to stop."""
+        if (self._display.interrupted or self.store_error) and self._display.stops_in_order:
+            self._display.stops_in_order = False
+            if self._display.interrupted:
+                self._display.stopping()
+            stop = signal.getsignal(signal.SIGUSR1)  # Tune's own way to be told: it ends the trials in good order
+            if not callable(stop):
+                raise KeyboardInterrupt
+            stop(signal.SIGUSR1, None)
+
+    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        """From here on nobody looks whether the user wants to stop."""
+        self._display.stops_in_order = False
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """A worker has got its job."""
+        self._display.started(self._job(trial))
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        """A step of a trial has ended."""
+        if result["status"] == "unrecorded":
+            self._unrecorded += 1
+            if self._unrecorded == _UNRECORDED_IN_A_ROW:
+                self.store_error = result["error"]
+        elif result["done"]:
+            self._unrecorded = 0
+        self._display.heard(self._job(trial), result)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """A worker died, or raised what the trainable could not catch."""
+        try:
+            error = Path(trial.error_file).read_text()
+        except (OSError, TypeError):  # there is no such file, or none that could be written
+            error = "the worker died"
+        if "low on memory" in error:  # Ray's words, before pages of advice; the last line is what `status` shows
+            error = f"{error.rstrip()}\n{_NO_MEMORY}"
+        self.died[trial.config["job"]] = error
+        self._display.heard(self._job(trial), {"status": "died"})
+
+    def _job(self, trial: Any) -> Job:
+        return self._workplace.job(trial.config)

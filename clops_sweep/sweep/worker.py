@@ -1,0 +1,233 @@
+"""What a worker does with a job: one continual-learning run, or several in lockstep, from config to store."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from datetime import UTC, datetime
+from typing import Any
+
+import ray
+import torch
+
+from clops_sweep import machine
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import BadInput, Diverged, StoreError
+from clops_sweep.experiment.config import DataKey
+from clops_sweep.experiment.registry import REGISTRIES
+from clops_sweep.learning.result import RunResult
+from clops_sweep.learning.run import ContinualRun, Progress
+from clops_sweep.store.checkpoint import CheckpointFile
+from clops_sweep.store.rows import record_failure, record_result, storing
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.jobs import Job, Workplace
+
+_log = logging.getLogger(__name__)
+
+_SECONDS_PER_STEP = 1.0
+_SECONDS_WITHOUT_CHECKPOINT = 60.0
+_PAUSES = (1.0, 4.0)
+"""Seconds before a finished run is offered to the store once more: a file server may be away for a moment."""
+
+
+class JobRunner:
+    """Trains its job, a second or so a step, and writes the result to the store itself.
+
+    A step ends between two epochs; what it returns is for the display alone. The next job is started from nothing but
+    the job: what was done before leaves no trace in the numbers.
+
+    Runs that fail do not take those with them that were to be trained in lockstep: where it is known which have
+    diverged, the others start anew without them; else the lockstep is halved until what fails is alone. That also
+    finds how many runs a GPU's memory holds.
+
+    Args:
+        workplace: what every worker of the sweep needs to know.
+    """
+
+    def __init__(self, workplace: Workplace) -> None:
+        for registry, members in workplace.plugins.items():
+            for name, member in members.items():
+                REGISTRIES[registry].register(name, member)
+        self._workplace = workplace
+        self._store = RunStore(workplace.store_uri)
+        self._frames: dict[DataKey, FrameSet] = {}
+
+    def assign(self, config: dict[str, Any]) -> None:
+        """Takes up the job of a trial; whatever was under way is given up."""
+        self._runs_failed: tuple[str, ...] = ()
+        self._runs_finished: tuple[str, ...] = ()
+        self._auc_so_far: dict[str, float] = {}
+        self._begin_job(self._workplace.job(config))
+
+    def _begin_job(self, job: Job, *later: Job) -> None:
+        """Takes up a job; others, into which the trial's job has fallen apart, come later."""
+        self._job, self._later = job, later
+        self._run: ContinualRun | None = None
+        self._retries_left = self._workplace.max_retries
+        self._began_at = datetime.now(UTC)
+        self._checkpoint = CheckpointFile(self._store.files, self._workplace.checkpoints, job.run_ids)
+
+    def step(self) -> dict[str, Any]:
+        """Advances the job by some epochs.
+
+        When it ends, its rows are in the store, or what kept them out is told: a run that could not be written (a full
+        disk) is not a failed one, it stays pending.
+        """
+        try:
+            try:
+                result = self._advance()
+            except StoreError:
+                raise
+            except Exception as error:
+                result = self._failed(error)
+        except StoreError as error:
+            self._run = None
+            return {"status": "unrecorded", "error": str(error), "done": True}
+        return self._ended(result) if result["done"] else result
+
+    def _ended(self, result: dict[str, Any]) -> dict[str, Any]:
+        """A job has ended: what comes next, or what became of the trial's job, of which it may have been a part."""
+        if result["status"] == "paused":
+            self._auc_so_far |= result["auc_so_far"]
+        elif result["status"] != "failed":
+            self._runs_finished += self._job.run_ids
+        if self._later:
+            self._begin_job(*self._later)
+            return {"status": "retrying", "done": False}
+        if self._runs_failed:
+            return {"status": "failed", "failed": self._runs_failed, "done": True}
+        if self._auc_so_far:
+            return {
+                "status": "paused",
+                "auc_so_far": self._auc_so_far,
+                "finished": self._runs_finished,
+                "done": True,
+            }
+        return result
+
+    def _failed(self, error: Exception) -> dict[str, Any]:
+        """Another try from the last checkpoint, one without the runs that are at fault, or the end of the job."""
+        job, runs = self._job, len(self._job.run_ids)
+        self._run = None
+        if isinstance(error, Diverged) and len(error.runs) < runs:
+            self._record_failure(job.part(error.runs))
+            if job.until is None:
+                return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
+            return {"status": "failed", "done": True}
+        certain = isinstance(error, BadInput | Diverged) or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
+        if self._retries_left and not certain:
+            self._retries_left -= 1
+            return {"status": "retrying", "done": False}
+        if runs > 1 and not isinstance(error, BadInput | Diverged):
+            half = (runs + 1) // 2
+            return self._fall_apart(job.part(range(half)), job.part(range(half, runs)))
+        self._record_failure(job)
+        return {"status": "failed", "done": True}
+
+    def _fall_apart(self, *jobs: Job) -> dict[str, Any]:
+        """Jobs in the place of the one that was under way; they start anew."""
+        with storing(self._store):
+            self._checkpoint.delete()
+        self._begin_job(*jobs, *self._later)
+        return {"status": "retrying", "done": False}
+
+    def _record_failure(self, job: Job) -> None:
+        """Runs that have failed with the error that is being handled."""
+        with storing(self._store):
+            facts = {**self._facts(), "started_at": self._began_at}
+            record_failure(self._store, job.runs, traceback.format_exc(), self._workplace.data_hash, facts)
+        self._runs_failed += job.run_ids
+
+    def _advance(self) -> dict[str, Any]:
+        """Some epochs, or the end of the job."""
+        if self._run is None:
+            with storing(self._store):
+                finished = self._store.finished(self._job.run_ids)
+            if finished.issuperset(self._job.run_ids):
+                return {"status": "elsewhere", "done": True}  # another sweep on the same store was faster
+            self._run = self._begin()
+        run = self._run
+        deadline = time.monotonic() + _SECONDS_PER_STEP
+        until = self._job.until
+        while not run.finished:
+            if until is not None and run.tasks_trained >= until:
+                self._run = None
+                auc = dict(zip(self._job.run_ids, run.auc_so_far(until), strict=True))
+                return {"status": "paused", "auc_so_far": auc, "done": True}
+            progress = run.advance()
+            if not run.finished and self._is_checkpoint(run, progress):
+                self._save()
+            if time.monotonic() > deadline and not run.finished and run.tasks_trained != until:
+                return {"status": "running", **vars(progress), "done": False}
+        result = run.result()
+        self._record(result)
+        with storing(self._store):
+            self._checkpoint.delete()
+        self._run = None
+        headline = {"auc": float(result.runs["auc"].mean()), "bwt": float(result.runs["bwt"].mean())}
+        return {"status": "finished", "done": True, **headline}
+
+    def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
+        """At the end of a task, as often as the user wants, and so that a killed worker loses about a minute."""
+        every = self._workplace.checkpoint_every
+        late = time.monotonic() - self._saved_at > _SECONDS_WITHOUT_CHECKPOINT
+        return run.at_task_end or late or (every > 0 and progress.epoch % every == 0)
+
+    def _save(self) -> None:
+        assert self._run is not None
+        with storing(self._store):
+            self._checkpoint.save(self._run.state())
+        self._saved_at = time.monotonic()
+
+    def _begin(self) -> ContinualRun:
+        """The run from its last checkpoint; from its start where there is none, or none that fits this version."""
+        device = _device()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()  # what earlier runs took, and other workers on this GPU may need
+        key = self._job.configs[0].data_key
+        if key not in self._frames:
+            self._frames[key] = ray.get(self._workplace.frames[key])
+        self._saved_at = time.monotonic()
+        state = self._checkpoint.load()
+        if state is not None:
+            run = ContinualRun(self._job.configs, self._frames[key], device)
+            try:
+                run.restore(state)
+                return run
+            except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
+                _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
+        return ContinualRun(self._job.configs, self._frames[key], device)
+
+    def _facts(self) -> dict[str, Any]:
+        """Where the job is computed, as columns of the `runs` table."""
+        return {**self._workplace.software, **machine.host("cuda" if ray.get_gpu_ids() else "cpu")}
+
+    def _record(self, result: RunResult) -> None:
+        facts = self._facts()
+        for pause in _PAUSES:
+            try:
+                record_result(self._store, self._job.runs, result, self._workplace.data_hash, facts)
+                return
+            except StoreError:
+                _log.exception("another try follows in %g s", pause)
+                time.sleep(pause)
+        record_result(self._store, self._job.runs, result, self._workplace.data_hash, facts)
+
+    def stop(self) -> None:
+        """Keeps what has been trained so far, for the next launch to go on with."""
+        if self._run is not None and not self._run.finished:
+            self._save()
+
+
+def _device() -> torch.device:
+    """The GPU that Ray has assigned to this worker, else the CPU.
+
+    Raises:
+        BadInput: PyTorch cannot use that GPU. The run would take many times as long on the CPU, and the GPU be idle.
+    """
+    if not ray.get_gpu_ids():
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise BadInput(f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none")
+    return torch.device("cuda")

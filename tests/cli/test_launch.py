@@ -1,0 +1,85 @@
+"""What a launch does once its runs have run: here they are recorded without Ray, and something happened meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from clops_sweep.cli.command import main
+from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.display import Display
+
+Tables = Callable[..., dict[str, pa.Table]]
+Launch = Callable[[Callable[[RunStore, Display], None]], int]
+
+GRID_AND_SEARCH = """
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+
+RATES = {"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}
+SPACE = [
+    SearchSpace("grid", RunConfig(), seeds=[0]),
+    SearchSpace("search", RunConfig(), search=OptunaSearch(RATES, n_trials=2), seeds=[0]),
+]
+"""
+
+DAMAGED = f"compact-1-{'0' * 20}.parquet"
+
+
+@pytest.fixture
+def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path, finished_tables: Tables) -> Launch:
+    """A launch during whose runs something happens; its exit status."""
+    (tmp_path / "space.py").write_text(GRID_AND_SEARCH)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+
+    def start(happens: Callable[[RunStore, Display], None]) -> int:
+        def run_sweep(
+            rounds: Iterable[list[PlannedRun]],
+            total: int,
+            frames: Mapping[Any, Any],
+            store: RunStore,
+            work_folder: Path,
+            resources: Any,
+            display: Display,
+        ) -> None:
+            for pending in rounds:
+                for run in pending:
+                    store.write_finished(str(run.run_id), finished_tables(str(run.run_id), run.config))
+                happens(store, display)
+
+        monkeypatch.setattr("clops_sweep.sweep.driver.run_sweep", run_sweep)
+        with pytest.raises(SystemExit) as ended:
+            main(["space.py", "--no-report"])
+        assert isinstance(ended.value.code, int)
+        return ended.value.code
+
+    return start
+
+
+def test_an_interruption_in_the_step_that_ends_the_grid_leaves_the_search_alone(
+    launch: Launch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(store: RunStore, display: Display) -> None:
+        display.interrupted = True
+
+    assert launch(interrupt) == 130
+    assert "interrupted; resume with: clops-sweep" in capsys.readouterr().out
+    assert len(RunStore("results").statuses()) == 1
+
+
+def test_a_store_that_is_damaged_meanwhile_is_no_wrong_input(
+    launch: Launch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def damage(store: RunStore, display: Display) -> None:
+        Path(store.folder("runs"), DAMAGED).write_bytes(b"PAR1 and nothing more")
+
+    assert launch(damage) == 1
+    told = capsys.readouterr().err
+    assert "clops-sweep: stopped: " in told
+    assert DAMAGED in told
+    assert "once that is mended, resume with: clops-sweep" in told

@@ -1,0 +1,207 @@
+"""Commands about single runs, on stores in which not everything is as it should be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.cli.command import command
+from clops_sweep.data.prepare import data_hash, open_frames
+from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.learning.result import RunResult
+from clops_sweep.planning.calibration import Calibrations
+from clops_sweep.planning.cost_model import Load, Measured
+from clops_sweep.store.rows import record_result
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.sweep.jobs import Job
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, prepared_root: Path) -> Callable[..., Result]:
+    def invoke(*arguments: str) -> Result:
+        return CliRunner(env={"CLOPS_PREPARED_ROOT": str(prepared_root)}).invoke(
+            command, [*arguments, "--results", str(tmp_path)], standalone_mode=False
+        )
+
+    return invoke
+
+
+def write_failed(store: RunStore, config: RunConfig, error: str, prepared_root: Path) -> str:
+    found = data_hash(config.dataset, prepared_root=prepared_root)
+    assert found is not None
+    run_id = config.run_id(found)
+    row: dict[str, Any] = {**config_row(config), "run_id": run_id, "status": "failed", "error": error}
+    row |= {"data_hash": found}
+    names = SCHEMAS["runs"].names
+    store.write_failed(run_id, pa.Table.from_pylist([{n: row.get(n) for n in names}], schema=SCHEMAS["runs"]))
+    return run_id
+
+
+def record(results: Path, config: RunConfig, result: RunResult, device: str) -> None:
+    store = RunStore(results)
+    store.open_for_writing()
+    record_result(store, Job((config,), (str(result.runs["run_id"].item()),)), result, {"device": device})
+
+
+def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
+    diverging = RunConfig(epochs_per_task=1, learning_rate=1e30, strategy="finetune")
+    said = "Diverged: the network has diverged in epoch 1 of task 1: a parameter is not finite; learning_rate is 1e+30"
+    run_id = write_failed(RunStore(tmp_path), diverging, f"Traceback ...\n{said}", prepared_root)
+    plain = ask("rerun", run_id)
+    assert (plain.exit_code, plain.output) == (1, f"the run fails: {said}\n")
+    alike = ask("rerun", run_id, "--verify")
+    assert (alike.exit_code, alike.output) == (0, f"{plain.output}the stored run has failed in the same way\n")
+    write_failed(RunStore(tmp_path), diverging, "OSError: no space left", prepared_root)
+    other = ask("rerun", run_id, "--verify")
+    assert (other.exit_code, other.output) == (1, f"{plain.output}the stored run did not fail in that way\n")
+
+
+PLUGIN = """
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+from clops_sweep.learning.replay.acquisition import random
+
+acquisition_function("of_my_own")(random)
+SPACE = SearchSpace("mine", RunConfig(epochs_per_task=1, acquisition="of_my_own"), seeds=[0])
+"""
+
+
+def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
+    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path
+) -> None:
+    (tmp_path / "space.py").write_text(PLUGIN)
+    ((request,),) = ([*space.requests()] for space in load_spaces(tmp_path / "space.py"))
+    frames = open_frames("synthetic", prepared_root=prepared_root)
+    result = ContinualRun(request.config, frames).run()
+    (run_id,) = result.runs["run_id"]
+    record(tmp_path, request.config, result, "cpu")
+    assert ask("rerun", run_id, "--verify").output.endswith("every number equals the stored one, bit for bit\n")
+
+    del ACQUISITION_FUNCTIONS._added["of_my_own"]
+    refused = ask("rerun", run_id)
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception) == (
+        f"run {run_id}: acquisition 'of_my_own' is not registered; expected --plugins SPACE.py that does so"
+    )
+    assert ask("show", run_id).output.splitlines()[-1].endswith("--plugins SPACE.py")
+    again = ask("rerun", run_id, "--verify", "--plugins", str(tmp_path / "space.py"))
+    assert (again.exit_code, again.output.splitlines()[-1]) == (0, "every number equals the stored one, bit for bit")
+    del ACQUISITION_FUNCTIONS._added["of_my_own"]
+
+
+def test_a_number_where_there_was_none_is_a_difference(
+    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path
+) -> None:
+    config = RunConfig(epochs_per_task=1, strategy="finetune")
+    result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
+    (run_id,) = result.runs["run_id"]
+    result.r_matrix.loc[0, "auc"] = float("nan")
+    record(tmp_path, config, result, "cpu")
+    for tolerance in ("0", "1"):
+        found = ask("rerun", run_id, "--verify", "--tolerance", tolerance)
+        assert found.exit_code == 1
+        assert "\nauc: differs in 1 places, by nan at most\n" in found.output
+
+
+def test_numbers_of_another_device_are_compared_to_a_tolerance(
+    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path
+) -> None:
+    config = RunConfig(epochs_per_task=1, strategy="finetune")
+    result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
+    (run_id,) = result.runs["run_id"]
+    result.runs["auc"] += 1e-4
+    result.curves["loss"] *= 1.1
+    record(tmp_path, config, result, "cuda")
+    exact = ask("rerun", run_id, "--verify", "--device", "cpu")
+    assert exact.exit_code == 1
+    assert "\nauc: differs in 1 places, by 0.0001 at most\nloss: differs" in exact.output
+    assert exact.output.endswith("\nnumbers of a GPU are the same but for rounding: see --tolerance\n")
+    close = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.001")
+    assert (close.exit_code, close.output.splitlines()[-1]) == (0, "metrics and R equal the stored ones to 0.001")
+    far = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.00001")
+    assert (far.exit_code, far.output.count("differs")) == (1, 1)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
+def test_a_gpu_that_is_asked_for_and_not_there(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
+    config = RunConfig(epochs_per_task=1, strategy="finetune")
+    run_id = write_failed(RunStore(tmp_path), config, "OSError: no", prepared_root)
+    refused = ask("rerun", run_id, "--device", "cuda")
+    assert isinstance(refused.exception, BadInput)
+    said = f"--device cuda: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs"
+    assert str(refused.exception) == said
+
+
+def test_a_part_that_holds_something_else_is_damaged(
+    ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables
+) -> None:
+    store = RunStore(tmp_path)
+    store.write_finished("a" * 20, finished_tables("a" * 20, RunConfig()))
+    for content in (tmp_path / "runs" / f"finished-{'a' * 20}.parquet", next((tmp_path / "curves").iterdir())):
+        shutil.copy(content, tmp_path / "runs" / f"finished-{'b' * 20}.parquet")
+        for arguments in (("show", "bbb"), ("rerun", "bbb"), ("compact",)):
+            refused = ask(*arguments)
+            assert isinstance(refused.exception, DamagedStore)
+            assert f"it does not hold run {'b' * 20}); move it away" in str(refused.exception)
+    assert RunStore(tmp_path).rows("runs", ["run_id"], ["a" * 20]) == [{"run_id": "a" * 20}]
+
+
+def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
+    ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RunStore(tmp_path)
+    for number in range(3):
+        run_id = f"{number:020x}"
+        store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=number)))
+
+    def refuse(self: Any, *arguments: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("clops_sweep.store.parts.PartFolder.write_compacted", refuse)
+    refused = ask("compact")
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception).endswith(
+        "cannot be written to (Read-only file system); nothing is lost, and the same command goes on later"
+    )
+    monkeypatch.undo()
+    assert ask("compact").exit_code == 0
+
+
+def test_a_report_that_cannot_be_written_does_not_make_a_sweep_fail(
+    ask: Callable[..., Result], tmp_path: Path, prepared_root: Path, finished_tables: Tables
+) -> None:
+    (tmp_path / "space.py").write_text(
+        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('one', RunConfig(), seeds=[0])\n"
+    )
+    found = data_hash("synthetic", prepared_root=prepared_root)
+    assert found is not None
+    run_id = RunConfig().run_id(found)
+    RunStore(tmp_path).write_finished(run_id, finished_tables(run_id, RunConfig()))
+    (tmp_path / "report").write_text("a file in the way")
+    done = ask(str(tmp_path / "space.py"))
+    assert (done.exit_code, done.exception) == (0, None)
+    assert "clops-sweep: no report: report folder" in done.stderr
+    refused = ask("report", str(tmp_path / "space.py"))
+    assert isinstance(refused.exception, BadInput)
+
+
+def test_measurements_that_cannot_be_kept_are_known_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    kept = Calibrations(tmp_path / "file" / "calibration.json")
+    measured = Measured(Load.of(RunConfig()), (1.0, 2.0, 3.0), (0.1, 0.2, 0.3), "cpu")
+    kept.add(measured, "hash")
+    assert kept.known(["hash"]) == [measured]
+    assert kept.known(["other"]) == []

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clops_sweep import RunConfig
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.config import RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
+
+FRACTIONS = ["storage_fraction", "acquisition_fraction"]
+COUNTS = ["mc_samples", "acquire_every", "epochs_per_task", "batch_size"]
+POSITIVE = ["learning_rate", "beta_learning_rate"]
+SEEDS = ["seed", "split_seed"]
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_are_the_paper_s() -> None:
+    config = RunConfig(dataset="cardiology")
+    assert (config.storage_fraction, config.acquisition_fraction, config.mc_samples) == (0.25, 0.5, 20)
+    assert (config.beta_penalty, config.beta_learning_rate, config.learning_rate) == (10, 1e-4, 1e-4)
+    assert (config.epochs_per_task, config.batch_size, config.normalize) == (20, 16, "none")
+    assert (config.strategy, config.storage_order, config.storage_function) == ("clops", "top", "area")
+    assert (config.acquisition, config.acquire_every, config.task_order) == ("bald_mcd", 1, "sequential")
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_what_is_left_out_follows_the_data_set(dataset: str) -> None:
+    info = DATASETS[dataset]
+    for scenario in info.scenarios:
+        config = RunConfig(dataset=dataset, scenario=scenario)
+        usual = {"class_il": 20, "time_il": 20, "domain_il": 40}[scenario]
+        assert config.epochs_per_task == (info.epochs_per_task or usual)
+        assert config.batch_size == info.batch_size
+        assert config.learning_rate == info.learning_rate
+        assert config.normalize == info.normalize
+
+
+def test_mitbih_takes_forty_epochs_a_task() -> None:
+    assert RunConfig(dataset="mitbih").epochs_per_task == 40
+
+
+def test_a_config_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        RunConfig().seed = 1  # type: ignore[misc]
+
+
+def test_replace_keeps_what_was_given_and_resolves_the_rest_anew() -> None:
+    config = RunConfig(dataset="synthetic", batch_size=8)
+    changed = config.replace(dataset="mitbih", seed=3)
+    assert changed == RunConfig(dataset="mitbih", batch_size=8, seed=3)
+    assert changed.epochs_per_task == 40
+    assert changed.learning_rate == 1e-4
+    assert config.replace(dataset="mitbih").replace(dataset="synthetic") == config
+
+
+def test_the_noise_of_perturbed_inputs_is_in_the_unit_of_the_frames() -> None:
+    assert RunConfig(dataset="cardiology").perturbation_std == 100
+    assert RunConfig(dataset="mitbih").perturbation_std == 0.1
+    for normalize in ("zscore", "minmax"):
+        assert RunConfig(dataset="cardiology", normalize=normalize).perturbation_std == 0.1
+    assert RunConfig(dataset="cardiology").replace(normalize="minmax").perturbation_std == 0.1
+    assert RunConfig(dataset="cardiology", normalize="minmax", perturbation_std=3).perturbation_std == 3
+
+
+def test_a_default_that_is_typed_is_the_same_config() -> None:
+    left_out, typed = RunConfig(), RunConfig(**RunConfig().model_dump())
+    assert left_out == typed
+    assert hash(left_out) == hash(typed)
+    assert left_out.run_id("data") == typed.run_id("data")
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "nearest"),
+    [
+        ("storage_fracton", "storage_fraction"),
+        ("mc_sample", "mc_samples"),
+        ("acquisition_fractions", "acquisition_fraction"),
+        ("epoch_per_task", "epochs_per_task"),
+        ("sed", "seed"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_name(typed: str, nearest: str) -> None:
+    sentence = f"unknown key '{typed}' (did you mean '{nearest}'?)"
+    with pytest.raises(BadInput) as raised:
+        RunConfig(**{typed: 1})
+    assert str(raised.value) == sentence
+    with pytest.raises(BadInput) as raised:
+        RunConfig().replace(**{typed: 1})
+    assert str(raised.value) == sentence
+    with pytest.raises(BadInput) as raised:
+        known_key(typed)
+    assert str(raised.value) == sentence
+
+
+def test_an_unknown_key_like_no_other_is_refused_without_a_guess() -> None:
+    with pytest.raises(BadInput, match=r"^unknown key 'qqqq'$"):
+        RunConfig(qqqq=1)
+
+
+def test_an_unknown_key_comes_before_a_bad_value() -> None:
+    with pytest.raises(BadInput, match="unknown key 'storage_fracton'"):
+        RunConfig(storage_fracton=1, mc_samples=0)
+
+
+@given(st.sampled_from(FRACTIONS), st.floats())
+def test_fractions_lie_above_zero_and_up_to_one(name: str, value: float) -> None:
+    if 0 < value <= 1:
+        assert getattr(RunConfig(**{name: value}), name) == value
+    else:
+        _refused(name, value)
+
+
+@given(st.sampled_from(POSITIVE), st.floats())
+def test_learning_rates_are_positive_and_finite(name: str, value: float) -> None:
+    if 0 < value < math.inf:
+        assert getattr(RunConfig(**{name: value}), name) == value
+    else:
+        _refused(name, value)
+
+
+@given(st.floats())
+def test_the_penalty_may_be_zero(value: float) -> None:
+    if 0 <= value < math.inf:
+        assert RunConfig(beta_penalty=value).beta_penalty == value
+    else:
+        _refused("beta_penalty", value)
+
+
+@given(st.sampled_from(COUNTS), st.integers(-(2**40), 2**40))
+def test_counts_start_at_one_and_are_31_bit(name: str, value: int) -> None:
+    if 1 <= value < 2**31:
+        assert getattr(RunConfig(**{name: value}), name) == value
+    else:
+        _refused(name, value)
+
+
+@given(st.sampled_from(SEEDS), st.integers(-(2**40), 2**40))
+def test_seeds_are_32_bit(name: str, value: int) -> None:
+    if 0 <= value < 2**32:
+        assert getattr(RunConfig(**{name: value}), name) == value
+    else:
+        _refused(name, value)
+
+
+@given(st.sampled_from(COUNTS), st.floats().filter(lambda value: not value.is_integer()))
+def test_counts_are_whole(name: str, value: float) -> None:
+    _refused(name, value)
+
+
+@given(st.lists(st.integers(-3, 8), max_size=8))
+def test_a_task_order_is_a_permutation(order: list[int]) -> None:
+    if sorted(order) == list(range(len(order))):
+        assert RunConfig(task_order=order).task_order == tuple(order)
+    else:
+        with pytest.raises(BadInput, match="permutation"):
+            RunConfig(task_order=order)
+
+
+@pytest.mark.parametrize("value", ["qqq", -1, 1.5, 2**32])
+def test_anything_else_is_no_task_order(value: object) -> None:
+    with pytest.raises(BadInput, match=r"^task_order = .*: expected .*sequential.*, a seed .* or a permutation"):
+        RunConfig(task_order=value)
+
+
+@pytest.mark.parametrize("name", ["strategy", "acquisition", "storage_order", "storage_function", "normalize"])
+def test_a_choice_that_is_not_there_is_refused_with_those_that_are(name: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        RunConfig(**{name: "qqq"})
+    assert str(raised.value).startswith(f"{name} = 'qqq': ")
+    assert getattr(RunConfig(), name) in str(raised.value)
+
+
+def test_a_data_set_that_is_not_there_is_refused_with_the_nearest() -> None:
+    with pytest.raises(BadInput, match=r"did you mean 'mitbih'.*known: synthetic, "):
+        RunConfig(dataset="mitbi")
+
+
+def test_a_scenario_that_the_data_do_not_offer_is_refused() -> None:
+    with pytest.raises(BadInput, match="scenario 'domain_il' does not go with dataset 'mitbih', which has class_il"):
+        RunConfig(dataset="mitbih", scenario="domain_il")
+
+
+def _refused(name: str, value: object) -> None:
+    with pytest.raises(BadInput) as raised:
+        RunConfig(**{name: value})
+    sentence = str(raised.value)
+    assert sentence.startswith(f"{name} = {value!r}: ")
+    assert "\n" not in sentence
+
+
+# --- identity ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_run_id_is_the_hash_of_the_canonical_json() -> None:
+    config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
+    fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(RunConfig.model_fields))
+    text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
+    text = text.replace("[1, 0, 2]", "[1,0,2]")
+    assert config.run_id("abc") == hashlib.sha256(text.encode()).hexdigest()[:RUN_ID_LENGTH]
+    assert RUN_ID_LENGTH >= 16
+
+
+def test_the_run_id_is_the_same_in_another_process() -> None:
+    code = "from clops_sweep import RunConfig; print(RunConfig(storage_fraction=0.1, seed=4).run_id('abc'))"
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True
+        ).stdout.strip()
+        for seed in ("1", "2")
+    ]
+    assert said == [RunConfig(storage_fraction=0.1, seed=4).run_id("abc")] * 2
+
+
+def test_the_run_id_does_not_depend_on_the_order_of_the_fields() -> None:
+    values = RunConfig(seed=4).model_dump()
+    backwards = RunConfig(**dict(reversed(values.items())))
+    assert backwards.run_id("abc") == RunConfig(seed=4).run_id("abc")
+
+
+@pytest.mark.parametrize("name", RunConfig.model_fields)
+def test_every_field_changes_the_run_id(name: str) -> None:
+    config = RunConfig()
+    other = config.model_copy(update={name: _other(getattr(config, name))})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pydantic: no choice of that name
+        assert other.run_id("abc") != config.run_id("abc")
+
+
+def test_data_and_semantics_change_the_run_id() -> None:
+    config = RunConfig()
+    ids = {
+        config.run_id("abc"),
+        config.run_id("abd"),
+        config.run_id("abc", SEMANTICS_VERSION + 1),
+    }
+    assert len(ids) == 3
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "storage_fraction": st.floats(0, 1, exclude_min=True),
+            "acquisition_fraction": st.floats(0, 1, exclude_min=True),
+            "mc_samples": st.integers(1, 100),
+            "learning_rate": st.floats(1e-9, 1),
+            "seed": st.integers(0, 2**32 - 1),
+            "task_order": st.one_of(st.just("sequential"), st.integers(0, 9), st.permutations(range(4))),
+        },
+    )
+)
+def test_json_gives_the_same_config_back(values: dict[str, Any]) -> None:
+    config = RunConfig(**values)
+    again = RunConfig(**json.loads(config.model_dump_json()))
+    assert again == config
+    assert again.run_id("abc") == config.run_id("abc")
+
+
+def _other(value: object) -> object:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value / 2 if isinstance(value, float) else value + 1
+    return f"{value} but another" if isinstance(value, str) else "another"

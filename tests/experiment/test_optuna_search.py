@@ -1,0 +1,212 @@
+"""Searches as they are written down: what is refused, and what their parameters mean."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clops_sweep import (
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    OptunaSearch,
+    RunConfig,
+    SearchSpace,
+    SuccessiveHalving,
+)
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.search_space import load_spaces
+
+FRACTION = {"storage_fraction": FloatDistribution(0.1, 1.0)}
+
+
+def _space(**arguments: Any) -> SearchSpace:
+    space = {name: arguments.pop(name) for name in ("axes", "where", "seeds", "base", "search") if name in arguments}
+    search = OptunaSearch(**{"parameters": FRACTION, "n_trials": 3, **arguments})
+    return SearchSpace(**{"name": "it", "base": RunConfig(), "search": search, **space})
+
+
+def _refused(sentence: str, **arguments: Any) -> None:
+    with pytest.raises(BadInput) as raised:
+        _space(**arguments)
+    assert str(raised.value).startswith(sentence)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({}, "OptunaSearch: parameters is empty"),
+        (
+            {"storage_fracton": FloatDistribution(0.1, 1)},
+            "search space 'it': unknown key 'storage_fracton' (did you mean 'storage_fraction'?)",
+        ),
+        ({"storage_fraction": FloatDistribution(0.1, 1.5)}, "search space 'it': storage_fraction = 1.5: "),
+        ({"storage_fraction": FloatDistribution(-0.1, 1.0)}, "search space 'it': storage_fraction = -0.1: "),
+        ({"mc_samples": IntDistribution(0, 5)}, "search space 'it': mc_samples = 0: "),
+        ({"mc_samples": FloatDistribution(1, 5)}, "search space 'it': parameter 'mc_samples': FloatDistribution("),
+        ({"acquisition": IntDistribution(1, 5)}, "search space 'it': parameter 'acquisition': IntDistribution("),
+        ({"weight_replay": IntDistribution(0, 1)}, "search space 'it': parameter 'weight_replay': IntDistribution("),
+        ({"acquisition": ["bald_mcd", "entropi"]}, "search space 'it': acquisition = 'entropi': not known (did you"),
+        ({"acquisition": "bald_mcd"}, "parameter 'acquisition': expected a distribution, a list of values or a"),
+        ({"acquisition": 3}, "parameter 'acquisition': expected a distribution, a list of values or a mapping"),
+        ({"acquisition": []}, "CategoricalDistribution([]): expected at least one value"),
+        ({"acquisition": ["random", "random"]}, "CategoricalDistribution(['random', 'random']) holds a value twice"),
+        ({"variant": {}}, "parameter 'variant': expected a distribution, a list of values or a mapping"),
+        ({"variant": {"A": {"sed": 1}}}, "search space 'it': unknown key 'sed' (did you mean 'seed'?)"),
+        ({"strategy": {"A": {}}}, "search space 'it': parameter 'strategy': named variants need a name that is no"),
+        ({"seed": [0, 1]}, "search space 'it': parameter 'seed': 'seed' is nothing to search over: give seeds as"),
+        ({"split_seed": [0, 1]}, "search space 'it': parameter 'split_seed': 'split_seed' is nothing to search over"),
+        ({"variant": {"A": {"dataset": "mitbih"}}}, "search space 'it': parameter 'variant': 'dataset' is nothing to"),
+        (
+            {"mc_samples": [5, 10], "variant": {"A": {"mc_samples": 7}}},
+            "search space 'it': two parameters set 'mc_samples': 'mc_samples' and 'variant'",
+        ),
+        ({"task_order": ["sequential", "curriculum"]}, "search space 'it': task_order 'curriculum' is found out by"),
+        (
+            {"weight_replay": [False, True], "storage_order": ["top", "random"]},
+            "search space 'it': weight_replay needs beta, which storage_order 'random' does without",
+        ),
+    ],
+)
+def test_parameters_that_cannot_be_searched_over(parameters: dict[str, Any], sentence: str) -> None:
+    _refused(sentence, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"n_trials": 0}, "OptunaSearch: n_trials = 0: expected a whole number from 1"),
+        ({"n_trials": 2.5}, "OptunaSearch: n_trials = 2.5: expected a whole number from 1"),
+        ({"sampler_seed": -1}, "OptunaSearch: sampler_seed = -1: expected a whole number from 0"),
+        ({"max_concurrent": 0}, "OptunaSearch: max_concurrent = 0: expected a whole number from 1"),
+        ({"objectives": {}}, "OptunaSearch: objectives is empty"),
+        ({"objectives": {"auk": "maximize"}}, "objective 'auk': the table runs has no numeric column of that name"),
+        ({"objectives": {"host": "minimize"}}, "objective 'host': the table runs has no numeric column of that name"),
+        ({"objectives": {"auc": "max"}}, "objective 'auc': 'max': expected maximize or minimize"),
+        ({"sampler": "tpa"}, "sampler = 'tpa': not known (did you mean 'tpe'?); known: tpe, random, gp, nsga2, nsga3"),
+        ({"sampler": "cmaes"}, "sampler = 'cmaes': not known"),
+        ({"pruning": 3}, "pruning = 3: expected True, False or SuccessiveHalving(...)"),
+        ({"pruning": True, "objectives": {"auc": "maximize", "bwt": "maximize"}}, "pruning compares trials by their"),
+        ({"pruning": True, "objectives": {"seconds": "minimize"}}, "pruning compares trials by their average AUC"),
+        ({"axes": {"mc_samples": [5]}}, "search space 'it' has axes and a search; expected one of them"),
+        ({"where": lambda config: True}, "search space 'it': where goes with axes; bound the distributions"),
+        ({"seeds": [-1]}, "seed = -1: "),
+        ({"seeds": []}, "search space 'it': seeds has no values"),
+        ({"search": {"n_trials": 3}}, "search space 'it': search: expected an OptunaSearch"),
+        ({"base": RunConfig(task_order="curriculum")}, "search space 'it': task_order 'curriculum' is found out by"),
+    ],
+)
+def test_searches_that_make_no_sense(arguments: dict[str, Any], sentence: str) -> None:
+    _refused(sentence, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: FloatDistribution(1, 0), "expected low to be less than high"),
+        (lambda: FloatDistribution(0.5, 0.5), "expected low to be less than high"),
+        (lambda: FloatDistribution(0, float("inf")), "expected finite bounds"),
+        (lambda: FloatDistribution(float("nan"), 1), "expected finite bounds"),
+        (lambda: FloatDistribution(0, 1, log=True), "expected low to be positive, since log is set"),
+        (lambda: FloatDistribution(0.1, 1, log=True, step=0.1), "expected log or step, not both"),
+        (lambda: FloatDistribution(0, 1, step=0), "expected a positive step"),
+        (lambda: FloatDistribution(0, 1, step=0.3), "expected high to be low plus a multiple of step"),
+        (lambda: IntDistribution(1, 2.5), "expected whole numbers"),  # type: ignore[arg-type]
+        (lambda: IntDistribution(0, 8, log=True), "expected low to be positive, since log is set"),
+        (lambda: IntDistribution(1, 9, step=3), "expected high to be low plus a multiple of step"),
+        (lambda: IntDistribution(1, 9, step=0), "expected a positive step"),
+        (lambda: IntDistribution(1, 9, log=True, step=2), "expected log or step, not both"),
+        (lambda: CategoricalDistribution("abc"), "expected a list of values"),
+        (lambda: SuccessiveHalving(min_resource=0), "expected a whole number from 1"),
+        (lambda: SuccessiveHalving(reduction_factor=1), "expected a whole number from 2"),
+    ],
+)
+def test_distributions_that_are_none(make: Any, sentence: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        make()
+    assert str(raised.value).endswith(sentence)
+
+
+def test_steps_that_look_odd_in_binary_are_fine() -> None:
+    distribution = FloatDistribution(0.1, 0.7, step=0.2)
+    assert [distribution.nearest(0.1 + k * 0.2) for k in range(4)] == [0.1, 0.3, 0.5, 0.7]
+    assert 0.1 + 0.2 != 0.3  # which is what Optuna suggests, and another run than a grid's
+
+
+def test_distributions_of_optuna_itself_mean_the_same() -> None:
+    from optuna import distributions as optunas
+
+    space = _space(
+        parameters={
+            "storage_fraction": optunas.FloatDistribution(0.1, 1.0, step=0.1),
+            "learning_rate": optunas.FloatDistribution(1e-5, 1e-2, log=True),
+            "mc_samples": optunas.IntDistribution(1, 64, log=True),
+            "acquisition": optunas.CategoricalDistribution(["random", "entropy"]),
+        }
+    )
+    assert space.search is not None
+    assert space.search.distributions == {
+        "storage_fraction": FloatDistribution(0.1, 1.0, step=0.1),
+        "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
+        "mc_samples": IntDistribution(1, 64, log=True),
+        "acquisition": CategoricalDistribution(("random", "entropy")),
+    }
+
+
+def test_a_choice_becomes_config_fields() -> None:
+    search = OptunaSearch(
+        parameters={
+            "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
+            "task_order": [[1, 0, 2], "sequential"],
+            "storage": {"by beta": {}, "random": {"storage_order": "random", "acquisition": "random"}},
+        },
+        n_trials=1,
+    )
+    assert search.fields == {"learning_rate", "task_order", "storage_order", "acquisition"}
+    choice = {"learning_rate": 0.01, "task_order": [1, 0, 2], "storage": "random"}
+    config = RunConfig().replace(**search.settings(choice))
+    assert (config.learning_rate, config.task_order) == (0.01, (1, 0, 2))
+    assert (config.storage_order, config.acquisition) == ("random", "random")
+    corners = list(search.corners())
+    assert {corner["learning_rate"] for corner in corners} == {1e-5, 1e-2}
+    assert {(str(c["task_order"]), c["storage"]) for c in corners} == {
+        (order, storage) for order in ("[1, 0, 2]", "sequential") for storage in ("by beta", "random")
+    }
+
+
+def test_very_many_combinations_are_checked_one_category_at_a_time() -> None:
+    many = {name: list(range(1, 61)) for name in ("mc_samples", "acquire_every", "batch_size")}
+    corners = list(OptunaSearch(parameters=many, n_trials=1).corners())
+    assert len(corners) < 200
+    for name, values in many.items():
+        assert {corner[name] for corner in corners} == set(values)
+    _refused("search space 'it': batch_size = 0: ", parameters=many | {"batch_size": [*range(1, 60), 0]})
+
+
+def test_a_search_asks_for_no_run_before_it_is_run() -> None:
+    space = SearchSpace(name="it", base=RunConfig(), search=OptunaSearch(parameters=FRACTION, n_trials=3))
+    assert list(space.requests()) == []
+    changed = space.overridden({"dataset": "mitbih"}).with_seeds(2)
+    assert (changed.base.dataset, list(changed.seeds), changed.search) == ("mitbih", [0, 1], space.search)
+    with pytest.raises(BadInput, match="searches over 'storage_fraction' itself; change its distribution instead"):
+        space.overridden({"storage_fraction": 0.5})
+
+
+def test_a_search_is_written_down_without_optuna(tmp_path: Path) -> None:
+    (tmp_path / "space.py").write_text(
+        "from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace\n"
+        "SEARCH = OptunaSearch(parameters={'learning_rate': FloatDistribution(1e-5, 1e-2, log=True)}, n_trials=3)\n"
+        "SPACE = SearchSpace(name='it', base=RunConfig(), search=SEARCH)\n"
+    )
+    assert load_spaces(tmp_path / "space.py")[0].search is not None
+    code = (
+        "import sys; from pathlib import Path; from clops_sweep.experiment.search_space import load_spaces; "
+        "load_spaces(Path(sys.argv[1])); print(sorted(set(sys.modules) & {'torch', 'ray', 'optuna', 'sqlalchemy'}))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "space.py")]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.search_space import all_requests, load_spaces
+
+ROOT = Path(__file__).parents[2]
+
+
+def _values(space: SearchSpace, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(getattr(request.config, name) for name in names) for request in space.requests()]
+
+
+# --- expansion --------------------------------------------------------------------------------------------------------
+
+
+def test_seeds_vary_slowest_and_the_last_axis_fastest() -> None:
+    space = SearchSpace(
+        name="order",
+        base=RunConfig(),
+        axes={"storage_fraction": [0.5, 0.1], "acquisition_fraction": [0.25, 1.0]},
+        seeds=[7, 2],
+    )
+    assert _values(space, "seed", "storage_fraction", "acquisition_fraction") == [
+        (7, 0.5, 0.25),
+        (7, 0.5, 1.0),
+        (7, 0.1, 0.25),
+        (7, 0.1, 1.0),
+        (2, 0.5, 0.25),
+        (2, 0.5, 1.0),
+        (2, 0.1, 0.25),
+        (2, 0.1, 1.0),
+    ]
+
+
+@given(
+    st.lists(st.sampled_from([0.1, 0.25, 0.5, 1.0]), min_size=1, unique=True),
+    st.lists(st.integers(1, 50), min_size=1, max_size=3, unique=True),
+    st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=3, unique=True),
+)
+def test_every_combination_comes_once_in_the_order_of_the_product(
+    fractions: list[float], samples: list[int], seeds: list[int]
+) -> None:
+    space = SearchSpace(
+        name="product", base=RunConfig(), axes={"storage_fraction": fractions, "mc_samples": samples}, seeds=seeds
+    )
+    assert _values(space, "seed", "storage_fraction", "mc_samples") == list(
+        itertools.product(seeds, fractions, samples)
+    )
+
+
+def test_a_named_variant_sets_several_keys() -> None:
+    space = SearchSpace(
+        name="variants",
+        base=RunConfig(storage_order="bottom"),
+        axes={"variant": {"CLOPS": {}, "Random": {"storage_order": "random", "acquisition": "random"}}},
+        seeds=[0],
+    )
+    assert _values(space, "storage_order", "acquisition") == [("bottom", "bald_mcd"), ("random", "random")]
+    assert [request.labels for request in space.requests()] == [{"variant": "CLOPS"}, {"variant": "Random"}]
+
+
+def test_a_variant_that_changes_the_data_set_takes_that_set_s_defaults() -> None:
+    space = SearchSpace(
+        name="data",
+        base=RunConfig(),
+        axes={"data": {"generated": {}, "real": {"dataset": "mitbih"}}},
+        seeds=[0],
+    )
+    assert _values(space, "dataset", "epochs_per_task", "learning_rate") == [
+        ("synthetic", 20, 1e-3),
+        ("mitbih", 40, 1e-4),
+    ]
+
+
+def test_without_axes_there_is_one_cell() -> None:
+    space = SearchSpace(name="one", base=RunConfig(batch_size=8))
+    assert _values(space, "seed", "batch_size") == [(seed, 8) for seed in range(5)]
+
+
+def test_the_filter_keeps_what_it_returns_true_for() -> None:
+    space = SearchSpace(
+        name="filter",
+        base=RunConfig(),
+        axes={"storage_fraction": [0.1, 0.5]},
+        seeds=range(2),
+        where=lambda config: config.storage_fraction < 0.5 or config.seed == 0,
+    )
+    assert _values(space, "seed", "storage_fraction") == [(0, 0.1), (0, 0.5), (1, 0.1)]
+
+
+def test_the_first_seed_of_every_space_comes_before_the_second_of_any() -> None:
+    first = SearchSpace(name="first", base=RunConfig(), axes={"mc_samples": [5, 10]}, seeds=[0, 1])
+    second = SearchSpace(name="second", base=RunConfig(strategy="finetune"), seeds=[8, 9])
+    assert [(request.space, request.config.seed) for request in all_requests([first, second])] == [
+        ("first", 0),
+        ("first", 0),
+        ("second", 8),
+        ("first", 1),
+        ("first", 1),
+        ("second", 9),
+    ]
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"axes": {"storage_fraction": []}}, "search space 'it', axis 'storage_fraction' has no values"),
+        ({"axes": {"variant": {}}}, "search space 'it', axis 'variant' has no values"),
+        ({"axes": {"mc_samples": [5, 10, 5]}}, "search space 'it', axis 'mc_samples' holds a value twice"),
+        ({"axes": {"storage_fraction": [1, 1.0]}}, "search space 'it', axis 'storage_fraction' holds a value twice"),
+        ({"axes": {"storage_fracton": [1]}}, "unknown key 'storage_fracton' (did you mean 'storage_fraction'?)"),
+        ({"axes": {"variant": {"A": {"sed": 1}}}}, "unknown key 'sed' (did you mean 'seed'?)"),
+        ({"axes": {"strategy": "clops"}}, "search space 'it', axis 'strategy': expected a list of values"),
+        ({"axes": {"strategy": {"a": {}}}}, "search space 'it', axis 'strategy': named variants need a name"),
+        ({"axes": {"seed": [0, 1]}}, "search space 'it', axis 'seed': give seeds as seeds=..., not as an axis"),
+        (
+            {"axes": {"mc_samples": [5], "variant": {"A": {"mc_samples": 7}}}},
+            "search space 'it': two axes set 'mc_samples'",
+        ),
+        ({"axes": {"variant": {"A": {"seed": 1}}}}, "search space 'it', axis 'variant': give seeds as seeds=..."),
+        ({"axes": {"storage_fraction": [0.5, 1.5]}}, "storage_fraction = 1.5: "),
+        ({"seeds": []}, "search space 'it': seeds has no values"),
+        ({"seeds": [1, 1]}, "search space 'it': seeds holds a value twice"),
+        ({"seeds": [-1]}, "seed = -1: "),
+        ({"name": ""}, "search space name ''"),
+        ({"name": "x" * 101}, "search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 characters at most"),
+        ({"name": 5}, "search space name 5: expected text"),
+        ({"seeds": 5}, "search space 'it': seeds: expected a list of numbers or a range, not int"),
+        ({"base": {"dataset": "synthetic"}}, "search space 'it': base: expected a RunConfig, not dict"),
+        ({"axes": [0.1, 0.5]}, "search space 'it': axes: expected a mapping from axes to their values, not list"),
+        ({"axes": {"variant": {"A": 1}}}, "search space 'it', axis 'variant': variant 'A': expected a mapping"),
+        ({"name": "../it"}, "search space name '../it'"),
+        ({"where": lambda config: config.nothing}, "search space 'it': where raises AttributeError: "),
+    ],
+)
+def test_wrong_spaces_are_refused_when_they_are_written(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        SearchSpace(**{"name": "it", "base": RunConfig(), "seeds": [0], **arguments})
+    assert str(raised.value).startswith(sentence)
+    assert "\n" not in str(raised.value)
+
+
+# --- changes from the command line ------------------------------------------------------------------------------------
+
+
+def test_overriding_changes_the_base_of_every_run() -> None:
+    space = SearchSpace(name="it", base=RunConfig(), axes={"storage_fraction": [0.1, 0.5]}, seeds=[0])
+    changed = space.overridden({"dataset": "mitbih", "mc_samples": 5})
+    assert _values(changed, "dataset", "storage_fraction", "mc_samples", "epochs_per_task") == [
+        ("mitbih", 0.1, 5, 40),
+        ("mitbih", 0.5, 5, 40),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"storage_fraction": 0.5}, "search space 'it' varies 'storage_fraction' itself"),
+        ({"storage_order": "top"}, "search space 'it' varies 'storage_order' itself"),
+        ({"storage_fracton": 0.5}, "unknown key 'storage_fracton' (did you mean 'storage_fraction'?)"),
+        ({"seed": 3}, "seeds are set by the search space and by --seeds, not by --set"),
+        ({"mc_samples": 0}, "mc_samples = 0: "),
+    ],
+)
+def test_overriding_refuses_what_it_cannot_do(settings: dict[str, Any], sentence: str) -> None:
+    space = SearchSpace(
+        name="it",
+        base=RunConfig(),
+        axes={"storage_fraction": [0.1, 0.5], "variant": {"A": {}, "B": {"storage_order": "random"}}},
+        seeds=[0],
+    )
+    with pytest.raises(BadInput) as raised:
+        space.overridden(settings)
+    assert str(raised.value).startswith(sentence)
+
+
+def test_seeds_by_number() -> None:
+    space = SearchSpace(name="it", base=RunConfig(), seeds=[5, 6, 7])
+    assert _values(space.with_seeds(2), "seed") == [(0,), (1,)]
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+HEAD = "from clops_sweep import RunConfig, SearchSpace\n"
+
+
+def test_a_file_may_define_one_space_or_several(tmp_path: Path) -> None:
+    one, several = tmp_path / "one.py", tmp_path / "several.py"
+    one.write_text(HEAD + "SPACE = SearchSpace(name='a', base=RunConfig())")
+    several.write_text(HEAD + "SPACE = [SearchSpace(name=n, base=RunConfig()) for n in 'ab']")
+    assert [space.name for space in load_spaces(one)] == ["a"]
+    assert [space.name for space in load_spaces(several)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("x = 1\n1 / 0\n", "{path} raises ZeroDivisionError in line 2: division by zero"),
+        ("def f(:\n", "{path} raises SyntaxError in line 1: "),
+        ("import nothing_of_that_name\n", "{path} raises ModuleNotFoundError in line 1: "),
+        ("import sys\nsys.exit(0)\n", "{path} raises SystemExit in line 2: 0"),
+        ("x = 1\n", "{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them"),
+        ("SPACE = []\n", "{path} defines no SPACE"),
+        ("SPACE = 'grid'\n", "{path} defines no SPACE"),
+        (HEAD + "SPACE = [SearchSpace(name='a', base=RunConfig()), 3]\n", "{path} defines no SPACE"),
+        (HEAD + "SPACE = [SearchSpace(name='a', base=RunConfig())] * 2\n", "{path} has two search spaces of the name"),
+        (HEAD + "RunConfig(storage_fraction=1.5)\n", "{path}: storage_fraction = 1.5: "),
+        (HEAD + "RunConfig(mc_sample=1)\n", "{path}: unknown key 'mc_sample' (did you mean 'mc_samples'?)"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+    path = tmp_path / "space.py"
+    path.write_text(content)
+    with pytest.raises(BadInput) as raised:
+        load_spaces(path)
+    assert str(raised.value).startswith(sentence.format(path=path))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such search-space file"):
+        load_spaces(tmp_path / "space.py")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("search_spaces/*.py")), ids=lambda path: path.stem)
+def test_the_shipped_spaces_need_neither_torch_nor_ray(path: Path) -> None:
+    code = """
+import json, sys
+from pathlib import Path
+from clops_sweep.experiment.search_space import all_requests, load_spaces
+spaces = load_spaces(Path(sys.argv[1]))
+asked = len(all_requests(spaces)) + sum(space.search.n_trials for space in spaces if space.search)
+print(json.dumps([asked, sorted(set(sys.modules) & {"torch", "ray", "optuna", "pandas", "matplotlib", "scipy"})]))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True)
+    runs, heavy = json.loads(done.stdout)
+    assert runs > 0
+    assert heavy == []
+
+
+def test_the_grid_is_the_paper_s() -> None:
+    (grid,) = load_spaces(ROOT / "search_spaces" / "class_il_grid.py")
+    configs = [request.config for request in grid.requests()]
+    assert len(configs) == len(set(configs)) == 4 * 4 * 4 * 5
+    assert {config.dataset for config in configs} == {"cardiology"}
+    assert {config.storage_fraction for config in configs} == {0.1, 0.25, 0.5, 1.0}
+    assert {config.acquisition_fraction for config in configs} == {0.1, 0.25, 0.5, 1.0}
+    assert {(config.storage_order, config.acquisition) for config in configs} == {
+        ("top", "bald_mcd"),
+        ("random", "bald_mcd"),
+        ("top", "random"),
+        ("random", "random"),
+    }

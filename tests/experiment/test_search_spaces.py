@@ -1,0 +1,90 @@
+"""The shipped search spaces ask for what the paper's experiments need, and run on the open stand-ins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clops_sweep.cli.asked import Asked
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.search_space import all_requests, load_spaces
+
+FOLDER = Path(__file__).parents[2] / "search_spaces"
+RUNS = {  # cells times five seeds
+    "class_il_grid": 4 * 4 * 4 * 5,
+    "storage_order": 4 * 4 * 2 * 5,
+    "storage_function": 4 * 4 * 2 * 5,
+    "mc_samples": 4 * 5,
+    "acquisition_functions": 3 * 5,
+    "baselines_class_il": 5 * 5,
+    "baselines_time_il": 5 * 5,
+    "baselines_domain_il": 5 * 5,
+    "task_order": 3 * 2 * 5,
+    "weighted_replay": 3 * 2 * 5,
+    "mir_grid": (4 + 4) * 5,
+}
+STAND_INS = {
+    "class_il": ("mitbih", "synthetic", "synthetic_paper"),
+    "time_il": ("ptbxl", "synthetic"),
+    "domain_il": ("ptbxl", "synthetic"),
+}
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_every_file_loads_and_says_what_it_is(path: Path) -> None:
+    spaces = load_spaces(path)
+    assert all_requests(spaces) or all(space.search for space in spaces)
+    assert path.read_text().startswith('"""')
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_experiment_asks_for_its_runs_and_takes_a_stand_in(name: str) -> None:
+    spaces = load_spaces(FOLDER / f"{name}.py")
+    assert len(all_requests(spaces)) == RUNS[name]
+    for space in spaces:
+        for dataset in STAND_INS[space.base.scenario]:
+            changed = space.overridden({"dataset": dataset})
+            assert {request.config.dataset for request in changed.requests()} == {dataset}
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("optuna_*.py")), ids=lambda path: path.stem)
+def test_a_search_takes_generated_data(path: Path) -> None:
+    (space,) = load_spaces(path)
+    changed = space.overridden({"dataset": "synthetic"}).with_seeds(1)
+    assert changed.search is not None
+    settings = [changed.search.settings(corner) for corner in changed.search.corners()]
+    assert {changed.base.replace(**setting).dataset for setting in settings} == {"synthetic"}
+
+
+def test_the_paper_at_once_is_the_union_and_shares_runs() -> None:
+    everything = all_requests(load_spaces(FOLDER / "paper.py"))
+    assert len(everything) == sum(RUNS.values())
+    apart = {request.config for name in RUNS for request in all_requests(load_spaces(FOLDER / f"{name}.py"))}
+    assert {request.config for request in everything} == apart
+    assert len(apart) < len(everything)
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "left_out"),
+    [
+        ("weighted_replay", "mitbih", ["weighted_replay_time_il", "weighted_replay_domain_il"]),
+        ("weighted_replay", "ptbxl", ["weighted_replay_class_il"]),
+        ("weighted_replay", "synthetic", []),
+        ("paper", "mitbih", None),
+    ],
+)
+def test_a_stand_in_takes_the_spaces_that_it_has_what_is_needed_for(
+    name: str, dataset: str, left_out: list[str] | None, tmp_path: Path
+) -> None:
+    file = FOLDER / f"{name}.py"
+    asked = Asked((file,), str(tmp_path), None, tmp_path, (f"dataset={dataset}",))
+    assert left_out is None or [space.name for space in asked.left_out] == left_out
+    assert {config.dataset for config in asked.configs} == {dataset}
+    assert len(asked.spaces) + len(asked.left_out) == len(load_spaces(file))
+
+
+def test_a_space_that_a_data_set_has_nothing_for_is_refused(tmp_path: Path) -> None:
+    asked = Asked((FOLDER / "baselines_time_il.py",), str(tmp_path), None, tmp_path, ("dataset=mitbih",))
+    with pytest.raises(BadInput, match="scenario 'time_il' does not go with dataset 'mitbih', which has class_il"):
+        list(asked.spaces)

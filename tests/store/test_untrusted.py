@@ -1,0 +1,287 @@
+"""A store is only ever data: what is in it is not executed, and no name in it or for it leads out of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from clops_sweep import RunConfig
+from clops_sweep.cli.command import main
+from clops_sweep.data.prepare import data_hash
+from clops_sweep.store.checkpoint import CheckpointFile
+from clops_sweep.store.files import Files
+from clops_sweep.store.locks import held
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+
+Tables = Callable[..., dict[str, pa.Table]]
+Command = Callable[..., tuple[object, str, str]]
+
+A = "a" * 20
+
+
+@pytest.fixture
+def place(tmp_path: Path, finished_tables: Tables) -> Path:
+    """A folder with a store two levels down, and files around it that must not be touched."""
+    (tmp_path / "outside.parquet").write_text("outside")
+    place = tmp_path / "work"
+    RunStore(place / "results").write_finished(A, finished_tables(A, RunConfig()))
+    (place / "finished-x.parquet").write_text("beside")
+    return place
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+HOSTILE = [
+    "../../outside",
+    f"../runs/finished-{A}",
+    "/etc/passwd",
+    "..",
+    "*",
+    "~root",
+    "%2e%2e%2fx",
+    "a\nb",
+    "x" * 100_000,
+    "a\x1b[2J",
+    "",
+    "a\0b",
+]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prepared_root: Path) -> Command:
+    """Runs the command in this process: exit status, standard output and standard error."""
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+
+    def run(*arguments: object) -> tuple[object, str, str]:
+        status: object = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            status = ended.code
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "\u202e", "\udcff"], ids=lambda name: ascii(name)[:20])
+@pytest.mark.parametrize("verb", ["show", "rerun"])
+def test_a_run_id_that_is_none_is_refused(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, verb: str, name: str
+) -> None:
+    monkeypatch.chdir(place)
+    before = _tree(tmp_path)
+    status, output, errors = command(verb, "--", name)
+    assert (status, output) == (2, "")
+    assert errors.startswith("clops-sweep: run ")
+    assert errors.removesuffix("\n").isprintable()
+    assert len(errors) < 300
+    assert _tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("results", ["a\0b", "x" * 5000, "~nobody-of-this-name/results", "results/runs/finished-" + A])
+@pytest.mark.parametrize("arguments", [["status"], ["show", A], ["compact"]], ids=lambda arguments: arguments[0])
+def test_a_place_that_cannot_be_one_is_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch, command: Command, arguments: list[str], results: str
+) -> None:
+    monkeypatch.chdir(place)
+    before = _tree(place)
+    status, output, errors = command(*arguments, "--results", results)
+    assert (status, output) == (2, "")
+    assert errors.startswith("clops-sweep: ")
+    assert errors.count("\n") == 1
+    assert _tree(place) == before
+
+
+@pytest.mark.parametrize("name", ["../up", "/absolute", "a/b", "..", ".hidden", "", "nul\0", "back\\slash"], ids=ascii)
+def test_a_name_of_a_search_space_stays_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = "from clops_sweep import RunConfig, SearchSpace\n"
+    (tmp_path / "space.py").write_text(head + f"SPACE = SearchSpace(name={name!r}, base=RunConfig(), seeds=[0])\n")
+    before = _tree(tmp_path.parent)
+    status, output, errors = command("report", "space.py")
+    assert (status, output) == (2, "")
+    assert errors.startswith("clops-sweep: space.py: search space name ")
+    assert _tree(tmp_path.parent) == before
+
+
+def test_a_lock_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("outside")
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks" / "link").symlink_to(tmp_path / "outside")
+    with held(tmp_path / "locks" / "link") as alone:
+        assert alone is None
+    assert (tmp_path / "outside").read_text() == "outside"
+    with held(tmp_path / "locks" / "own") as first, held(tmp_path / "locks" / "own") as second:
+        assert (first, second) == (True, False)
+    with held(tmp_path / "locks" / "own") as again:
+        assert again is True
+
+
+@pytest.mark.parametrize("run_id", [*HOSTILE, A.upper(), f" {A}", f"{A}.parquet"], ids=lambda name: ascii(name)[:20])
+def test_a_run_id_that_is_none_is_not_written(tmp_path: Path, finished_tables: Tables, run_id: str) -> None:
+    store = RunStore(tmp_path / "a" / "results")
+    store.open_for_writing()
+    before = _tree(tmp_path)
+    tables = finished_tables(A, RunConfig())
+    with pytest.raises(ValueError, match="expected hexadecimal digits"):
+        store.write_finished(run_id, tables)
+    with pytest.raises(ValueError, match="expected hexadecimal digits"):
+        store.write_failed(run_id, tables["runs"])
+    assert _tree(tmp_path) == before
+
+
+def test_files_that_are_not_the_store_s_are_left_alone(place: Path, finished_tables: Tables) -> None:
+    results = place / "results"
+    store = RunStore(results)
+    _two_more(store, finished_tables)
+    hostile = ["finished-..parquet", "finished-%2e%2e.parquet", "compact--1-ab.parquet", "compact-2-..%2fx.parquet"]
+    hostile += ["other.parquet", "finished-zz.parquet", f"finished-{A}.parquet.bak", "notes.txt"]
+    for name in hostile:
+        (results / "runs" / name).write_bytes(b"not Parquet")
+    statuses = store.statuses()
+    assert len(statuses) == 3
+    store.compact()
+    assert store.statuses() == statuses
+    assert {path.name for path in (results / "runs").iterdir()} >= set(hostile)
+    assert len(store.read("runs")) == 3
+
+
+def test_ids_in_a_compacted_part_lead_nowhere(place: Path, finished_tables: Tables) -> None:
+    """A list of runs that somebody has put into a part: paths in it are ids that nobody asks for, and no files."""
+    store = RunStore(place / "results")
+    _two_more(store, finished_tables)
+    store.compact()
+    (part,) = (place / "results" / "runs").iterdir()
+    table = pq.read_table(part)
+    ids = ["../../finished-x", "/etc/passwd", "x", *table["run_id"].to_pylist()]
+    with pq.ParquetWriter(part, table.schema) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"clops_sweep.run_ids": ",".join(ids)})
+    before = _tree(place.parent)
+    store = RunStore(place / "results")
+    assert set(store.statuses()) == set(ids)
+    store.compact()
+    store.read("runs")
+    store.read("runs", ids)
+    assert _tree(place.parent) == before
+
+
+def _two_more(store: RunStore, tables: Tables) -> None:
+    for run_id in ("b" * 20, "c" * 20):
+        store.write_finished(run_id, tables(run_id, RunConfig()))
+
+
+# --- nothing is executed ----------------------------------------------------------------------------------------------
+
+
+class _Malice:
+    """When it is unpickled, it makes a file."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.marker),)
+
+
+@pytest.mark.parametrize("form", ["pickle", "torch", "torch, in a dictionary"])
+def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form: str) -> None:
+    marker = tmp_path / "executed"
+    checkpoint = CheckpointFile(Files(tmp_path), str(tmp_path / "checkpoints"), [A])
+    checkpoint.save({"task": 1, "tensor": torch.arange(3)})
+    assert checkpoint.load() is not None
+    if form == "pickle":
+        Path(checkpoint.path).write_bytes(pickle.dumps(_Malice(marker), protocol=2))
+    else:
+        torch.save(_Malice(marker) if form == "torch" else {"task": 1, "more": _Malice(marker)}, checkpoint.path)
+    assert checkpoint.load() is None
+    assert not marker.exists()
+    torch.load(checkpoint.path, weights_only=False) if form != "pickle" else pickle.loads(
+        Path(checkpoint.path).read_bytes()
+    )
+    assert marker.exists(), "it would not have executed anything anyway"
+
+
+def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tables: Tables) -> None:
+    """Arrow's schemas may name an extension type that is a pickle; pyarrow once loaded it."""
+    marker = tmp_path / "executed"
+    store = RunStore(tmp_path / "results")
+    tables = finished_tables(A, RunConfig())
+    store.write_finished(A, tables)
+    fields = [
+        field.with_metadata(
+            {
+                "ARROW:extension:name": "arrow.py_extension_type",
+                "ARROW:extension:metadata": pickle.dumps(_Malice(marker)),
+            }
+        )
+        if field.name == "host"
+        else field
+        for field in SCHEMAS["runs"]
+    ]
+    hostile = pa.table(tables["runs"].columns, schema=pa.schema(fields))
+    part = tmp_path / "results" / "runs" / f"finished-{A}.parquet"
+    pq.write_table(hostile, part)
+    stored = base64.b64decode(pq.read_metadata(part).metadata[b"ARROW:schema"])
+    assert b"arrow.py_extension_type" in stored
+    assert b"executed" in stored
+    assert RunStore(tmp_path / "results").read("runs")["run_id"].tolist() == [A]
+    assert pd.read_parquet(tmp_path / "results" / "runs")["run_id"].tolist() == [A]
+    store.write_finished("b" * 20, finished_tables("b" * 20, RunConfig()))
+    store.compact()
+    assert len(store.read("runs")) == 2
+    assert not marker.exists()
+
+
+# --- and no clock decides ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_depends_on_what_time_it_is_said_to_be(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path, finished_tables: Tables
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = "from clops_sweep import RunConfig, SearchSpace\n"
+    (tmp_path / "space.py").write_text(head + 'SPACE = SearchSpace(name="s", base=RunConfig(), seeds=range(5))\n')
+    content = data_hash("synthetic", prepared_root=prepared_root)
+    assert content is not None
+    said = []
+    for began in (None, "1970-01-01", "1999-12-31", "2262-04-11"):
+        store = RunStore(tmp_path / str(began))
+        for seed in range(3):
+            run_id = RunConfig(seed=seed).run_id(content)
+            tables = finished_tables(run_id, RunConfig(seed=seed))
+            if began is not None:
+                position = SCHEMAS["runs"].get_field_index("started_at")
+                field = SCHEMAS["runs"].field(position)
+                when = pa.array([pd.Timestamp(began, tz="UTC")], field.type)
+                tables["runs"] = tables["runs"].set_column(position, field, when)
+            store.write_finished(run_id, tables)  # type: ignore[arg-type]
+            if began is not None:
+                for path in Path(store.uri).rglob("*.parquet"):
+                    os.utime(path, (pd.Timestamp(began).timestamp() + seed,) * 2)
+            if seed == 1:
+                store.compact()
+        said.append(
+            [
+                command(*asked, "--results", began)
+                for asked in (["plan", "space.py"], ["status", "space.py"], ["compact"])
+            ]
+        )
+    assert said[0][0][0] == 0
+    assert said[0][0][1].startswith("5 runs asked for, 3 finished, 2 pending, 0 failed\nabout 5 core-seconds")
+    assert said == [said[0]] * 4

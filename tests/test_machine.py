@@ -1,0 +1,38 @@
+"""As many workers as this process may keep cores busy, whoever limits them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from clops_sweep.machine import available_cores
+
+PERIOD = 100_000
+
+
+@pytest.fixture(autouse=True)
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `taskset` or a batch system has left."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"), [("max", 8), ("300000", 3), ("250000", 3), ("50000", 1), ("1600000", 8), ("nonsense", 8)]
+)
+def test_a_container_may_take_less_time_than_its_cores_have(tmp_path: Path, quota: str, cores: int) -> None:
+    (tmp_path / "cpu.max").write_text(f"{quota} {PERIOD}\n")
+    assert available_cores(tmp_path) == cores
+
+
+@pytest.mark.parametrize(("quota", "cores"), [(-1, 8), (300_000, 3)])
+def test_the_first_version_of_control_groups(tmp_path: Path, quota: int, cores: int) -> None:
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(f"{quota}\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text(f"{PERIOD}\n")
+    assert available_cores(tmp_path) == cores
+
+
+def test_without_limits_all_that_the_process_may_run_on(tmp_path: Path) -> None:
+    assert available_cores(tmp_path) == 8
