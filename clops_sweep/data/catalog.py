@@ -7,19 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 ScenarioName = Literal["class_il", "time_il", "domain_il"]
 Normalization = Literal["none", "minmax", "zscore"]
+
+EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}
+"""The paper's epochs per task of a scenario."""
+
+TERMS: Final = 3
+"""Tasks of Time-IL."""
+
+PERTURBATION_STD: Final = 0.1
+"""A tenth of a millivolt, or of what frames are scaled to: the noise of perturbed inputs where nothing else is said."""
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
     """One data set as a reader of the paper knows it.
 
-    `reader` names the module and class that prepare it.
+    `reader` names the module and class that prepare it. `classes` is how many classes it has, `simultaneous_leads` how
+    many leads of a recording are instances of their own.
     `frame_seconds` is how long a frame lasts, where the option `window_seconds` does not say otherwise.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
+    `perturbation_std` is the default of that config field in the unit of the frames, where `normalize` is none: 100 for
+    cardiology as released, in raw units.
     `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
     leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.
     `terms` are the ISO dates that end the terms of Time-IL, empty for terciles of the dates.
@@ -31,17 +43,29 @@ class DatasetInfo:
     source: str
     size: str
     scenarios: tuple[ScenarioName, ...]
+    classes: int
     batch_size: int
     reader: str
+    simultaneous_leads: int = 1
     frame_seconds: float = 5.0
     learning_rate: float = 1e-4
     normalize: Normalization = "none"
+    perturbation_std: float = PERTURBATION_STD
     epochs_per_task: int | None = None
     folders: tuple[str, ...] = ()
     reference_lead: str | None = None
-    leads_are_simultaneous: bool = False
     time_il_all_leads: bool = False
     terms: tuple[str, ...] = ()
+
+    def task_count(self, scenario: ScenarioName) -> int:
+        """How many tasks a scenario makes of this data set: pairs of classes, terms or leads."""
+        match scenario:
+            case "class_il":
+                return self.classes // 2
+            case "time_il":
+                return TERMS
+            case "domain_il":
+                return self.simultaneous_leads
 
 
 def _catalog(*datasets: DatasetInfo) -> Mapping[str, DatasetInfo]:
@@ -56,11 +80,12 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         source="generated on this machine",
         size="75 MB",
         scenarios=("class_il", "time_il", "domain_il"),
+        classes=12,
         batch_size=16,
         reader="clops_sweep.data.synthetic:Synthetic",
         learning_rate=1e-3,
         reference_lead="II",
-        leads_are_simultaneous=True,
+        simultaneous_leads=12,
         terms=("2019-01-01", "2020-01-01", "2021-01-01"),
     ),
     DatasetInfo(
@@ -70,6 +95,7 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         source="https://physionet.org/content/mitdb/1.0.0/",
         size="98 MB",
         scenarios=("class_il",),
+        classes=8,
         batch_size=16,
         reader="clops_sweep.data.mitbih:MitBih",
         folders=("mitdb", "mit-bih-arrhythmia-database-1.0.0", "mitbih"),
@@ -82,6 +108,7 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         source="https://physionet.org/content/vfdb/1.0.0/",
         size="133 MB",
         scenarios=("class_il",),
+        classes=10,
         batch_size=16,
         reader="clops_sweep.data.mitbih_vfdb:MitBihVfdb",
         epochs_per_task=40,
@@ -94,9 +121,11 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         source="https://irhythm.github.io/cardiol_test_set/",
         size="about 10 MB",
         scenarios=("class_il",),
+        classes=12,
         batch_size=16,
         reader="clops_sweep.data.cardiology:Cardiology",
         frame_seconds=256 / 200,
+        perturbation_std=100.0,
         folders=("cardiology", "cardiol_test_set", "CARDIOL_MAY_2017"),
     ),
     DatasetInfo(
@@ -106,12 +135,14 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         source="https://doi.org/10.6084/m9.figshare.c.4560497",
         size="about 6 GB as CSV",
         scenarios=("time_il", "class_il", "domain_il"),
+        classes=4,
         batch_size=256,
         reader="clops_sweep.data.chapman:Chapman",
         frame_seconds=10.0,
+        perturbation_std=100.0,
         folders=("chapman", "ChapmanECG", "chapman_shaoxing"),
         reference_lead="II",
-        leads_are_simultaneous=True,
+        simultaneous_leads=12,
         time_il_all_leads=True,
         terms=("2018-01-16", "2018-02-09", "2018-12-30"),
     ),
@@ -122,12 +153,13 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         source="https://physionet.org/content/challenge-2020/1.0.2/",
         size="about 2 GB",
         scenarios=("domain_il",),
+        classes=9,
         batch_size=256,
         reader="clops_sweep.data.physionet2020:PhysioNet2020",
         normalize="minmax",
         folders=("challenge-2020/training/cpsc_2018", "cpsc2018", "cpsc_2018", "training/cpsc_2018", "Training_WFDB"),
         reference_lead="II",
-        leads_are_simultaneous=True,
+        simultaneous_leads=12,
     ),
     DatasetInfo(
         name="ptbxl",
@@ -136,13 +168,14 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         source="https://physionet.org/content/ptb-xl/1.0.3/",
         size="about 3 GB",
         scenarios=("domain_il", "time_il"),
+        classes=5,
         batch_size=16,
         reader="clops_sweep.data.ptbxl:PtbXl",
         learning_rate=1e-3,
         normalize="zscore",
         folders=("ptbxl", "ptb-xl", "ptbxl500", "ptb-xl-a-large-publicly-available-electrocardiography-dataset-1.0.3"),
         reference_lead="II",
-        leads_are_simultaneous=True,
+        simultaneous_leads=12,
     ),
     DatasetInfo(
         name="synthetic_paper",
@@ -151,11 +184,12 @@ DATASETS: Mapping[str, DatasetInfo] = _catalog(
         source="generated on this machine",
         size="400 MB",
         scenarios=("class_il", "time_il", "domain_il"),
+        classes=12,
         batch_size=16,
         reader="clops_sweep.data.synthetic:SyntheticPaper",
         learning_rate=1e-3,
         reference_lead="II",
-        leads_are_simultaneous=True,
+        simultaneous_leads=12,
         terms=("2019-01-01", "2020-01-01", "2021-01-01"),
     ),
 )

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS, DatasetInfo, ScenarioName
+from clops_sweep.data.catalog import DATASETS, TERMS, DatasetInfo, ScenarioName
 from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.errors import BadInput
 
@@ -94,7 +94,7 @@ def _time_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:
     targets = _class_targets(frames)
     tasks = [
         _task(f"Term {number + 1}", f"Term {number + 1}", chosen & (term == number), targets, frames)
-        for number in range(3)
+        for number in range(TERMS)
     ]
     return "multilabel" if frames.multi_label else "softmax", len(frames.classes), tasks
 
@@ -105,7 +105,7 @@ _LEAD_ORDER = ("I", "II", "III", "AVL", "AVR", "AVF", "V1", "V2", "V3", "V4", "V
 
 def _domain_il(frames: FrameSet) -> tuple[LossKind, int, list[Task]]:
     present = np.flatnonzero(np.bincount(frames.leads, minlength=len(frames.lead_names)))
-    if len(present) < 2 or not _info(frames).leads_are_simultaneous:
+    if len(present) < 2 or _info(frames).simultaneous_leads == 1:
         raise BadInput(f"domain_il needs recordings of several leads, which {frames.name!r} does not have")
     targets = _class_targets(frames)
     tasks = []

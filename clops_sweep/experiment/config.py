@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from clops_sweep.data.catalog import DATASETS, Normalization, ScenarioName
+from clops_sweep.data.catalog import DATASETS, EPOCHS_PER_TASK, PERTURBATION_STD, Normalization, ScenarioName
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.registry import REGISTRIES
 
@@ -28,13 +28,11 @@ PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
-_PERTURBATION_STD: Mapping[str, float] = {"cardiology": 100.0, "chapman": 100.0}
-"""As released for cardiology, in raw units; elsewhere a tenth of a millivolt, or of what frames are scaled to."""
-
 
 def _perturbation_std(dataset: str, normalize: str) -> float:
     """The default of `perturbation_std`: raw units mean nothing to frames that have been scaled."""
-    return _PERTURBATION_STD.get(dataset, 0.1) if normalize == "none" else 0.1
+    as_stored = normalize == "none" and dataset in DATASETS
+    return DATASETS[dataset].perturbation_std if as_stored else PERTURBATION_STD
 
 
 NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
@@ -43,8 +41,6 @@ NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
     "paper_anti_curriculum": (3, 0, 1, 2, 4, 5),
 }
 """The orders of the paper's six Class-IL tasks: a shuffle, 10-11 8-9 4-5 2-3 0-1 6-7, and its reverse."""
-
-_EPOCHS_PER_TASK: Mapping[str, int] = {"class_il": 20, "time_il": 20, "domain_il": 40}
 
 
 class RunConfig(BaseModel):
@@ -80,7 +76,7 @@ class RunConfig(BaseModel):
 
     epochs_per_task: PositiveInt = Field(
         default_factory=lambda data: (
-            DATASETS[data["dataset"]].epochs_per_task or _EPOCHS_PER_TASK[data["scenario"]]
+            DATASETS[data["dataset"]].epochs_per_task or EPOCHS_PER_TASK[data["scenario"]]
             if data.keys() >= {"dataset", "scenario"}
             else 1
         ),

@@ -79,7 +79,7 @@ def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:
     problems = []
     for scenario in DATASETS[opened.name].scenarios:
         try:
-            build_scenario(opened, scenario)
+            assert len(build_scenario(opened, scenario).tasks) == DATASETS[opened.name].task_count(scenario)
         except BadInput as problem:
             problems.append(str(problem))
     # A handful of patients cannot have every class in every split, and the WFDB edition of chapman has no dates.

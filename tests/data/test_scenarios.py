@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import TEST, FrameSet
+from clops_sweep.data.prepare import reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 
@@ -56,6 +58,24 @@ def test_leads_without_a_usual_place_come_last(synthetic: FrameSet) -> None:
     names = ("V7", "MLII", *synthetic.lead_names[2:])
     scenario = build_scenario(replace(synthetic, lead_names=names), "domain_il")
     assert [task.name for task in scenario.tasks][-2:] == ["Lead V7", "Lead MLII"]
+
+
+def test_the_catalogue_knows_how_many_tasks_a_scenario_has(synthetic: FrameSet, mitbih_frames: FrameSet) -> None:
+    for frames in (synthetic, mitbih_frames):
+        info = DATASETS[frames.name]
+        for scenario in info.scenarios:
+            assert info.task_count(scenario) == len(build_scenario(frames, scenario).tasks)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_catalogue_has_the_classes_and_leads_of_the_reader(name: str) -> None:
+    info, reader = DATASETS[name], reader_for(name)
+    assert info.classes == len(reader.classes)
+    if "domain_il" in info.scenarios:
+        assert info.simultaneous_leads == len(reader.lead_names)
+    else:
+        assert info.simultaneous_leads == 1
+    assert info.terms == () or len(info.terms) == info.task_count("time_il")
 
 
 def test_task_order(synthetic: FrameSet) -> None:
