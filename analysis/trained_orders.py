@@ -67,9 +67,12 @@ def _ordered(experiment: Experiment) -> Iterator[tuple[str, tuple[int, ...], str
     several = len(set(finished["split_seed"])) > 1
     columns = ("cell", "split_seed", "task_order", "data_hash", "semantics_version")
     for index, split, order, data_hash, version in zip(*(finished.get(c, ()) for c in columns), strict=True):
+        cell = experiment.cells[index]
+        asked = cell.config.task_order
+        if isinstance(asked, tuple) and order == "sequential":  # that run was asked for under its shorter name
+            order = json.dumps(list(range(len(asked))))
         if not str(order).startswith("["):
             continue
-        cell = experiment.cells[index]
         name = (cell_name(cell) or experiment.name) + (f" (patient split {split})" if several else "")
         source = source_config(cell.config.replace(split_seed=int(split)))
         yield name, tuple(json.loads(order)), source.run_id(str(data_hash), int(version))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import product
 from math import prod
 from typing import Any
 
 import pandas as pd
 from clops_sweep.analysis.selection import departures
 
+from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import unregistered
 from clops_sweep.experiment.search_space import SearchSpace
 
 _REPEATS = ("seed", "split_seed")
+_MOST_CELLS = 10_000
 
 
 def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpace]:
@@ -45,17 +48,29 @@ def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpac
 
 
 def _space(name: str, configs: Sequence[RunConfig]) -> SearchSpace:
-    present = frozenset(configs)
+    present = frozenset(config.identity for config in configs)
     values = {field: _distinct(configs, field) for field in RunConfig.model_fields}
     varied = {field: found for field, found in values.items() if len(found) > 1 and field not in _REPEATS}
-    cells = {tuple(getattr(config, field) for field in varied) for config in configs}
     axes: dict[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]] = dict(varied)
-    if len(cells) < prod(len(found) for found in varied.values()):
+    if not _everywhere(configs, varied, present):
+        cells = {tuple(getattr(config, field) for field in varied) for config in configs}
         settings = [dict(zip(varied, cell, strict=True)) for cell in sorted(cells, key=repr)]
         axes = {"configuration": {_in_words(configs[0].replace(**each)): each for each in settings}}
     if len(values["split_seed"]) > 1:
         axes["split_seed"] = values["split_seed"]
-    return SearchSpace(name, configs[0], axes, values["seed"], where=present.__contains__)
+    return SearchSpace(name, configs[0], axes, values["seed"], where=lambda config: config.identity in present)
+
+
+def _everywhere(configs: Sequence[RunConfig], varied: Mapping[str, list[Any]], present: Set[str]) -> bool:
+    """Whether there is a run at every place of the axes, be it one that it shares with others."""
+    if prod(len(values) for values in varied.values()) > _MOST_CELLS:
+        return False
+    some = {tuple(getattr(config, field) for field in _REPEATS): config for config in configs}
+    try:
+        cells = [dict(zip(varied, cell, strict=True)) for cell in product(*varied.values())]
+        return all(any(config.replace(**cell).identity in present for config in some.values()) for cell in cells)
+    except BadInput:  # values that each are valid, but not together
+        return False
 
 
 def _in_words(config: RunConfig) -> str:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 def counts(plan: Plan) -> str:
     """How the runs stand, in one line."""
     pending = plan.count("pending", "waiting")
+    shared = f" (for {plan.places} cells and seeds)" if plan.places > len(plan.asked) else ""
     return (
-        f"{len(plan.asked)} runs asked for, {plan.count('finished')} finished, {pending} pending, "
+        f"{len(plan.asked)} runs asked for{shared}, {plan.count('finished')} finished, {pending} pending, "
         f"{plan.count('failed')} failed"
     )
 

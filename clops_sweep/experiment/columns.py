@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, get_args, get_origin
 
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import FOUNDING, RunConfig
 
 METRICS = ("auc", "bwt", "bwt_t", "bwt_lambda", "fwt")
 """Metrics of the validation split; those of the test split have the prefix `test_`."""
@@ -33,6 +33,12 @@ def _scalar(annotation: Any) -> type:
 
 CONFIG: Mapping[str, type] = {name: _scalar(info.annotation) for name, info in RunConfig.model_fields.items()}
 """Config fields by column. What is neither text nor a scalar is written as JSON (a task order)."""
+
+
+DEFAULTS: Mapping[str, Any] = {
+    name: info.default for name, info in RunConfig.model_fields.items() if name not in FOUNDING
+}
+"""What the fields that were added after version 0.2 hold in runs that were stored before."""
 
 
 def numeric_columns() -> list[str]:

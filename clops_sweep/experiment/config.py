@@ -6,18 +6,21 @@ import difflib
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from clops_sweep.data.catalog import DATASETS, EPOCHS_PER_TASK, PERTURBATION_STD, Normalization, ScenarioName
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import REGISTRIES
+from clops_sweep.experiment.declarations import DECLARED
+from clops_sweep.experiment.registry import REGISTRIES, STRATEGIES
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
 
-RUN_ID_LENGTH = 20
+RUN_ID_LENGTH = 24
+"""Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: so its stores are told apart."""
 
 DataKey = tuple[str, int, str]
 """Data set, split seed and normalisation: what decides which frames a config runs on."""
@@ -151,15 +154,42 @@ class RunConfig(BaseModel):
         """The frames that this config runs on."""
         return self.dataset, self.split_seed, self.normalize
 
+    @cached_property
+    def identity(self) -> str:
+        """What of the config its numbers depend on, as canonical JSON: configs with the same one are one run.
+
+        These are the fields that its strategy looks at (see `declarations`), and those that matter to every run. A
+        field that is none of `FOUNDING` is left out while it has its default, so that one that is added later leaves
+        the runs alone that are stored by then.
+        """
+        fields = self.model_dump(mode="json")
+        seen = {name: value for name, value in fields.items() if name not in DECLARED}
+        seen |= STRATEGIES.declaration(self.strategy).seen(fields)
+        order = self.task_order
+        if isinstance(order, tuple) and order == tuple(range(len(order))):
+            seen["task_order"] = "sequential"
+        defaults = {name: type(self).model_fields[name].default for name in seen.keys() - FOUNDING}
+        return _canonical({n: v for n, v in seen.items() if n in FOUNDING or v != defaults[n]})
+
     def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
-        """The run's identity: SHA-256 over config, data and method semantics, the first 20 hex digits."""
-        identity = {
-            "config": self.model_dump(mode="json"),
-            "data_hash": data_hash,
-            "semantics_version": semantics_version,
-        }
-        canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()[:RUN_ID_LENGTH]
+        """The run's id: SHA-256 over identity, data and method semantics, the first 24 hex digits."""
+        whole = {"config": self.identity, "data_hash": data_hash, "semantics_version": semantics_version}
+        return hashlib.sha256(_canonical(whole).encode()).hexdigest()[:RUN_ID_LENGTH]
+
+
+FOUNDING = frozenset(
+    {
+        *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate"),
+        *("normalize", "split_seed", "seed", "storage_fraction", "acquisition_fraction", "mc_samples", "acquisition"),
+        *("acquire_every", "storage_function", "storage_order", "weight_replay", "replay_ratio"),
+        *("beta_learning_rate", "beta_penalty", "perturbation_std"),
+    }
+)
+"""The fields of version 0.2, which are part of an identity whatever they hold. No field is ever added to them."""
+
+
+def _canonical(it: Any) -> str:
+    return json.dumps(it, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def known_key(name: str) -> str:

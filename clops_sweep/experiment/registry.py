@@ -5,12 +5,12 @@ they are first used: naming them needs neither torch nor Ray. A search-space fil
 
     from clops_sweep import RunConfig, SearchSpace, acquisition_function
 
-    @acquisition_function("least_confident")
+    @acquisition_function("least_confident", looks_at=())
     def least_confident(context, rows):
         return -context.learner.probabilities(rows).amax(-1)
 
-The sweep hands such functions to its workers. A run is identified by the name of what it uses, not by the code behind
-the name: give a changed function a new name.
+The sweep hands such functions to its workers. A run is identified by the name of what it uses and by the config fields
+that this says it looks at, not by the code behind the name: give a changed function a new name.
 """
 
 from __future__ import annotations
@@ -18,11 +18,22 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from clops_sweep.errors import BadInput
+from clops_sweep.experiment import declarations
+from clops_sweep.experiment.declarations import Declaration, Fields, LooksAt, Work
 
 Member = TypeVar("Member", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A registered member and what it declares."""
+
+    member: Any
+    declaration: Declaration
 
 
 class Registry(Mapping[str, Any]):
@@ -30,18 +41,18 @@ class Registry(Mapping[str, Any]):
 
     Args:
         kind: what the members are, for messages.
-        built_in: name to "module:attribute".
+        built_in: name to "module:attribute" and what the member declares.
     """
 
-    def __init__(self, kind: str, built_in: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, built_in: Mapping[str, tuple[str, Declaration]]) -> None:
         self._kind = kind
         self._built_in = dict(built_in)
-        self._added: dict[str, Any] = {}
+        self._added: dict[str, Plugin] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name in self._added:
-            return self._added[name]
-        module, _, attribute = self._built_in[name].partition(":")
+            return self._added[name].member
+        module, _, attribute = self._built_in[name][0].partition(":")
         return getattr(importlib.import_module(module), attribute)
 
     def __iter__(self) -> Iterator[str]:
@@ -55,11 +66,15 @@ class Registry(Mapping[str, Any]):
         return name in self._built_in or name in self._added
 
     @property
-    def added(self) -> Mapping[str, Any]:
+    def added(self) -> Mapping[str, Plugin]:
         """What was registered beside the built-in members."""
         return dict(self._added)
 
-    def register(self, name: str, member: Any) -> None:
+    def declaration(self, name: str) -> Declaration:
+        """What a member declares; nothing of it is imported."""
+        return self._added[name].declaration if name in self._added else self._built_in[name][1]
+
+    def register(self, name: str, member: Any, declaration: Declaration = declarations.UNKNOWN) -> None:
         """Adds a member, or replaces one that was added before.
 
         Raises:
@@ -69,7 +84,7 @@ class Registry(Mapping[str, Any]):
             raise BadInput(f"{self._kind} {name!r} is built in; register yours under another name")
         if not name.isidentifier():
             raise BadInput(f"{self._kind} {name!r}: expected a name of letters, digits and underscores")
-        self._added[name] = member
+        self._added[name] = Plugin(member, declaration)
 
     @contextmanager
     def temporarily(self, name: str, member: Any) -> Iterator[None]:
@@ -82,37 +97,52 @@ class Registry(Mapping[str, Any]):
         finally:
             del self._added[name]
 
-    def decorator(self, name: str) -> Callable[[Member], Member]:
+    def decorator(self, name: str, declaration: Declaration) -> Callable[[Member], Member]:
         """A decorator that registers what it decorates."""
 
         def decorate(member: Member) -> Member:
-            self.register(name, member)
+            self.register(name, member, declaration)
             return member
 
         return decorate
 
 
-STRATEGIES = Registry(
-    "strategy",
-    {
-        "clops": "clops_sweep.learning.strategies.clops:CLOPS",
-        "finetune": "clops_sweep.learning.strategies.finetune:FineTuning",
-        "multitask": "clops_sweep.learning.strategies.multitask:MultiTask",
-        "gem": "clops_sweep.learning.strategies.gem:GradientEpisodicMemory",
-        "mir": "clops_sweep.learning.strategies.mir:MaximallyInterferedRetrieval",
-        "replay": "clops_sweep.learning.strategies.replay:ExperienceReplay",
-    },
-)
 ACQUISITION_FUNCTIONS = Registry(
     "acquisition",
     {
-        name: f"clops_sweep.learning.replay.acquisition:{name}"
-        for name in ("bald_mcd", "bald_mcp", "balc_kld", "entropy", "variation_ratio", "random")
+        name: (f"clops_sweep.learning.replay.acquisition:{name}", declaration)
+        for name, declaration in {
+            "bald_mcd": declarations.BY_DROPOUT,
+            "bald_mcp": declarations.BY_PERTURBATION,
+            "balc_kld": declarations.BY_PERTURBATION,
+            "entropy": declarations.BY_DROPOUT,
+            "variation_ratio": declarations.BY_DROPOUT,
+            "random": declarations.NOTHING,
+        }.items()
     },
 )
 STORAGE_FUNCTIONS = Registry(
     "storage_function",
-    {name: f"clops_sweep.learning.replay.storage:{name}" for name in ("area", "squared_area")},
+    {name: (f"clops_sweep.learning.replay.storage:{name}", declarations.NOTHING) for name in ("area", "squared_area")},
+)
+
+
+def _seen_by_function(field: str, fields: Fields) -> dict[str, Any]:
+    return REGISTRIES[field].declaration(fields[field]).seen(fields)
+
+
+_CLOPS = declarations.clops(_seen_by_function)
+
+STRATEGIES = Registry(
+    "strategy",
+    {
+        "clops": ("clops_sweep.learning.strategies.clops:CLOPS", _CLOPS),
+        "finetune": ("clops_sweep.learning.strategies.finetune:FineTuning", declarations.FINETUNE),
+        "multitask": ("clops_sweep.learning.strategies.multitask:MultiTask", declarations.MULTITASK),
+        "gem": ("clops_sweep.learning.strategies.gem:GradientEpisodicMemory", declarations.GEM),
+        "mir": ("clops_sweep.learning.strategies.mir:MaximallyInterferedRetrieval", declarations.MIR),
+        "replay": ("clops_sweep.learning.strategies.replay:ExperienceReplay", declarations.replay(_CLOPS)),
+    },
 )
 
 REGISTRIES: Mapping[str, Registry] = {
@@ -128,16 +158,43 @@ def unregistered(fields: Mapping[str, Any]) -> list[str]:
     return [f"{name} {fields[name]!r}" for name, registry in REGISTRIES.items() if fields[name] not in registry]
 
 
-def strategy(name: str) -> Callable[[Member], Member]:
-    """Registers a subclass of `clops_sweep.learning.strategies.base.Strategy`."""
-    return STRATEGIES.decorator(name)
+def strategy(
+    name: str,
+    *,
+    looks_at: LooksAt | None = None,
+    work: Callable[[Fields, int, int], Work] | None = None,
+) -> Callable[[Member], Member]:
+    """Registers a subclass of `clops_sweep.learning.strategies.base.Strategy`.
+
+    Args:
+        name: what configs call it.
+        looks_at: the fields of CLOPS that it looks at too, such as `storage_fraction`; two runs that differ in others
+            alone are one run. By default all of them, so that nothing is ever taken for the same that is not.
+        work: an epoch's work, for the estimate of costs; by default that of replay.
+
+    Raises:
+        BadInput: the name is taken or is no identifier, or a field is not known.
+    """
+    return STRATEGIES.decorator(name, Declaration(looks_at, work))
 
 
-def acquisition_function(name: str) -> Callable[[Member], Member]:
-    """Registers a function (AcquisitionContext, rows int64 [S, m]) -> scores [S, m]; the highest are replayed."""
-    return ACQUISITION_FUNCTIONS.decorator(name)
+def acquisition_function(name: str, *, looks_at: LooksAt | None = None) -> Callable[[Member], Member]:
+    """Registers a function (AcquisitionContext, rows int64 [S, m]) -> scores [S, m]; the highest are replayed.
+
+    Args:
+        name: what configs call it.
+        looks_at: the fields that it looks at, such as `mc_samples`; see `strategy`.
+
+    Raises:
+        BadInput: the name is taken or is no identifier, or a field is not known.
+    """
+    return ACQUISITION_FUNCTIONS.decorator(name, Declaration(looks_at))
 
 
 def storage_function(name: str) -> Callable[[Member], Member]:
-    """Registers a function from beta's trajectories [S, tau, n] to s, float64 [S, n]."""
-    return STORAGE_FUNCTIONS.decorator(name)
+    """Registers a function from beta's trajectories [S, tau, n] to s, float64 [S, n].
+
+    Raises:
+        BadInput: the name is taken or is no identifier.
+    """
+    return STORAGE_FUNCTIONS.decorator(name, declarations.NOTHING)

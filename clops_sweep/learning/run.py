@@ -23,7 +23,7 @@ from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.lockstep import FREE_FIELDS, lockstep_key
+from clops_sweep.learning.lockstep import free_fields, lockstep_key
 from clops_sweep.learning.multitask import joint_scenario
 from clops_sweep.learning.network import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
@@ -50,7 +50,7 @@ class ContinualRun:
         result.runs["auc"]
 
     Args:
-        config: one config, or several that differ in nothing but `seed` and `lockstep.FREE_FIELDS`.
+        config: one config, or several that differ in nothing but `lockstep.free_fields` of their strategy.
         frames: the data set, opened with the config's `split_seed` and `normalize`.
         device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
 
@@ -64,7 +64,7 @@ class ContinualRun:
         self.configs = (config,) if isinstance(config, RunConfig) else tuple(config)
         common = self.configs[0]
         if len({lockstep_key(each) for each in self.configs}) > 1:
-            free = ", ".join(["seed", *sorted(FREE_FIELDS.get(common.strategy, ()))])
+            free = ", ".join(sorted(free_fields(common.strategy)))
             raise BadInput(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
         self.frames = frames
         self.device = torch.device(device)

@@ -35,11 +35,13 @@ class Plan:
         first: runs that nobody asked for, but whose s decides the task order of others.
         asked: the runs asked for.
         unprepared: data sets that are asked for and not prepared on this machine.
+        places: how many cells and seeds of search spaces these runs fill; some are equal to others and share a run.
     """
 
     first: tuple[PlannedRun, ...]
     asked: tuple[PlannedRun, ...]
     unprepared: tuple[str, ...]
+    places: int
 
     def of(self, *states: State) -> list[PlannedRun]:
         """The runs in any of the given states, those that nobody asked for included."""
@@ -53,6 +55,8 @@ class Plan:
 def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callable[[RunConfig], str | None]) -> Plan:
     """How each run asked for stands in the store; a run that several cells or spaces ask for counts once.
 
+    Configs of one identity are one run (`RunConfig.identity`), and the first of them is the one that is computed.
+
     Args:
         requests: what is asked for, in order.
         store: where finished runs are.
@@ -62,20 +66,23 @@ def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callab
     orders = orders_by_difficulty(asked, store, data_hash)
     sources = [source_config(config) for config, resolved in orders.items() if resolved is None]
     statuses = store.statuses()
-    runs: dict[RunConfig, PlannedRun] = {}
+    runs: dict[str, PlannedRun] = {}
     unprepared = set()
     for config in (*sources, *(orders.get(config, config) or config for config in asked)):
+        if config.identity in runs:
+            continue
         content = data_hash(config)
         if content is None:
             unprepared.add(config.dataset)
         if content is None or config.task_order in BY_DIFFICULTY:
-            runs[config] = PlannedRun(None, config, "waiting")
-        elif config not in runs:
+            runs[config.identity] = PlannedRun(None, config, "waiting")
+        else:
             run_id = config.run_id(content)
-            runs[config] = PlannedRun(run_id, config, statuses.get(run_id, "pending"))
-    first = set(sources) - set(asked)
+            runs[config.identity] = PlannedRun(run_id, config, statuses.get(run_id, "pending"))
+    first = {config.identity for config in sources} - {config.identity for config in asked}
     return Plan(
-        tuple(run for config, run in runs.items() if config in first),
-        tuple(run for config, run in runs.items() if config not in first),
+        tuple(run for identity, run in runs.items() if identity in first),
+        tuple(run for identity, run in runs.items() if identity not in first),
         tuple(sorted(unprepared)),
+        len(asked),
     )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clops_sweep.errors import DamagedStore, one_line
+from clops_sweep.errors import BadInput, DamagedStore, one_line
 from clops_sweep.store.files import Files
 
 Status = Literal["finished", "failed"]
@@ -21,6 +21,7 @@ _COMPACT = "compact-"
 
 _NAME = re.compile(rf"(finished|failed)-([0-9a-f]+)\.parquet|({_COMPACT})(\d+)-[0-9a-f]+\.parquet")
 _RUN_IDS = "clops_sweep.run_ids"
+_ID_LENGTH_OF_0_1 = 20
 _ROWS_PER_GROUP = 2**16
 _MANY_ROWS = 10_000
 
@@ -102,13 +103,15 @@ class PartFolder:
     Args:
         files: where they are.
         folder: the table's folder.
-        schema: the table's columns; a part that lacks some has nulls there.
+        schema: the table's columns; a part that lacks some has nulls there ...
+        defaults: ... but for these, whose values it is read with.
     """
 
-    def __init__(self, files: Files, folder: str, schema: pa.Schema) -> None:
+    def __init__(self, files: Files, folder: str, schema: pa.Schema, defaults: Mapping[str, Any] | None = None) -> None:
         self.files = files
         self.folder = folder
         self.schema = schema
+        self._defaults = {name: value for name, value in (defaults or {}).items() if name in schema.names}
         self._ids: dict[str, frozenset[str]] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
 
@@ -151,6 +154,7 @@ class PartFolder:
             except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
                 raise self._damaged(part, error) from None
             self._ids[part.name] = frozenset(text.split(","))
+            self._refuse_old(next(iter(self._ids[part.name])))
         return self._ids[part.name]
 
     def owned(self, listing: Listing) -> tuple[list[Part], list[tuple[Part, frozenset[str]]]]:
@@ -216,7 +220,7 @@ class PartFolder:
             wanted = others if wanted is None else wanted & others
         try:
             data = ds.dataset(self.path(part), schema=self.schema, format="parquet", filesystem=self.files.system)
-            return data.to_table(columns=list(columns or self.schema.names), filter=wanted)
+            return self._filled(data.to_table(columns=list(columns or self.schema.names), filter=wanted))
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
@@ -253,6 +257,8 @@ class PartFolder:
 
     def _listed_once(self, beginning: str) -> Listing:
         parts = [part for name in self.files.names(self.folder, beginning) if (part := parsed(name)) is not None]
+        for part in parts:
+            self._refuse_old(part.run_id)
         compacts = sorted((part for part in parts if part.run_id is None), key=lambda part: part.rank)
         return Listing(tuple(part for part in parts if part.run_id is not None), tuple(compacts))
 
@@ -264,14 +270,29 @@ class PartFolder:
         have = set(table.column_names)
         for field in schema:
             if field.name not in have:  # it has been added since the part was written
-                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+                value = pa.scalar(self._defaults.get(field.name), field.type)
+                table = table.append_column(field, pa.repeat(value, table.num_rows))
         table = table.select(schema.names)
         return table if table.schema.equals(schema) else table.cast(schema)
+
+    def _filled(self, table: pa.Table) -> pa.Table:
+        """The table with the defaults in the columns that its part lacks."""
+        for name in self._defaults.keys() & set(table.column_names):
+            filled = table[name].fill_null(pa.scalar(self._defaults[name], table.schema.field(name).type))
+            table = table.set_column(table.column_names.index(name), table.schema.field(name), filled)
+        return table
 
     def _selected(self, columns: tuple[str, ...]) -> pa.Schema:
         if columns not in self._schemas:
             self._schemas[columns] = pa.schema([self.schema.field(name) for name in columns])
         return self._schemas[columns]
+
+    def _refuse_old(self, run_id: str | None) -> None:
+        if run_id is not None and len(run_id) == _ID_LENGTH_OF_0_1:
+            raise BadInput(
+                f"results {self.files.shown}: holds runs of clops-sweep 0.1, whose ids (of {_ID_LENGTH_OF_0_1} digits) "
+                "follow from other fields; pandas reads them still, and new runs need another --results"
+            )
 
     def _damaged(self, part: Part, error: BaseException) -> DamagedStore:
         return DamagedStore(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from clops_sweep.errors import BadInput, DamagedStore, one_line
+from clops_sweep.experiment.columns import DEFAULTS
 from clops_sweep.store.compaction import compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, Status, in_order, single
@@ -49,7 +50,10 @@ class RunStore:
     def __init__(self, root: str | Path) -> None:
         self._files = Files(root)
         self.uri = self._files.uri
-        self._parts = {table: PartFolder(self._files, self.folder(table), schema) for table, schema in SCHEMAS.items()}
+        self._parts = {
+            table: PartFolder(self._files, self.folder(table), schema, DEFAULTS if table == "runs" else None)
+            for table, schema in SCHEMAS.items()
+        }
 
     @classmethod
     def named(cls, root: str) -> RunStore:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clops_sweep.experiment.config import DataKey, RunConfig
+from clops_sweep.experiment.registry import Plugin
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.planning.plan import PlannedRun
 
@@ -92,7 +93,7 @@ class Workplace:
     store_uri: str
     checkpoints: str
     software: Mapping[str, Any]
-    plugins: Mapping[str, Mapping[str, Any]]
+    plugins: Mapping[str, Mapping[str, Plugin]]
     max_retries: int
     checkpoint_every: int
     jobs: Sequence[Job] = ()

@@ -47,8 +47,8 @@ class JobRunner:
 
     def __init__(self, workplace: Workplace) -> None:
         for registry, members in workplace.plugins.items():
-            for name, member in members.items():
-                REGISTRIES[registry].register(name, member)
+            for name, plugin in members.items():
+                REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
         self._workplace = workplace
         self._store = RunStore(workplace.store_uri)
         self._frames: dict[DataKey, FrameSet] = {}

@@ -19,7 +19,7 @@ class Training:
     """The runs that a strategy works for.
 
     Attributes:
-        configs: one a run. They differ in nothing but `seed` and, for strategies that say so, `lockstep.FREE_FIELDS`.
+        configs: one a run. They differ in nothing but the strategy's `lockstep.free_fields`.
         learner: their networks.
         tasks: each task's training instances, in the order of training; the same rows for every run.
     """

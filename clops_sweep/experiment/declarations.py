@@ -1,0 +1,172 @@
+"""What each built-in plug-in declares: which config fields it looks at, how much it computes, what may be in lockstep.
+
+Two configs that must give the same numbers are one run. So a strategy's identity is what it looks at, and nothing else:
+fine-tuning stores nothing and has no `storage_fraction`; where everything is replayed nothing is scored, and neither
+`acquisition` nor `mc_samples` matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from clops_sweep.errors import BadInput
+
+Fields = Mapping[str, Any]
+"""A config by field names, as JSON has its values."""
+
+DECLARED = frozenset(
+    {
+        "storage_fraction",
+        "acquisition_fraction",
+        "mc_samples",
+        "acquisition",
+        "acquire_every",
+        "storage_function",
+        "storage_order",
+        "weight_replay",
+        "replay_ratio",
+        "beta_learning_rate",
+        "beta_penalty",
+        "perturbation_std",
+    }
+)
+"""The fields that matter only to a plug-in that looks at them. All others matter to every run."""
+
+
+class Work(NamedTuple):
+    """What an epoch on a task consists of, beside evaluation, in units of the frames of one task.
+
+    Attributes:
+        trained: frames that go through a training step, or something that costs as much.
+        scored: Monte-Carlo passes.
+    """
+
+    trained: float
+    scored: float = 0.0
+
+
+LooksAt = Collection[str] | Callable[[Fields], Fields]
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a plug-in says of itself.
+
+    Attributes:
+        looks_at: names of the fields of `DECLARED` that its numbers depend on; or a function from a config's fields to
+            those that matter there, with the values that stand for them. None for all of them, whatever they are.
+        work: of a strategy, an epoch's work from a config's fields, the position of the task (from 0) and the number of
+            tasks; None where nobody has said.
+        lockstep: of a strategy, the fields besides `seed` in which runs that are trained in lockstep may differ: they
+            change what is replayed, and how it weighs, but not how much.
+    """
+
+    looks_at: LooksAt | None = None
+    work: Callable[[Fields, int, int], Work] | None = None
+    lockstep: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.looks_at is None or callable(self.looks_at):
+            return
+        if isinstance(self.looks_at, str):
+            raise BadInput(f"looks_at = {self.looks_at!r}: expected a list of config fields")
+        for name in self.looks_at:
+            if name not in DECLARED:
+                raise BadInput(f"looks_at: {name!r} is none of {', '.join(sorted(DECLARED))}")
+
+    def seen(self, fields: Fields) -> dict[str, Any]:
+        """What of a config's fields its numbers depend on."""
+        if callable(self.looks_at):
+            return dict(self.looks_at(fields))
+        return {name: fields[name] for name in (DECLARED if self.looks_at is None else self.looks_at)}
+
+
+def clops(function: Callable[[str, Fields], dict[str, Any]]) -> Declaration:
+    """The declaration of CLOPS.
+
+    Args:
+        function: what the function that a field names looks at, from that field's name and all fields.
+    """
+
+    def looks_at(fields: Fields) -> Fields:
+        seen = _taken(fields, "storage_fraction", "acquisition_fraction", "storage_order")
+        if fields["storage_order"] != "random":  # it dispenses with beta, and with all that goes with it
+            seen |= _taken(fields, "storage_function", "beta_learning_rate", "beta_penalty", "weight_replay")
+            seen |= function("storage_function", fields)
+            if fields["storage_fraction"] == 1:
+                seen["storage_order"] = "top"  # everything is stored, in the order in which it is
+        if fields["acquisition_fraction"] < 1:  # else everything is replayed and nothing is scored
+            seen |= _taken(fields, "acquisition", "acquire_every") | function("acquisition", fields)
+        return seen
+
+    return Declaration(
+        looks_at,
+        _work_of_clops,
+        frozenset(
+            {
+                "acquisition",
+                "beta_learning_rate",
+                "beta_penalty",
+                "mc_samples",
+                "perturbation_std",
+                "storage_function",
+                "storage_order",
+                "weight_replay",
+            }
+        ),
+    )
+
+
+def replay(of_clops: Declaration) -> Declaration:
+    """The declaration of plain replay, which is CLOPS with random storage and random acquisition."""
+
+    def looks_at(fields: Fields) -> Fields:
+        settings = {"storage_order": "random", "acquisition": "random", "weight_replay": False}
+        return of_clops.seen({**fields, **settings}) | {"strategy": "clops"}
+
+    return Declaration(looks_at, _work_of_replay)
+
+
+def _work_of_clops(fields: Fields, task: int, tasks: int) -> Work:
+    stored = fields["storage_fraction"] * task
+    passes = {"random": 0, "balc_kld": 2}.get(fields["acquisition"], 1) * fields["mc_samples"]
+    scored = 0.0 if fields["acquisition_fraction"] == 1 else stored * passes / fields["acquire_every"]
+    return Work(_work_of_replay(fields, task, tasks).trained, scored)
+
+
+def _work_of_replay(fields: Fields, task: int, tasks: int) -> Work:
+    del tasks
+    return Work(1 + fields["acquisition_fraction"] * fields["storage_fraction"] * task)
+
+
+def _work_of_mir(fields: Fields, task: int, tasks: int) -> Work:
+    """A virtual step beside each step, the replayed instances, and two passes over the candidates of every step."""
+    del tasks
+    if not task:
+        return Work(1)
+    candidates = fields["acquisition_fraction"] * fields["storage_fraction"] * task * _FRAMES_PER_TASK
+    return Work(2 + fields["replay_ratio"] + 2 * candidates / fields["batch_size"] / _PASSES_PER_STEP)
+
+
+_FRAMES_PER_TASK = 500
+"""Where it has to be known how large a memory is."""
+
+_PASSES_PER_STEP = 4
+"""A frame's training step costs as much as so many of its passes in evaluation mode."""
+
+FINETUNE = Declaration((), lambda fields, task, tasks: Work(1))
+MULTITASK = Declaration((), lambda fields, task, tasks: Work(tasks))
+GEM = Declaration(("storage_fraction",), lambda fields, task, tasks: Work(1 + task))
+MIR = Declaration(("storage_fraction", "acquisition_fraction", "replay_ratio"), _work_of_mir)
+
+BY_DROPOUT = Declaration(("mc_samples",))
+BY_PERTURBATION = Declaration(("mc_samples", "perturbation_std"))
+NOTHING = Declaration(())
+UNKNOWN = Declaration()
+"""Of those that say nothing: they may look at everything."""
+
+
+def _taken(fields: Fields, *names: str) -> dict[str, Any]:
+    return {name: fields[name] for name in names}
