@@ -1,12 +1,20 @@
 """Sweeps of whole continual-learning runs on physiological signals.
 
-Importing this package, and any search-space file, needs neither torch nor Ray.
+Importing this package, and any search-space file, needs neither torch nor Ray. From Python a sweep is one call::
+
+    from clops_sweep import RunConfig, SearchSpace, read, sweep
+
+    outcome = sweep(SearchSpace("b", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(3)))
+    runs = read("results", "runs")
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
 
+import clops_sweep.sweep  # noqa: F401  # imported later, it would take the name of the function below
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
@@ -14,28 +22,130 @@ from clops_sweep.experiment.registry import acquisition_function, storage_functi
 from clops_sweep.experiment.search_space import SearchSpace
 
 if TYPE_CHECKING:
-    from clops_sweep.learning.run import ContinualRun
+    import pandas as pd
 
-__version__ = "0.1.0"
+    from clops_sweep.learning.run import ContinualRun
+    from clops_sweep.search.launch import Outcome
+
+__version__ = "0.2.0"
 __all__ = [
     "CategoricalDistribution",
     "ContinualRun",
     "FloatDistribution",
     "IntDistribution",
     "OptunaSearch",
+    "Outcome",
     "RunConfig",
     "SearchSpace",
     "SuccessiveHalving",
     "__version__",
     "acquisition_function",
+    "read",
     "storage_function",
     "strategy",
+    "sweep",
 ]
+
+_LAZY = {"ContinualRun": "clops_sweep.learning.run", "Outcome": "clops_sweep.search.launch"}
+
+
+def sweep(
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
+    results: str | PathLike[str] = "results",
+    *,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seeds: int | None = None,
+    limit: int | None = None,
+    where: str | None = None,
+    address: str | None = None,
+    cpus_per_trial: float = 1,
+    gpus_per_trial: float = 0,
+    stack: int | Literal["auto"] = "auto",
+    max_retries: int = 2,
+    checkpoint_every: int = 0,
+    retry_failed: bool = False,
+) -> Outcome:
+    """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
+
+    An interrupt (Ctrl-C, or the button of a notebook) stops it in good order, with running trials checkpointed; the
+    same call goes on. Inside a script, call it under ``if __name__ == "__main__":`` or at the end.
+
+    Args:
+        space: a search space, several, or the path of a search-space file.
+        results: the store, a folder or a URI such as ``s3://bucket/results``.
+        data_root: folder of the data sets as their publishers ship them; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in this user's cache.
+        settings: overrides the base configs, by field.
+        seeds: seeds 0 .. seeds - 1 instead of the space's.
+        limit: only the first runs, or trials of a search.
+        where: keeps some runs, such as ``"storage_fraction == 0.5"``.
+        address: of a running Ray cluster (``auto`` or ``HOST:PORT``); by default one is started on this machine, unless
+            this process is connected to one already.
+        cpus_per_trial: CPUs reserved for a job.
+        gpus_per_trial: GPUs, or the share of one, reserved for a job.
+        stack: how many runs are trained in lockstep in a job.
+        max_retries: how often a run that raised, or whose worker died, is taken up again.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+        retry_failed: whether runs that have failed are taken up again.
+
+    Returns:
+        How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
+
+    Raises:
+        BadInput: anything that is wrong with what is asked for, the data, the store or the cluster; nothing has been
+            computed then.
+    """
+    from clops_sweep.data.prepared_data import PreparedData
+    from clops_sweep.experiment.selection import Selection
+    from clops_sweep.planning.asked import Asked
+    from clops_sweep.search.launch import launch
+    from clops_sweep.store.run_store import RunStore
+    from clops_sweep.sweep.display import SweepDisplay
+    from clops_sweep.sweep.jobs import Resources
+
+    selection = Selection.of(space, settings=settings or {}, seeds=seeds, limit=limit, where=where)
+    runs = None if stack == "auto" else stack
+    resources = Resources(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every)
+    asked = Asked(selection, PreparedData.found(prepared_root, data_root), RunStore.named(str(results)))
+    return launch(asked, resources, SweepDisplay, retry_failed=retry_failed)
+
+
+def read(
+    results: str | PathLike[str] = "results",
+    table: Literal["runs", "r_matrix", "curves", "instances"] = "runs",
+    run_ids: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """A table of a store, each finished run once, also while a sweep writes to it.
+
+    Args:
+        results: the store, a folder or a URI.
+        table: which one; docs/store.md says what a row of each is.
+        run_ids: only the rows of these runs.
+        columns: only these columns.
+
+    Raises:
+        BadInput: there is no such store, table or column, or it cannot be read.
+    """
+    from clops_sweep.errors import BadInput
+    from clops_sweep.store.run_store import RunStore
+    from clops_sweep.store.tables import SCHEMAS
+
+    if table not in SCHEMAS:
+        raise BadInput(f"table {table!r}: not known; known: {', '.join(SCHEMAS)}")
+    for column in columns or ():
+        if column not in SCHEMAS[table].names:
+            raise BadInput(f"table {table!r} has no column {column!r}; it has {', '.join(SCHEMAS[table].names)}")
+    store = RunStore.named(str(results))
+    store.files.check_is_there()
+    return store.read(table, run_ids, columns)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ContinualRun":
-        from clops_sweep.learning.run import ContinualRun
+    if name in _LAZY:
+        import importlib
 
-        return ContinualRun
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

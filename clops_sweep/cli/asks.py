@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from clops_sweep.cli.asked import Asked
 from clops_sweep.cli.options import NotEmpty, data_root_option, prepared_root_option, results_option
+from clops_sweep.errors import BadInput
 
 
 def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -47,14 +48,19 @@ def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...,
             where: str | None,
             **others: Any,
         ) -> None:
-            from clops_sweep.data.prepare import default_prepared_root
+            from clops_sweep.data.prepared_data import PreparedData
+            from clops_sweep.experiment.selection import Selection
+            from clops_sweep.planning.asked import Asked
+            from clops_sweep.store.run_store import RunStore
 
-            prepared = prepared_root or default_prepared_root()
-            asked = Asked(files, results, data_root, prepared, settings, seeds, limit, where)
-            for space in asked.left_out:
+            selection = Selection.of_files(
+                files, settings=dict(map(_setting, settings)), seeds=seeds, limit=limit, where=where
+            )
+            for space in selection.left_out:
                 click.echo(
                     f"left out: search space {space.name!r}, since the data set has no {space.base.scenario}", err=True
                 )
+            asked = Asked(selection, PreparedData.found(prepared_root, data_root), RunStore.named(results))
             function(asked, **others)
 
         for option in reversed(options):
@@ -62,3 +68,14 @@ def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...,
         return with_asked
 
     return decorate
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, the value being JSON or text."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise BadInput(f"--set {text!r}: expected NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value

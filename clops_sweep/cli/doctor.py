@@ -63,7 +63,7 @@ def _store(results: str) -> None:
 
 def _data(data_root: Path | None, prepared_root: Path | None) -> None:
     from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.prepare import default_prepared_root, state
+    from clops_sweep.data.prepared_folder import default_prepared_root, state
 
     root = prepared_root or default_prepared_root()
     click.echo(f"{'prepared data':16} {root}")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from clops_sweep.cli.asked import Asked
 from clops_sweep.cli.asks import asks
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import SearchSpace, all_requests
+from clops_sweep.planning.asked import Asked
 
 
 @click.command()
@@ -21,13 +21,13 @@ def report(asked: Asked, axes: str | None, output: Path | None) -> None:
 
     Without a search-space file: of everything in the store.
     """
-    if asked.limit or asked.where:
+    if asked.selection.limit or asked.selection.where:
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
-    if not asked.files and (asked.settings or asked.seeds):
+    if not asked.selection.given and (asked.selection.settings or asked.selection.seeds):
         raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
-    _ = asked.spaces  # a search-space file that is wrong is said first
+    _ = asked.selection.spaces  # a search-space file that is wrong is said first
     asked.store.files.check_is_there()
-    render(asked, output or asked.report_folder, keep=False, axes=_axes(axes))
+    render(asked, output, keep=False, axes=_axes(axes))
 
 
 def _axes(text: str | None) -> tuple[str, str] | None:
@@ -39,16 +39,26 @@ def _axes(text: str | None) -> tuple[str, str] | None:
     return names
 
 
-def render(asked: Asked, folder: Path, *, keep: bool, axes: tuple[str, str] | None = None) -> None:
+def render(asked: Asked, output: Path | None, *, keep: bool, axes: tuple[str, str] | None = None) -> None:
     """Renders the report, or says where it is if it may be kept as it is."""
+    folder = output or _default_folder(asked)
     index = folder / "index.html"
     if not (keep and index.exists()):
         from clops_sweep.analysis.report import write_report
 
-        spaces = asked.resolved_spaces() if asked.files else _all_spaces(asked)
-        configs = asked.configs if asked.files else [request.config for request in all_requests(spaces)]
-        index = write_report(spaces, asked.store, folder, axes=axes, frames=asked.frames_at_hand(configs)).index
+        spaces = asked.resolved_spaces() if asked.selection.given else _all_spaces(asked)
+        found = [request.config for request in all_requests(spaces)]
+        configs = asked.selection.configs if asked.selection.given else found
+        frames = asked.data.at_hand(config.data_key for config in configs)
+        index = write_report(spaces, asked.store, folder, axes=axes, frames=frames).index
     click.echo(f"report: {index.resolve()}")
+
+
+def _default_folder(asked: Asked) -> Path:
+    """Beside tables that are in a folder, else in the current folder; named after the search-space files."""
+    beside = asked.store.files.folder
+    base = Path("report") if beside is None else beside / "report"
+    return base / ("+".join(file.stem for file in asked.selection.files) or "everything")
 
 
 def _all_spaces(asked: Asked) -> list[SearchSpace]:

@@ -78,7 +78,7 @@ def rerun(
     plugins: Path | None,
 ) -> None:
     """Repeat one run, in this process and without touching the store. RUN_ID may be any unambiguous prefix."""
-    from clops_sweep.data.prepare import default_prepared_root
+    from clops_sweep.data.prepared_folder import default_prepared_root
     from clops_sweep.sweep.rerun import differences, repeat, stored_run
 
     if plugins is not None:

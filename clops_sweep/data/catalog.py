@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 ScenarioName = Literal["class_il", "time_il", "domain_il"]
 Normalization = Literal["none", "minmax", "zscore"]
+
+
+class DataKey(NamedTuple):
+    """What decides which frames a run is computed on."""
+
+    dataset: str
+    split_seed: int
+    normalize: str
+
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}
 """The paper's epochs per task of a scenario."""

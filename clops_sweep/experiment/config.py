@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from clops_sweep.data.catalog import DATASETS, EPOCHS_PER_TASK, PERTURBATION_STD, Normalization, ScenarioName
+from clops_sweep.data.catalog import DATASETS, EPOCHS_PER_TASK, PERTURBATION_STD, DataKey, Normalization, ScenarioName
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.declarations import DECLARED
 from clops_sweep.experiment.registry import REGISTRIES, STRATEGIES
@@ -21,9 +21,6 @@ SEMANTICS_VERSION = 2
 
 RUN_ID_LENGTH = 24
 """Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: so its stores are told apart."""
-
-DataKey = tuple[str, int, str]
-"""Data set, split seed and normalisation: what decides which frames a config runs on."""
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
 PositiveInt = Annotated[int, Field(ge=1, lt=2**31)]
@@ -152,7 +149,13 @@ class RunConfig(BaseModel):
     @property
     def data_key(self) -> DataKey:
         """The frames that this config runs on."""
-        return self.dataset, self.split_seed, self.normalize
+        return DataKey(self.dataset, self.split_seed, self.normalize)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("identity", None)
+        return copied
 
     @cached_property
     def identity(self) -> str:
@@ -173,8 +176,8 @@ class RunConfig(BaseModel):
 
     def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
         """The run's id: SHA-256 over identity, data and method semantics, the first 24 hex digits."""
-        whole = {"config": self.identity, "data_hash": data_hash, "semantics_version": semantics_version}
-        return hashlib.sha256(_canonical(whole).encode()).hexdigest()[:RUN_ID_LENGTH]
+        whole = f'{{"config":{self.identity},"data_hash":"{data_hash}","semantics_version":{semantics_version}}}'
+        return hashlib.sha256(whole.encode()).hexdigest()[:RUN_ID_LENGTH]
 
 
 FOUNDING = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clops_sweep.errors import BadInput, StoreError, one_line
 from clops_sweep.experiment.config import RunConfig
@@ -15,6 +15,8 @@ from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.study import OpenTrial, SearchStudy
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.display import Display
+from clops_sweep.sweep.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, ends
+from clops_sweep.sweep.retries import Retries
 
 if TYPE_CHECKING:
     from clops_sweep.sweep.jobs import Job
@@ -64,10 +66,9 @@ class SearchFeed:
         store: what is finished, and by that alone what a trial is worth.
         data_hash: content hash of the data that a config runs on.
         make_jobs: puts runs that differ in their seed together into jobs.
-        record_failure: writes failed runs into the store.
-        max_retries: how often a job whose worker died is taken up again.
-        retry: whether runs that have failed are taken up again.
-        display: told how trials and runs end.
+        retries: what becomes of a job whose worker has died.
+        retry_failed: whether runs that have failed are taken up again.
+        display: shows how trials and runs end.
     """
 
     def __init__(
@@ -77,20 +78,18 @@ class SearchFeed:
         store: RunStore,
         data_hash: Callable[[RunConfig], str | None],
         make_jobs: Callable[[Sequence[PlannedRun]], list[Job]],
-        record_failure: Callable[[Job, str], None],
+        retries: Retries,
         *,
-        max_retries: int,
-        retry: bool,
+        retry_failed: bool,
         display: Display,
     ) -> None:
         assert space.search is not None
         self._space, self._search, self._study, self._store = space, space.search, study, store
-        self._data_hash, self._make_jobs, self._record_failure = data_hash, make_jobs, record_failure
-        self._max_retries, self._retry, self._display = max_retries, retry, display
+        self._data_hash, self._make_jobs, self._retries = data_hash, make_jobs, retries
+        self._retry_failed, self._display = retry_failed, display
         self._trials: list[_Trial] = []
         self._held: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
         self._jobs: dict[Job, _Trial] = {}
-        self._deaths: dict[Job, int] = {}
         self.error: str | None = None
         """What ended the search early: its database could not be written to, say."""
 
@@ -119,41 +118,28 @@ class SearchFeed:
             self.error = one_line(error)
             return None
 
-    def heard(self, job: Job, result: dict[str, Any]) -> None:
+    def report(self, job: Job, report: Report) -> None:
         """A job has reported; what is still running is passed over."""
-        if result["status"] in ("running", "retrying"):
-            return
         try:
-            self._ended(job, result)
+            self._ended(job, report)
         except _STORING as error:
             self.error = self.error or one_line(error)
 
     def died(self, job: Job, error: str) -> None:
-        """A job's worker has died: the job is done once more, from its checkpoint, up to `max_retries` times."""
-        self._deaths[job] = self._deaths.get(job, 0) + 1
+        """A job's worker has died: the job is done once more, or it has ended."""
         try:
-            status = self._status_after_death(job, error)
+            report: Report | None = self._retries.after_death(job, error)
         except _STORING as store_error:
             self.error = self.error or one_line(store_error)
-            status = "unrecorded"
-        if status is None:
+            report = Unrecorded(self.error)
+        if report is None:
             trial = self._jobs.pop(job)
             trial.under_way -= 1
             if not trial.over:
                 trial.waiting.insert(0, job)
         else:
-            result = {"status": status, "error": self.error}
-            self._display.heard(job, result)
-            self.heard(job, result)
-
-    def _status_after_death(self, job: Job, error: str) -> str | None:
-        """How a job has ended whose worker has died; None if it is to be done once more."""
-        if self._store.finished(job.run_ids).issuperset(job.run_ids):
-            return "elsewhere"
-        if self._deaths[job] <= self._max_retries:
-            return None
-        self._record_failure(job, error)
-        return "failed"
+            self._display.report(job, report)
+            self.report(job, report)
 
     def _next_job(self, places: int) -> Job | None:
         while True:
@@ -194,7 +180,7 @@ class SearchFeed:
             configs = [base.replace(seed=seed) for seed in self._space.seeds]
         except BadInput as error:  # categories that each are valid, but not together
             trial.fail(str(error))
-            self._display.told(f"trial {trial.number} failed: {error}", len(self._space.seeds))
+            self._display.trial_ended(f"trial {trial.number} failed: {error}", len(self._space.seeds))
             return
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}
         trial.record_runs(list(runs))
@@ -213,10 +199,10 @@ class SearchFeed:
         trial.finished = {str(run.run_id) for run in stored}
         trial.counted = set(trial.finished)
         for job in self._make_jobs(stored):
-            self._display.heard(job, {"status": "in the store"})
+            self._display.report(job, FoundFinished(elsewhere=False))
         self._trials.append(trial)
         failed = [run_id for run_id in runs if statuses.get(run_id) == "failed"]
-        if failed and not self._retry:
+        if failed and not self._retry_failed:
             self._fail(trial, f"run {failed[0]} has failed before")
         else:
             self._go_on(trial)
@@ -235,27 +221,29 @@ class SearchFeed:
         trial.auc = {}
         trial.waiting = [replace(job, until=trial.until) for job in self._make_jobs(pending)]
 
-    def _ended(self, job: Job, result: dict[str, Any]) -> None:
+    def _ended(self, job: Job, report: Report) -> None:
+        if not ends(report):
+            return
         trial = self._jobs.pop(job)
         trial.under_way -= 1
         if trial.over:
             return
-        status = result["status"]
-        if status != "paused":
-            trial.counted |= set(job.run_ids)
-        if status == "failed":
-            failed = result.get("failed", job.run_ids)
-            trial.counted -= set(job.run_ids) - set(failed) if job.until is not None else set()
-            self._fail(trial, f"run {', '.join(failed)} has failed")
-            return
-        if status == "paused":
-            trial.auc |= result["auc_so_far"]
-            trial.finished |= set(result["finished"])
-            trial.counted |= set(result["finished"])
-        elif status == "unrecorded":
-            trial.unrecorded = result["error"]
-        else:
-            trial.finished |= set(job.run_ids)
+        match report:
+            case Failed(run_ids):
+                # Those of a job that was to pause have got no further than that.
+                trial.counted |= set(run_ids) if job.until is not None else set(job.run_ids)
+                self._fail(trial, f"run {', '.join(run_ids)} has failed")
+                return
+            case Paused(auc_so_far, finished):
+                trial.auc |= auc_so_far
+                trial.finished |= set(finished)
+                trial.counted |= set(finished)
+            case Unrecorded(error):
+                trial.counted |= set(job.run_ids)
+                trial.unrecorded = error
+            case Finished() | FoundFinished():
+                trial.counted |= set(job.run_ids)
+                trial.finished |= set(job.run_ids)
         if trial.waiting or trial.under_way:
             return
         if trial.unrecorded:
@@ -284,8 +272,8 @@ class SearchFeed:
             self._report_rungs(trial)
         best = self._study.is_best(values)
         trial.open.complete(values)
-        told = ", ".join(f"{name} {value:.4g}" for name, value in zip(self._search.objectives, values, strict=True))
-        self._end(trial, f"complete: {told}", best=best)
+        said = ", ".join(f"{name} {value:.4g}" for name, value in zip(self._search.objectives, values, strict=True))
+        self._end(trial, f"complete: {said}", best=best)
 
     def _report_rungs(self, trial: _Trial) -> None:
         """What it had after the tasks at which others are compared with it, where it was not stopped to be asked."""
@@ -313,7 +301,7 @@ class SearchFeed:
         under_way = {run_id for job, owner in self._jobs.items() if owner is trial for run_id in job.run_ids}
         left_out = trial.runs.keys() - trial.counted - under_way
         text = f"trial {trial.open.number} {how} ({in_words(trial.open.labels)})"
-        self._display.told(text, len(left_out), best=best)
+        self._display.trial_ended(text, len(left_out), best=best)
         self._drop(trial)
 
     def _drop(self, trial: _Trial) -> None:

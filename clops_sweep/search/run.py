@@ -6,21 +6,22 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import StoreError
-from clops_sweep.experiment.config import DataKey, RunConfig
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.store.rows import record_failure, storing
+from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.driver import make_workplace, new_log
 from clops_sweep.sweep.jobs import Resources, make_jobs
+from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
 
 _MOST_PENDING = "1000"
@@ -32,11 +33,10 @@ def run_search(
     frames: Mapping[DataKey, FrameSet],
     data_hash: Callable[[RunConfig], str | None],
     store: RunStore,
-    work_folder: Path,
     resources: Resources,
     display: Display,
     *,
-    retry: bool,
+    retry_failed: bool,
 ) -> None:
     """Runs the trials that a study is still to have, on this machine or a cluster.
 
@@ -46,16 +46,15 @@ def run_search(
         frames: the prepared data of every run that there may be.
         data_hash: content hash of the data that a config runs on.
         store: where the workers record what they have finished.
-        work_folder: logs.
         resources: what a trial of Tune, a job, takes.
         display: told what happens.
-        retry: whether runs that have failed are taken up again.
+        retry_failed: whether runs that have failed are taken up again.
 
     Raises:
         BadInput: no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written, or what becomes of trials; both go on from there.
     """
-    log = new_log(work_folder)
+    log = new_log(store)
     software: dict[str, Any] = {}
     feed = SearchFeed(
         space,
@@ -63,9 +62,8 @@ def run_search(
         store,
         data_hash,
         partial(make_jobs, runs_per_job=resources.runs_per_job),
-        lambda job, error: record_failure(store, job.runs, error, data_hash, software),
-        max_retries=resources.max_retries,
-        retry=retry,
+        Retries(store, resources.max_retries, data_hash, software),
+        retry_failed=retry_failed,
         display=display,
     )
     display.begin(study.left * len(space.seeds), log)

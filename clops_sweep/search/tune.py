@@ -78,9 +78,9 @@ class FeedWatcher(Watcher):
     ) -> None:
         """A step of a trial has ended."""
         super().on_trial_result(iteration, trials, trial, result, **info)
-        self._feed.heard(self._job(trial), result)
+        self._feed.report(self._job(trial), result["report"])
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A worker died, or raised what the trainable could not catch."""
         super().on_trial_error(iteration, trials, trial, **info)
-        self._feed.died(self._job(trial), self.died.pop(trial.config["job"]))
+        self._feed.died(self._job(trial), self.died.pop(trial.config["job"]).error)

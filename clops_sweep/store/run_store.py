@@ -80,6 +80,15 @@ class RunStore:
         """Where checkpoints lie, inside the store's file system."""
         return f"{self._files.root}/.work"
 
+    @property
+    def log_folder(self) -> Path:
+        """Where logs and locks lie: beside tables that are in a folder, else in this user's cache."""
+        if self._files.folder is not None:
+            return self._files.folder / ".work"
+        from platformdirs import user_cache_path
+
+        return user_cache_path("clops-sweep") / "work"
+
     def is_there(self) -> bool:
         """Whether the folders that `open_for_writing` made are still there.
 

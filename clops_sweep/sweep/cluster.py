@@ -23,9 +23,9 @@ import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read w
 import ray
 from ray._private import ray_constants
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, one_line
-from clops_sweep.experiment.config import DataKey
 from clops_sweep.machine import available_cores
 from clops_sweep.sweep.cluster_address import running_cluster, temporary_folder
 from clops_sweep.sweep.jobs import Resources
@@ -49,6 +49,8 @@ def cluster(
 ) -> Iterator[None]:
     """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach.
 
+    Where this process is connected to a cluster and no address is given, it is that one, and stays connected.
+
     Args:
         resources: the address, and what a trial takes.
         frames: the prepared data that go into its object store.
@@ -57,6 +59,10 @@ def cluster(
     Raises:
         BadInput: no cluster at the address, or it cannot hold a single trial.
     """
+    if ray.is_initialized() and not resources.address:  # as in a notebook whose user has connected to a cluster
+        check_fits(resources, warn)
+        yield
+        return
     address = running_cluster(resources.address) if resources.address else None
     # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
     # They are to import the one that the driver has imported.

@@ -6,11 +6,12 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TextIO, assert_never, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,6 +21,17 @@ from rich.text import Text
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.search_space import in_words
+from clops_sweep.sweep.reports import (
+    Failed,
+    Finished,
+    FoundFinished,
+    Paused,
+    Report,
+    Retrying,
+    Running,
+    Unrecorded,
+    WorkerDied,
+)
 from clops_sweep.sweep.terminal import Lenient
 
 if TYPE_CHECKING:
@@ -31,7 +43,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Display(Protocol):
-    """Told by the sweep what happens; tells it when the user wants it to stop.
+    """Shows what happens in a sweep, and says when the user wants it to stop.
 
     Attributes:
         interrupted: the user has asked to stop.
@@ -45,12 +57,12 @@ class Display(Protocol):
         """The sweep starts, with so many runs to do; Ray's own output goes to `log`."""
 
     def started(self, job: Job) -> None:
-        """A trial has started."""
+        """A worker has got a job."""
 
-    def heard(self, job: Job, result: dict[str, Any]) -> None:
-        """A trial has reported: progress, or how it ended."""
+    def report(self, job: Job, report: Report | WorkerDied) -> None:
+        """A job has reported: progress, or how it ended; or its worker has died."""
 
-    def told(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
+    def trial_ended(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
         """A trial of a search has ended, and so many of its runs will not be run; it may be the best so far."""
 
     def stopping(self) -> None:
@@ -73,14 +85,15 @@ class SweepDisplay:
 
     def __init__(self, varying: list[str]) -> None:
         self._varying = varying
-        self._stream = Lenient(os.fdopen(os.dup(1), "w", buffering=1))
+        self._output = _own_output()
+        self._stream = Lenient(self._output)
         self.console = Console(
             file=cast(TextIO, self._stream), force_terminal=sys.stdout.isatty() or None, soft_wrap=True
         )
         self.interrupted = self.stops_in_order = False
         self._pending = self._finished = self._failed = self._left_out = 0
         self._began = time.monotonic()
-        self._running: dict[tuple[str, ...], tuple[Job, dict[str, Any]]] = {}
+        self._running: dict[tuple[str, ...], tuple[Job, Running | None]] = {}
         self._best: tuple[float, str] | None = None
         self._best_trial: str | None = None
         self._progress = Progress(
@@ -98,7 +111,8 @@ class SweepDisplay:
     def __enter__(self) -> Self:
         if self.console.is_terminal:
             self._live.start()
-        noticed = [number for number in _INTERRUPTS if number != signal.SIGHUP or not _ignored(number)]
+        here = threading.current_thread() is threading.main_thread()  # elsewhere nobody may handle signals
+        noticed = [number for number in _INTERRUPTS if here and (number != signal.SIGHUP or not _ignored(number))]
         self._previous = {number: signal.signal(number, self._on_interrupt) for number in noticed}
         return self
 
@@ -109,8 +123,9 @@ class SweepDisplay:
             signal.signal(number, handler)
         if self.console.is_terminal:
             self._live.stop()
-        with contextlib.suppress(OSError):
-            self._stream.close()
+        if self._output is not sys.stdout:
+            with contextlib.suppress(OSError):
+                self._output.close()
 
     def begin(self, pending: int, log: Path) -> None:
         """The sweep starts."""
@@ -121,46 +136,48 @@ class SweepDisplay:
 
     def started(self, job: Job) -> None:
         """A trial has started."""
-        self._running[job.run_ids] = (job, {})
+        self._running[job.run_ids] = (job, None)
 
-    def heard(self, job: Job, result: dict[str, Any]) -> None:
-        """A trial has reported."""
-        status = result["status"]
-        if status in ("running", "retrying"):
-            self._running[job.run_ids] = (job, result if status == "running" else {})
-            return
+    def report(self, job: Job, report: Report | WorkerDied) -> None:
+        """A job has reported."""
+        runs, name = len(job.run_ids), self._name_of_all(job.configs)
+        match report:
+            case Running():
+                self._running[job.run_ids] = (job, report)
+                return
+            case Retrying():
+                self._running[job.run_ids] = (job, None)
+                return
+            case WorkerDied() | Paused():  # it will be run again, or be said to have failed; or more is to come of it
+                self._running.pop(job.run_ids, None)
+                return
+            case Failed(run_ids):
+                self._failed += len(run_ids)
+                if job.until is None:
+                    self._finished += runs - len(run_ids)
+                some = f"{len(run_ids)} of " if len(run_ids) < runs else ""
+                line = f"failed    {some}{name}  (clops-sweep status shows why)"
+            case Unrecorded(error):
+                self._failed += runs
+                line = f"not recorded  {name}: {error}"
+                if self.console.is_terminal:
+                    self.console.print(line, highlight=False, markup=False)
+            case FoundFinished(elsewhere):
+                self._finished += runs
+                line = f"finished  {name}, {'by another sweep on this store' if elsewhere else 'in the store already'}"
+            case Finished(auc, bwt):
+                self._finished += runs
+                if self._best is None or auc > self._best[0]:
+                    self._best = (auc, name)
+                line = f"finished  {name}: AUC {auc:.3f}, BWT {bwt:+.3f}"
+            case _:
+                assert_never(report)
         self._running.pop(job.run_ids, None)
-        if status in ("died", "paused"):
-            return  # the job will be run again, or be said to have failed; or more is to come of it
-        runs = len(job.run_ids)
-        name = self._name_of_all(job.configs)
-        if status == "failed":
-            failed = len(result.get("failed", job.run_ids))
-            self._failed += failed
-            if job.until is None:
-                self._finished += runs - failed
-            line = f"failed    {f'{failed} of ' if failed < runs else ''}{name}  (clops-sweep status shows why)"
-        elif status == "unrecorded":
-            self._failed += runs
-            line = f"not recorded  {name}: {result['error']}"
-            if self.console.is_terminal:
-                self.console.print(line, highlight=False, markup=False)
-        elif status == "elsewhere":
-            self._finished += runs
-            line = f"finished  {name}, by another sweep on this store"
-        elif status == "in the store":
-            self._finished += runs
-            line = f"finished  {name}, in the store already"
-        else:
-            self._finished += runs
-            if self._best is None or result["auc"] > self._best[0]:
-                self._best = (result["auc"], name)
-            line = f"finished  {name}: AUC {result['auc']:.3f}, BWT {result['bwt']:+.3f}"
         self._progress.update(self._bar, completed=self._done)
         if not self.console.is_terminal:
             self.console.print(f"[{self._done}/{self._pending}] {line}", highlight=False, markup=False)
 
-    def told(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
+    def trial_ended(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
         """A trial of a search has ended."""
         self._left_out += left_out
         if best:
@@ -214,14 +231,24 @@ class SweepDisplay:
         table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, expand=True)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(no_wrap=True, min_width=len("task 10/12, epoch 40/40"))
-        for job, result in list(self._running.values())[:_RUNNING_SHOWN]:
-            where = "starting"
-            if result:
-                where = f"task {result['task']}/{result['tasks']}, epoch {result['epoch']}/{result['epochs']}"
+        for job, at in list(self._running.values())[:_RUNNING_SHOWN]:
+            where = f"task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}" if at else "starting"
             table.add_row(f"seed {job.configs[0].seed}, {self._name(job.configs[0])}", where)
         if len(self._running) > _RUNNING_SHOWN:
             table.add_row(f"and {len(self._running) - _RUNNING_SHOWN} more", "")
         return Group(*lines, table)
+
+
+def _own_output() -> IO[str]:
+    """Where the display writes while what libraries print goes elsewhere: a duplicate of the real standard output.
+
+    In a notebook standard output is an object that sends text to a page, and that is not redirected.
+    """
+    try:
+        real = sys.stdout.fileno() == 1
+    except (OSError, ValueError, AttributeError):  # io.UnsupportedOperation is both of the first
+        real = False
+    return os.fdopen(os.dup(1), "w", buffering=1) if real else sys.stdout
 
 
 def _ignored(number: signal.Signals) -> bool:

@@ -15,16 +15,17 @@ import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read w
 import ray
 
 from clops_sweep import machine
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.experiment.config import DataKey
 from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
-from clops_sweep.store.rows import record_failure, storing
+from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.jobs import Job, Resources, Workplace, make_jobs, shuffled
+from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
 
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
@@ -40,7 +41,7 @@ def only_sweep(store: RunStore) -> Iterator[bool | None]:
     if not store.files.local:
         yield None
         return
-    with held(Path(store.work_folder) / "lock") as alone:
+    with held(store.log_folder / "lock") as alone:
         yield alone
 
 
@@ -49,7 +50,6 @@ def run_sweep(
     total: int,
     frames: Mapping[DataKey, FrameSet],
     store: RunStore,
-    work_folder: Path,
     resources: Resources,
     display: Display,
 ) -> None:
@@ -63,7 +63,6 @@ def run_sweep(
         total: how many runs there are in all rounds.
         frames: the prepared data of each of them.
         store: where the workers record what they have finished.
-        work_folder: logs.
         resources: what a trial takes.
         display: told what happens.
 
@@ -71,7 +70,7 @@ def run_sweep(
         BadInput: no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written; what is not finished is still pending.
     """
-    log = new_log(work_folder)
+    log = new_log(store)
     display.begin(total, log)
     with only_sweep(store) as alone, output_to(log), cluster(resources, frames, display.warn):
         workplace = make_workplace(frames, store, resources)
@@ -87,9 +86,9 @@ def run_sweep(
                     store.compact_if_many()
 
 
-def new_log(work_folder: Path) -> Path:
+def new_log(store: RunStore) -> Path:
     """A file for what Ray prints during a sweep that starts now."""
-    log = work_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    log = store.log_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     return log
 
@@ -111,22 +110,18 @@ def make_workplace(frames: Mapping[DataKey, FrameSet], store: RunStore, resource
 def _run_jobs(
     jobs: Sequence[Job], workplace: Workplace, store: RunStore, resources: Resources, display: Display
 ) -> None:
-    """Runs some jobs; those whose worker died once more, from their checkpoints, up to `max_retries` times.
-
-    Tune could start them again itself, but it counts one death of a worker several times, once for everything that
-    it had asked of it, and so gives a job up too early.
-    """
+    """Runs some jobs, and those whose worker died once more, as long as the policy says so."""
     from clops_sweep.sweep.tune import run_grid  # slow to import, but for what the start of the cluster has imported
 
-    for attempt in range(resources.max_retries + 1):
-        errors = run_grid(jobs, workplace, resources, display)
-        with storing(store):
-            finished = {run_id for run_id, status in store.statuses().items() if status == "finished"}
-        died = [(job, error) for job, error in errors if not finished.issuperset(job.run_ids)]
-        if display.interrupted or not died:
+    retries = Retries(store, resources.max_retries, workplace.data_hash, workplace.software)
+    while jobs:
+        deaths = run_grid(jobs, workplace, resources, display)
+        if display.interrupted:
             return
-        jobs = [job for job, _ in died]
-        for job, error in died if attempt == resources.max_retries else ():
-            with storing(store):
-                record_failure(store, job.runs, error, workplace.data_hash, workplace.software)
-            display.heard(job, {"status": "failed"})
+        jobs = []
+        for job, death in deaths:
+            report = retries.after_death(job, death.error)
+            if report is None:
+                jobs.append(job)
+            else:
+                display.report(job, report)

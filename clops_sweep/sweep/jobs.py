@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.experiment.config import DataKey, RunConfig
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import Plugin
 from clops_sweep.learning.lockstep import lockstep_key
+from clops_sweep.machine import check_gpu
 from clops_sweep.planning.plan import PlannedRun
 
 if TYPE_CHECKING:
@@ -64,6 +66,19 @@ class Resources:
     stack: int | None = None
     max_retries: int = 2
     checkpoint_every: int = 0
+
+    def check(self) -> None:
+        """Sees whether they are there, as far as that can be known before Ray starts.
+
+        Raises:
+            BadInput: no cluster answers at the address, or PyTorch can use no GPU here.
+        """
+        if self.address:
+            from clops_sweep.sweep.cluster_address import running_cluster
+
+            running_cluster(self.address)
+        elif self.gpus_per_trial:
+            check_gpu("--gpus-per-trial")
 
     @property
     def runs_per_job(self) -> int:

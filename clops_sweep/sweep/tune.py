@@ -29,6 +29,7 @@ from clops_sweep.errors import StoreError
 from clops_sweep.sweep.cluster import places
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.jobs import Job, Resources, Workplace
+from clops_sweep.sweep.reports import Failed, Finished, FoundFinished, Paused, Unrecorded, WorkerDied, ends
 
 
 class FirstWithoutWorker(FIFOScheduler):
@@ -96,8 +97,9 @@ class ContinualRunTrainable(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """A second or so of its job; what it returns is for the display alone."""
-        return self._runner.step()
+        """A second or so of its job; what it reports is for display and search alone."""
+        report = self._runner.step()
+        return {"report": report, "done": ends(report)}
 
     def cleanup(self) -> None:
         """Called when the sweep is interrupted."""
@@ -110,7 +112,7 @@ _UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be c
 
 def run_grid(
     jobs: Sequence[Job], workplace: Workplace, resources: Resources, display: Display
-) -> list[tuple[Job, str]]:
+) -> list[tuple[Job, WorkerDied]]:
     """One Tune run over some jobs.
 
     Returns:
@@ -123,7 +125,7 @@ def run_grid(
     watcher = Watcher(workplace, display)
     # By their index: Tune copies the whole grid for each of its points.
     run_tune(workplace, resources, watcher, param_space={"job": tune.grid_search(list(range(len(jobs))))})
-    return [(jobs[index], error) for index, error in sorted(watcher.died.items())]
+    return [(jobs[index], death) for index, death in sorted(watcher.died.items())]
 
 
 def run_tune(
@@ -184,7 +186,7 @@ class Watcher(tune.Callback):
     def __init__(self, workplace: Workplace, display: Display) -> None:
         self._workplace = workplace
         self._display = display
-        self.died: dict[Any, str] = {}
+        self.died: dict[Any, WorkerDied] = {}
         self.store_error: str | None = None
         self._unrecorded = 0
 
@@ -222,13 +224,14 @@ class Watcher(tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """A step of a trial has ended."""
-        if result["status"] == "unrecorded":
-            self._unrecorded += 1
-            if self._unrecorded == _UNRECORDED_IN_A_ROW:
-                self.store_error = result["error"]
-        elif result["done"]:
-            self._unrecorded = 0
-        self._display.heard(self._job(trial), result)
+        match report := result["report"]:
+            case Unrecorded():
+                self._unrecorded += 1
+                if self._unrecorded == _UNRECORDED_IN_A_ROW:
+                    self.store_error = report.error
+            case Finished() | Failed() | FoundFinished() | Paused():
+                self._unrecorded = 0
+        self._display.report(self._job(trial), report)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A worker died, or raised what the trainable could not catch."""
@@ -238,8 +241,8 @@ class Watcher(tune.Callback):
             error = "the worker died"
         if "low on memory" in error:  # Ray's words, before pages of advice; the last line is what `status` shows
             error = f"{error.rstrip()}\n{_NO_MEMORY}"
-        self.died[trial.config["job"]] = error
-        self._display.heard(self._job(trial), {"status": "died"})
+        self.died[trial.config["job"]] = WorkerDied(error)
+        self._display.report(self._job(trial), WorkerDied(error))
 
     def _job(self, trial: Any) -> Job:
         return self._workplace.job(trial.config)

@@ -12,9 +12,9 @@ import ray
 import torch
 
 from clops_sweep import machine
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, Diverged, StoreError
-from clops_sweep.experiment.config import DataKey
 from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
@@ -22,6 +22,17 @@ from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.rows import record_failure, record_result, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.jobs import Job, Workplace
+from clops_sweep.sweep.reports import (
+    Failed,
+    Finished,
+    FoundFinished,
+    Paused,
+    Report,
+    Retrying,
+    Running,
+    Unrecorded,
+    ends,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -68,45 +79,41 @@ class JobRunner:
         self._began_at = datetime.now(UTC)
         self._checkpoint = CheckpointFile(self._store.files, self._workplace.checkpoints, job.run_ids)
 
-    def step(self) -> dict[str, Any]:
+    def step(self) -> Report:
         """Advances the job by some epochs.
 
-        When it ends, its rows are in the store, or what kept them out is told: a run that could not be written (a full
-        disk) is not a failed one, it stays pending.
+        When it ends, its rows are in the store, or what kept them out is reported: a run that could not be written (a
+        full disk) is not a failed one, it stays pending.
         """
         try:
             try:
-                result = self._advance()
+                report = self._advance()
             except StoreError:
                 raise
             except Exception as error:
-                result = self._failed(error)
+                report = self._after(error)
         except StoreError as error:
             self._run = None
-            return {"status": "unrecorded", "error": str(error), "done": True}
-        return self._ended(result) if result["done"] else result
+            return Unrecorded(str(error))
+        return self._ended(report) if ends(report) else report
 
-    def _ended(self, result: dict[str, Any]) -> dict[str, Any]:
+    def _ended(self, report: Report) -> Report:
         """A job has ended: what comes next, or what became of the trial's job, of which it may have been a part."""
-        if result["status"] == "paused":
-            self._auc_so_far |= result["auc_so_far"]
-        elif result["status"] != "failed":
-            self._runs_finished += self._job.run_ids
+        match report:
+            case Paused():
+                self._auc_so_far |= report.auc_so_far
+            case Finished() | FoundFinished():
+                self._runs_finished += self._job.run_ids
         if self._later:
             self._begin_job(*self._later)
-            return {"status": "retrying", "done": False}
+            return Retrying()
         if self._runs_failed:
-            return {"status": "failed", "failed": self._runs_failed, "done": True}
+            return Failed(self._runs_failed)
         if self._auc_so_far:
-            return {
-                "status": "paused",
-                "auc_so_far": self._auc_so_far,
-                "finished": self._runs_finished,
-                "done": True,
-            }
-        return result
+            return Paused(self._auc_so_far, self._runs_finished)
+        return report
 
-    def _failed(self, error: Exception) -> dict[str, Any]:
+    def _after(self, error: Exception) -> Report:
         """Another try from the last checkpoint, one without the runs that are at fault, or the end of the job."""
         job, runs = self._job, len(self._job.run_ids)
         self._run = None
@@ -114,23 +121,23 @@ class JobRunner:
             self._record_failure(job.part(error.runs))
             if job.until is None:
                 return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
-            return {"status": "failed", "done": True}
+            return Failed(self._runs_failed)
         certain = isinstance(error, BadInput | Diverged) or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
         if self._retries_left and not certain:
             self._retries_left -= 1
-            return {"status": "retrying", "done": False}
+            return Retrying()
         if runs > 1 and not isinstance(error, BadInput | Diverged):
             half = (runs + 1) // 2
             return self._fall_apart(job.part(range(half)), job.part(range(half, runs)))
         self._record_failure(job)
-        return {"status": "failed", "done": True}
+        return Failed(job.run_ids)
 
-    def _fall_apart(self, *jobs: Job) -> dict[str, Any]:
+    def _fall_apart(self, *jobs: Job) -> Report:
         """Jobs in the place of the one that was under way; they start anew."""
         with storing(self._store):
             self._checkpoint.delete()
         self._begin_job(*jobs, *self._later)
-        return {"status": "retrying", "done": False}
+        return Retrying()
 
     def _record_failure(self, job: Job) -> None:
         """Runs that have failed with the error that is being handled."""
@@ -139,13 +146,13 @@ class JobRunner:
             record_failure(self._store, job.runs, traceback.format_exc(), self._workplace.data_hash, facts)
         self._runs_failed += job.run_ids
 
-    def _advance(self) -> dict[str, Any]:
+    def _advance(self) -> Report:
         """Some epochs, or the end of the job."""
         if self._run is None:
             with storing(self._store):
                 finished = self._store.finished(self._job.run_ids)
             if finished.issuperset(self._job.run_ids):
-                return {"status": "elsewhere", "done": True}  # another sweep on the same store was faster
+                return FoundFinished(elsewhere=True)  # another sweep on the same store was faster
             self._run = self._begin()
         run = self._run
         deadline = time.monotonic() + _SECONDS_PER_STEP
@@ -154,19 +161,18 @@ class JobRunner:
             if until is not None and run.tasks_trained >= until:
                 self._run = None
                 auc = dict(zip(self._job.run_ids, run.auc_so_far(until), strict=True))
-                return {"status": "paused", "auc_so_far": auc, "done": True}
+                return Paused(auc)
             progress = run.advance()
             if not run.finished and self._is_checkpoint(run, progress):
                 self._save()
             if time.monotonic() > deadline and not run.finished and run.tasks_trained != until:
-                return {"status": "running", **vars(progress), "done": False}
+                return Running(**vars(progress))
         result = run.result()
         self._record(result)
         with storing(self._store):
             self._checkpoint.delete()
         self._run = None
-        headline = {"auc": float(result.runs["auc"].mean()), "bwt": float(result.runs["bwt"].mean())}
-        return {"status": "finished", "done": True, **headline}
+        return Finished(float(result.runs["auc"].mean()), float(result.runs["bwt"].mean()))
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
         """At the end of a task, as often as the user wants, and so that a killed worker loses about a minute."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,6 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
             total: int,
             frames: Mapping[Any, Any],
             store: RunStore,
-            work_folder: Path,
             resources: Any,
             display: Display,
         ) -> None:
@@ -52,7 +52,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
                     store.write_finished(str(run.run_id), finished_tables(str(run.run_id), run.config))
                 happens(store, display)
 
-        monkeypatch.setattr("clops_sweep.sweep.driver.run_sweep", run_sweep)
+        monkeypatch.setattr(importlib.import_module("clops_sweep.sweep.driver"), "run_sweep", run_sweep)
         with pytest.raises(SystemExit) as ended:
             main(["space.py", "--no-report"])
         assert isinstance(ended.value.code, int)

@@ -5,7 +5,7 @@ import json
 import math
 import subprocess
 import sys
-import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from clops_sweep import RunConfig
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.config import RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
+from clops_sweep.experiment.config import FOUNDING, RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
+from clops_sweep.experiment.declarations import DECLARED
+from clops_sweep.experiment.registry import STRATEGIES
 
 FRACTIONS = ["storage_fraction", "acquisition_fraction"]
 COUNTS = ["mc_samples", "acquire_every", "epochs_per_task", "batch_size"]
@@ -206,9 +208,26 @@ def _refused(name: str, value: object) -> None:
 # --- identity ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_run_id_is_the_hash_of_the_canonical_json() -> None:
+ALWAYS = {
+    *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
+    *("split_seed", "seed"),
+}
+BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
+LOOKED_AT = {
+    "clops": {"storage_fraction", "acquisition_fraction", "storage_order", "acquisition", "acquire_every", "mc_samples"}
+    | BY_BETA,
+    "replay": {"storage_fraction", "acquisition_fraction", "acquire_every"},
+    "gem": {"storage_fraction"},
+    "mir": {"storage_fraction", "acquisition_fraction", "replay_ratio"},
+    "finetune": set(),
+    "multitask": set(),
+}
+
+
+def test_the_run_id_is_the_hash_of_canonical_json() -> None:
     config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
-    fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(RunConfig.model_fields))
+    names = ALWAYS | LOOKED_AT["clops"]
+    fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(names))
     text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
     text = text.replace("[1, 0, 2]", "[1,0,2]")
     assert config.run_id("abc") == hashlib.sha256(text.encode()).hexdigest()[:RUN_ID_LENGTH]
@@ -233,12 +252,80 @@ def test_the_run_id_does_not_depend_on_the_order_of_the_fields() -> None:
 
 
 @pytest.mark.parametrize("name", RunConfig.model_fields)
-def test_every_field_changes_the_run_id(name: str) -> None:
-    config = RunConfig()
-    other = config.model_copy(update={name: _other(getattr(config, name))})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pydantic: no choice of that name
-        assert other.run_id("abc") != config.run_id("abc")
+@pytest.mark.parametrize("strategy", LOOKED_AT)
+def test_a_field_changes_the_run_id_where_the_strategy_looks_at_it(strategy: str, name: str) -> None:
+    config = RunConfig(strategy=strategy, acquisition="bald_mcd")
+    other = config.model_copy(update={name: OTHERS.get(name) or _other(getattr(config, name))})
+    differs = other.run_id("abc") != config.run_id("abc")
+    assert differs == (name in ALWAYS | LOOKED_AT[strategy])
+
+
+OTHERS = {"strategy": "another", "acquisition": "entropy", "storage_function": "squared_area", "task_order": 3}
+
+
+@pytest.fixture(autouse=True)
+def _another_strategy() -> Iterator[None]:
+    with STRATEGIES.temporarily("another", object):
+        yield
+
+
+def test_what_says_nothing_of_itself_looks_at_everything() -> None:
+    config = RunConfig(strategy="another")
+    for name in DECLARED - {"acquisition", "storage_function"}:
+        assert config.model_copy(update={name: _other(getattr(config, name))}).identity != config.identity
+
+
+def test_a_field_that_is_added_later_leaves_the_runs_alone_that_have_its_default() -> None:
+    class Later(RunConfig):
+        label_smoothing: float = 0.0
+
+    assert Later(seed=3).run_id("abc") == RunConfig(seed=3).run_id("abc")
+    assert Later(seed=3, label_smoothing=0.1).run_id("abc") != RunConfig(seed=3).run_id("abc")
+
+
+def test_the_founding_fields_are_those_of_version_0_2() -> None:
+    assert len(FOUNDING) == 22
+    assert RunConfig.model_fields.keys() >= FOUNDING
+    assert all(not info.default_factory for name, info in RunConfig.model_fields.items() if name not in FOUNDING)
+
+
+@pytest.mark.parametrize(
+    ("settings", "same"),
+    [
+        ({"acquisition_fraction": 1}, {"acquisition": "random", "mc_samples": 3, "acquire_every": 4}),
+        ({"acquisition": "random"}, {"mc_samples": 3, "perturbation_std": 7}),
+        ({"acquisition": "entropy"}, {"perturbation_std": 7}),
+        ({"storage_order": "random"}, {"storage_function": "squared_area", "beta_penalty": 3}),
+        ({"storage_order": "random"}, {"beta_learning_rate": 3}),
+        ({"storage_fraction": 1}, {"storage_order": "bottom"}),
+        ({"storage_order": "random", "acquisition": "random"}, {"strategy": "replay"}),
+        ({"strategy": "replay"}, {"storage_order": "bottom", "acquisition": "entropy", "weight_replay": True}),
+        ({}, {"task_order": (0, 1, 2, 3, 4, 5)}),
+    ],
+)
+def test_what_cannot_make_a_difference_is_no_part_of_the_identity(
+    settings: dict[str, Any], same: dict[str, Any]
+) -> None:
+    config = RunConfig(**settings)
+    other = config.replace(**same)
+    assert other != config
+    assert other.identity == config.identity
+
+
+@pytest.mark.parametrize(
+    ("settings", "different"),
+    [
+        ({"acquisition_fraction": 0.99}, {"acquisition": "random"}),
+        ({"acquisition": "bald_mcp"}, {"perturbation_std": 7}),
+        ({"storage_fraction": 1}, {"storage_order": "random"}),
+        ({"storage_fraction": 1}, {"storage_function": "squared_area"}),  # s is another number
+        ({"storage_fraction": 0.99}, {"storage_order": "bottom"}),
+        ({"strategy": "replay", "acquisition_fraction": 1}, {"acquisition_fraction": 0.5}),
+    ],
+)
+def test_what_makes_a_difference_does(settings: dict[str, Any], different: dict[str, Any]) -> None:
+    config = RunConfig(**settings)
+    assert config.replace(**different).identity != config.identity
 
 
 def test_data_and_semantics_change_the_run_id() -> None:

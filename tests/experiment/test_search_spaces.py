@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.cli.asked import Asked
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.experiment.selection import Selection
 
 FOLDER = Path(__file__).parents[2] / "search_spaces"
 RUNS = {  # cells times five seeds
@@ -31,7 +31,7 @@ STAND_INS = {
 }
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("[!_]*.py")), ids=lambda path: path.stem)
 def test_every_file_loads_and_says_what_it_is(path: Path) -> None:
     spaces = load_spaces(path)
     assert all_requests(spaces) or all(space.search for space in spaces)
@@ -75,16 +75,16 @@ def test_the_paper_at_once_is_the_union_and_shares_runs() -> None:
     ],
 )
 def test_a_stand_in_takes_the_spaces_that_it_has_what_is_needed_for(
-    name: str, dataset: str, left_out: list[str] | None, tmp_path: Path
+    name: str, dataset: str, left_out: list[str] | None
 ) -> None:
     file = FOLDER / f"{name}.py"
-    asked = Asked((file,), str(tmp_path), None, tmp_path, (f"dataset={dataset}",))
+    asked = Selection.of_files([file], settings={"dataset": dataset})
     assert left_out is None or [space.name for space in asked.left_out] == left_out
     assert {config.dataset for config in asked.configs} == {dataset}
     assert len(asked.spaces) + len(asked.left_out) == len(load_spaces(file))
 
 
-def test_a_space_that_a_data_set_has_nothing_for_is_refused(tmp_path: Path) -> None:
-    asked = Asked((FOLDER / "baselines_time_il.py",), str(tmp_path), None, tmp_path, ("dataset=mitbih",))
+def test_a_space_that_a_data_set_has_nothing_for_is_refused() -> None:
+    asked = Selection.of_files([FOLDER / "baselines_time_il.py"], settings={"dataset": "mitbih"})
     with pytest.raises(BadInput, match="scenario 'time_il' does not go with dataset 'mitbih', which has class_il"):
         list(asked.spaces)

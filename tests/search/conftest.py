@@ -22,6 +22,8 @@ from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from clops_sweep.sweep.jobs import Job
+from clops_sweep.sweep.reports import Finished, Paused, Report, WorkerDied
+from clops_sweep.sweep.retries import Retries
 
 TASKS = 6
 
@@ -71,10 +73,10 @@ class Said:
 
     def warn(self, text: str) -> None: ...
 
-    def heard(self, job: Job, result: dict[str, Any]) -> None:
-        self.statuses += [result["status"]] * len(job.run_ids)
+    def report(self, job: Job, report: Report | WorkerDied) -> None:
+        self.statuses += [type(report).__name__] * len(job.run_ids)
 
-    def told(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
+    def trial_ended(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
         self.lines.append(text)
         self.left_out += left_out
         self.best += [text] * best
@@ -106,9 +108,10 @@ class World:
         study, said = SearchStudy(space, self.store, self.data), Said()
         if retry:
             study.retry_failed()
+        retries = Retries(self.store, 1, lambda config: "generated0001", {})
         feed = SearchFeed(
-            space, study, self.store, lambda config: "generated0001", make_jobs, self.fail,
-            max_retries=1, retry=retry, display=said,
+            space, study, self.store, lambda config: "generated0001", make_jobs, retries,
+            retry_failed=retry, display=said,
         )  # fmt: skip
         feed.begin()
         return feed, said
@@ -127,10 +130,10 @@ class World:
             assert under_way or feed.finished, "nothing is under way and nothing is to come"
             if under_way:
                 job = under_way.pop(0)
-                feed.heard(job, self.work(job))
+                feed.report(job, self.work(job))
         return said
 
-    def work(self, job: Job) -> dict[str, Any]:
+    def work(self, job: Job) -> Report:
         """What a worker does with a job: trains on from the checkpoint, and records what is finished."""
         until = min(job.until or TASKS, TASKS)
         for run_id in job.run_ids:
@@ -138,22 +141,10 @@ class World:
                 self.trained[run_id, task] += 1
             self.checkpoints[run_id] = max(until, self.checkpoints.get(run_id, 0))
         if until < TASKS:
-            return {
-                "status": "paused",
-                "auc_so_far": {
-                    run_id: so_far(config, until) for run_id, config in zip(job.run_ids, job.configs, strict=True)
-                },
-                "finished": (),
-            }
+            return Paused({run_id: so_far(config, until) for run_id, config in job.runs.items()})
         for config, run_id in zip(job.configs, job.run_ids, strict=True):
             self.store.write_finished(run_id, _tables(run_id, config))
-        return {"status": "finished"}
-
-    def fail(self, job: Job, error: str) -> None:
-        """Records a job as failed."""
-        for config, run_id in zip(job.configs, job.run_ids, strict=True):
-            row = {"run_id": run_id, **config_row(config), "status": "failed", "error": error}
-            self.store.write_failed(run_id, _table("runs", [row]))
+        return Finished(0.5, 0.0)
 
 
 def _tables(run_id: str, config: RunConfig) -> dict[str, pa.Table]:

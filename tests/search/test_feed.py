@@ -24,6 +24,7 @@ from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, place, study_url
 from clops_sweep.search.study import SearchStudy, read_study
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.reports import Unrecorded
 
 PARAMETERS = {
     "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
@@ -109,7 +110,7 @@ def test_runs_that_are_finished_are_not_repeated(world: Any) -> None:
     # 3 x 2 choices and 2 seeds, and 20 trials: all but the first of a choice find their runs in the store
     assert len(world.trained) == 3 * 2 * 2 * world.tasks
     assert set(world.trained.values()) == {1}
-    assert Counter(said.statuses) == {"in the store": 40 - 6}
+    assert Counter(said.statuses) == {"FoundFinished": 40 - 6}
     fractions = pd.read_parquet(world.folder / "runs")["storage_fraction"]
     assert set(fractions) == {0.1, 0.2, 0.3}  # as a grid has them
 
@@ -127,9 +128,9 @@ def test_a_new_trial_is_suggested_only_when_there_is_a_place_for_it(world: Any) 
     feed, _ = world.driver(space(max_concurrent=None))
     jobs = [feed.next_job(3) for _ in range(5)]
     assert [job is not None for job in jobs] == [True, True, True, True, False]  # two trials of two seeds
-    feed.heard(jobs[0], world.work(jobs[0]))
+    feed.report(jobs[0], world.work(jobs[0]))
     assert feed.next_job(3) is None
-    feed.heard(jobs[1], world.work(jobs[1]))
+    feed.report(jobs[1], world.work(jobs[1]))
     assert feed.next_job(3) is not None
 
 
@@ -178,13 +179,13 @@ def test_drivers_may_be_killed_at_any_moment(world: Any, kills: list[int], data:
             job = feed.next_job(1)
             if job is None:
                 break
-            happened = data.draw(st.sampled_from(["told", "recorded", "nothing"]))
+            happened = data.draw(st.sampled_from(["reported", "recorded", "nothing"]))
             if happened == "nothing":
                 break  # killed together with its worker
             result = killed.work(job)
             if happened == "recorded":
                 break  # killed before it heard of the result
-            feed.heard(job, result)
+            feed.report(job, result)
     killed.finish(it)
     assert choices(study(killed, it)) == choices(study(undisturbed, it))
     assert killed.trained == undisturbed.trained
@@ -291,9 +292,9 @@ def test_a_result_that_could_not_be_recorded_is_taken_up_by_the_next_launch(worl
     it = space(n_trials=2)
     feed, _ = world.driver(it)
     job = feed.next_job(1)
-    feed.heard(job, {"status": "unrecorded", "error": "no space left"})
+    feed.report(job, Unrecorded("no space left"))
     other = feed.next_job(1)
-    feed.heard(other, world.work(other))
+    feed.report(other, world.work(other))
     assert [trial.state for trial in study(world, it).trials] == ["running"]
     world.finish(it)
     assert [(trial.number, trial.state) for trial in study(world, it).trials] == [(0, "complete"), (1, "complete")]
@@ -314,9 +315,9 @@ def test_a_database_that_fails_ends_the_search_with_a_sentence(world: Any) -> No
     result = world.work(job)
     with sqlite3.connect(world.folder / "optuna.db") as database:
         database.execute("DROP TABLE trial_user_attributes")
-    feed.heard(job, result)
+    feed.report(job, result)
     other = feed.next_job(1)
-    feed.heard(other, world.work(other))
+    feed.report(other, world.work(other))
     assert feed.finished
     assert feed.error is not None
     assert feed.error.startswith(f"study database {world.folder}/optuna.db: ")
@@ -415,7 +416,7 @@ def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, folder: P
 
     class Remote:
         uri = "s3://me:secret@bucket/results"
-        files = SimpleNamespace(shown="s3://bucket/results")
+        files = SimpleNamespace(shown="s3://bucket/results", folder=None)
 
     with pytest.raises(
         BadInput, match=r"no database can be kept at s3://bucket/results; expected OptunaSearch\(storage="

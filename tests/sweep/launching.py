@@ -24,7 +24,7 @@ from clops_sweep.store.tables import SCHEMAS
 
 TABLES = ("runs", "r_matrix", "curves", "instances")
 ALL_METRICS = [prefix + metric for prefix in ("", "test_") for metric in METRICS]
-COMPUTED = ["run_id", "status", "seed", "left_out", *ALL_METRICS]
+COMPUTED = ["run_id", "seed", "left_out", *ALL_METRICS]
 PATIENCE = 280  # seconds: a busy machine may take a minute to start Ray
 
 Tables = dict[str, pd.DataFrame]

@@ -18,6 +18,7 @@ from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.reports import Failed, Finished, Paused, Report, Running, Unrecorded
 
 BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
 OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
@@ -89,11 +90,16 @@ class Actor:
     def call(self, method: str, *arguments: object) -> Any:
         return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=250)
 
-    def train(self) -> dict[str, Any]:
+    def step(self) -> Report:
+        report: Report = self.call("train")["report"]
+        return report
+
+    def train(self) -> Report:
         while True:
-            result: dict[str, Any] = self.call("train")
+            result = self.call("train")
             if result["done"]:
-                return result
+                report: Report = result["report"]
+                return report
 
     def die(self) -> None:
         self.ray.kill(self.actor)
@@ -105,7 +111,7 @@ class Actor:
 
 def _comparable(tables: Any) -> Tables:
     """What a run has computed: everything but when, where and how long."""
-    runs = tables["runs"][["run_id", "status", "seed", "left_out", *METRICS, *(f"test_{name}" for name in METRICS)]]
+    runs = tables["runs"][["run_id", "seed", "left_out", *METRICS, *(f"test_{name}" for name in METRICS)]]
     return {"runs": runs, **{name: tables[name] for name in ("r_matrix", "curves", "instances")}}
 
 
@@ -130,7 +136,7 @@ def actor(cluster: Any, frames: FrameSet, tmp_path_factory: pytest.TempPathFacto
     """An actor that has done BASE, as its first job, and goes on living."""
     results = tmp_path_factory.mktemp("results")
     actor = Actor(cluster, frames, results, [BASE], STACKED, [OTHER], [LONG], [FAILING])
-    assert actor.train()["status"] == "finished"
+    assert isinstance(actor.train(), Finished)
     return actor
 
 
@@ -141,11 +147,11 @@ def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tabl
 def test_an_actor_that_has_done_something_else_gives_the_same_tables(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
     actor.call("reset", {"job": 2})
-    assert actor.train()["status"] == "finished"
+    assert isinstance(actor.train(), Finished)
     actor.call("reset", {"job": 3})
-    assert actor.call("train")["status"] == "running"  # and is given up in the middle
+    assert isinstance(actor.step(), Running)  # and is given up in the middle
     actor.call("reset", {"job": 0})
-    assert actor.train()["status"] == "finished"
+    assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
     assert set(RunStore(actor.results).statuses()) == {actor.ids[0][0], actor.ids[2][0]}
 
@@ -153,7 +159,7 @@ def test_an_actor_that_has_done_something_else_gives_the_same_tables(actor: Acto
 def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
     actor.call("reset", {"job": 1})
-    assert actor.train()["status"] == "finished"
+    assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[1][1]), alone)
     assert RunStore(actor.results).read("runs").set_index("seed")["stack"].to_dict() == {4: 3, 1: 3, 7: 3}
 
@@ -161,7 +167,7 @@ def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, al
 def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
     actor.call("reset", {"job": 4})
-    assert actor.train()["status"] == "failed"
+    assert actor.train() == Failed(actor.ids[4])
     (row,) = RunStore(actor.results).read("runs").to_dict("records")
     assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[4][0], "failed", "[1, 0]")
     where = ("data_hash", "semantics_version", "started_at", "device", "host", "stack")
@@ -169,7 +175,7 @@ def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Ac
     assert "Traceback" in row["error"]
     assert "task_order" in row["error"]
     actor.call("reset", {"job": 0})
-    assert actor.train()["status"] == "finished"
+    assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
@@ -178,7 +184,7 @@ def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -
     actor.checkpoints.mkdir(exist_ok=True)
     (actor.checkpoints / f"{actor.ids[0][0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
     actor.call("reset", {"job": 0})
-    assert actor.train()["status"] == "finished"
+    assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
@@ -187,20 +193,18 @@ def test_a_checkpoint_of_another_version_means_a_fresh_start(actor: Actor, alone
     actor.checkpoints.mkdir(exist_ok=True)
     torch.save({"task": 1, "epoch": 0, "weights": torch.zeros(3)}, actor.checkpoints / f"{actor.ids[0][0]}.pt")
     actor.call("reset", {"job": 0})
-    assert actor.train()["status"] == "finished"
+    assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
 def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor: Actor, tmp_path: Path) -> None:
     actor.forget_results()
     actor.call("reset", {"job": 3})
-    assert actor.call("train")["status"] == "running"
+    assert isinstance(actor.step(), Running)
     elsewhere = tmp_path / "elsewhere"
     actor.results.rename(elsewhere)
     try:
-        told = actor.train()
-        assert told["status"] == "unrecorded"
-        assert told["error"] == f"results {actor.results}: the folder has gone"
+        assert actor.train() == Unrecorded(f"results {actor.results}: the folder has gone")
         assert not actor.results.exists()
     finally:
         elsewhere.rename(actor.results)
@@ -210,25 +214,26 @@ def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor
 def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor, frames: FrameSet) -> None:
     actor.forget_results()
     stopped = Actor(cluster, frames, actor.results, [LONG])
-    progress = stopped.call("train")
-    while progress["epoch"] == LONG.epochs_per_task:  # not at a task's end, where a checkpoint is written anyway
-        progress = stopped.call("train")
-    assert progress["status"] == "running"
+    progress = stopped.step()
+    while isinstance(progress, Running) and progress.epoch == LONG.epochs_per_task:
+        progress = stopped.step()  # not at a task's end, where a checkpoint is written anyway
+    assert isinstance(progress, Running)
     stopped.call("stop")
     stopped.die()
     (saved,) = actor.checkpoints.iterdir()
     state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
-    assert (state["task"] + 1, state["epoch"]) == (progress["task"], progress["epoch"])
+    assert (state["task"] + 1, state["epoch"]) == (progress.task, progress.epoch)
     assert RunStore(actor.results).statuses() == {}
 
     actor.call("reset", {"job": 3})
-    assert actor.train()["status"] == "finished"
+    assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
 
 
 def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
-    from clops_sweep.sweep.cluster import Resources, check_fits
+    from clops_sweep.sweep.cluster import check_fits
+    from clops_sweep.sweep.jobs import Resources
 
     check_fits(Resources(cpus_per_trial=2, gpus_per_trial=1))
     with pytest.raises(BadInput, match=r"^--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs$"):
@@ -259,12 +264,13 @@ def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
     with STRATEGIES.temporarily("too_many", space["TooMany"]):
         configs = tuple(OTHER.replace(strategy="too_many", seed=seed) for seed in range(5))
         actor = Actor(cluster, frames, tmp_path, configs, until=2, plugins={"strategy": STRATEGIES.added})
-        told = actor.train()
+        paused = actor.train()
         actor.die()
-    assert (told["status"], told["finished"]) == ("paused", ())
-    assert list(told["auc_so_far"]) == list(actor.ids[0])
+    assert isinstance(paused, Paused)
+    assert paused.finished == ()
+    assert list(paused.auc_so_far) == list(actor.ids[0])
     expected = [ContinualRun(OTHER.replace(seed=seed), frames) for seed in range(5)]
-    for auc, run in zip(told["auc_so_far"].values(), expected, strict=True):
+    for auc, run in zip(paused.auc_so_far.values(), expected, strict=True):
         while run.tasks_trained < 2:
             run.advance()
         assert auc == run.auc_so_far(2)[0]
@@ -276,16 +282,17 @@ def test_a_worker_with_a_gpu_that_pytorch_cannot_use_does_not_quietly_compute_on
     cluster: Any, frames: FrameSet, tmp_path: Path
 ) -> None:
     actor = Actor(cluster, frames, tmp_path, [BASE], gpus=0.5)
-    assert actor.train()["status"] == "failed"
+    assert actor.train() == Failed(actor.ids[0])
     actor.die()
     (error,) = RunStore(tmp_path).read("runs")["error"]
     assert f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none" in error
 
 
 def test_as_many_trials_at_a_time_as_there_are_shares_of_a_gpu(cluster: Any) -> None:
+    from clops_sweep.sweep.cluster import places
     from clops_sweep.sweep.jobs import Resources
 
-    assert Resources().places() == 2
-    assert Resources(gpus_per_trial=1).places() == 1
-    assert Resources(cpus_per_trial=0.25, gpus_per_trial=0.25).places() == 4
-    assert Resources(cpus_per_trial=0.5, gpus_per_trial=0.1).places() == 4
+    assert places(Resources()) == 2
+    assert places(Resources(gpus_per_trial=1)) == 1
+    assert places(Resources(cpus_per_trial=0.25, gpus_per_trial=0.25)) == 4
+    assert places(Resources(cpus_per_trial=0.5, gpus_per_trial=0.1)) == 4

@@ -1,0 +1,128 @@
+"""What is selected of search spaces: their runs and searches, as options change them. Plain data; reads no results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces
+from clops_sweep.experiment.where import Where
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Search spaces, and what options make of them.
+
+    Attributes:
+        given: the search spaces as they are written.
+        settings: overrides the base configs, by field.
+        seeds: seeds 0 .. seeds - 1 instead of the spaces'.
+        limit: only so many runs; of a search, only so many trials.
+        where: a condition on config fields (see `Where`); not for searches.
+        files: where they come from, if from files.
+    """
+
+    given: tuple[SearchSpace, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int | None = None
+    limit: int | None = None
+    where: str | None = None
+    files: tuple[Path, ...] = ()
+
+    @classmethod
+    def of_files(cls, files: Sequence[Path], **options: Any) -> Selection:
+        """What search-space files define.
+
+        Raises:
+            BadInput: see `load_spaces`.
+        """
+        spaces = [space for file in files for space in load_spaces(file)]
+        return cls(tuple(spaces), files=tuple(files), **options)
+
+    @classmethod
+    def of(cls, space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], **options: Any) -> Selection:
+        """A search space, several, or what the file of that path defines.
+
+        Raises:
+            BadInput: it is none of them.
+        """
+        if isinstance(space, str | PathLike):
+            return cls.of_files([Path(space)], **options)
+        spaces = (space,) if isinstance(space, SearchSpace) else tuple(space)
+        if not spaces or not all(isinstance(it, SearchSpace) for it in spaces):
+            raise BadInput("expected a SearchSpace, a list of them, or the path of a search-space file")
+        return cls(spaces, **options)
+
+    @cached_property
+    def spaces(self) -> list[SearchSpace]:
+        """The search spaces, as the options change them, but for those that are left out."""
+        spaces = [space.overridden(self.settings) for space in self.given if space not in self.left_out]
+        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds else spaces
+
+    @cached_property
+    def left_out(self) -> list[SearchSpace]:
+        """Of several search spaces those whose scenario is none of the data set that is set for all of them."""
+        dataset = self.settings.get("dataset")
+        if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self.settings:
+            return []
+        unfit = [space for space in self.given if space.base.scenario not in DATASETS[dataset].scenarios]
+        return unfit if len(unfit) < len(self.given) else []
+
+    @cached_property
+    def requests(self) -> list[RunRequest]:
+        """The runs asked for, in order.
+
+        Raises:
+            BadInput: there is none, and no search; or anything is wrong with the spaces and options.
+        """
+        requests = all_requests(self.spaces)
+        if self.where and requests:
+            holds = Where(self.where)
+            requests = [request for request in requests if holds(request.config)]
+        if not requests and not self.searches:
+            raise BadInput(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
+        return requests[: self.limit]
+
+    @cached_property
+    def searches(self) -> list[SearchSpace]:
+        """The search spaces with a search in the place of axes."""
+        found = [(space, space.search) for space in self.spaces if space.search is not None]
+        if found and self.where:
+            raise BadInput(
+                f"--where keeps some of a list of runs, and search space {found[0][0].name!r} has none before it is "
+                "run; bound its distributions instead"
+            )
+        trials = [search.n_trials if self.limit is None else min(self.limit, search.n_trials) for _, search in found]
+        return [
+            replace(space, search=replace(search, n_trials=n)) for (space, search), n in zip(found, trials, strict=True)
+        ]
+
+    @cached_property
+    def configs(self) -> list[RunConfig]:
+        """The configs asked for; of a search, those at its bounds."""
+        searched = [config for space in self.searches for config in configs_at_bounds(space)]
+        return [request.config for request in self.requests] + searched
+
+    @property
+    def varying(self) -> list[str]:
+        """The config fields, but for the seed, that tell the runs apart."""
+        return [
+            name
+            for name in RunConfig.model_fields
+            if name != "seed" and len({getattr(request.config, name) for request in self.requests}) > 1
+        ]
+
+
+def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
+    """The configs at the bounds of a search, which need all the data that its trials may need; none without one."""
+    if space.search is None:
+        return []
+    settings = [space.search.settings(corner) for corner in space.search.corners()]
+    return [space.base.replace(**setting, seed=space.seeds[0]) for setting in settings]

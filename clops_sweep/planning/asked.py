@@ -1,0 +1,62 @@
+"""What is asked for, on which data, recorded where: a selection of runs, prepared data and a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.prepared_data import PreparedData
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.selection import Selection
+from clops_sweep.planning.curriculum import orders_by_difficulty
+from clops_sweep.planning.plan import Plan, make_plan
+from clops_sweep.store.run_store import RunStore
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A selection of runs, the data that are at hand for them, and the store."""
+
+    selection: Selection
+    data: PreparedData
+    store: RunStore
+
+    def data_hash(self, config: RunConfig) -> str | None:
+        """The content hash of the data that a config runs on; None where they are not prepared."""
+        return self.data.data_hash(config.data_key)
+
+    def data_hashes(self) -> set[str]:
+        """The content hashes of the data that the runs asked for are computed on, as far as they are prepared here."""
+        keys = {config.data_key for config in self.selection.configs}
+        return {content for key in keys if (content := self.data.data_hash(key)) is not None}
+
+    def plan(self) -> Plan:
+        """How the runs asked for stand, and those that have to come first."""
+        return make_plan(self.selection.requests, self.store, self.data_hash)
+
+    def resolved_spaces(self) -> list[SearchSpace]:
+        """The spaces with task orders by difficulty replaced by permutations, as far as these are known."""
+        configs = [request.config for request in self.selection.requests]
+        resolved = orders_by_difficulty(configs, self.store, self.data_hash)
+        return [
+            replace(space, resolve=lambda config: resolved.get(config) or config) for space in self.selection.spaces
+        ]
+
+    def frames(self, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
+        """The prepared data of some configs.
+
+        Raises:
+            BadInput: they are not prepared, or data and scenario do not fit, for any of them.
+        """
+        from clops_sweep.data.scenarios import build_scenario
+
+        frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
+        for key, scenario, order in dict.fromkeys((c.data_key, c.scenario, c.task_order) for c in configs):
+            build_scenario(frames[key], scenario, order)
+        return frames

@@ -1,0 +1,200 @@
+"""A launch: runs what is asked for and not finished yet, first the grids, then the searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clops_sweep.errors import StoreError
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.selection import configs_at_bounds
+from clops_sweep.planning.asked import Asked
+from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.search.standing import Standing, data_hashes, standings
+from clops_sweep.store.rows import failure_reason, storing
+from clops_sweep.store.run_store import RunStore
+
+if TYPE_CHECKING:
+    from clops_sweep.sweep.display import Display
+    from clops_sweep.sweep.jobs import Resources
+
+MakeDisplay = Callable[[list[str]], "AbstractContextManager[Display]"]
+"""Makes a display for runs that differ in some config fields."""
+
+Starting = Callable[[Plan, Sequence[PlannedRun]], None]
+"""Called with the plan and the runs that are about to start, before Ray does."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How what was asked for stands after a launch.
+
+    Attributes:
+        plan: the runs, with their ids and how they stand.
+        searches: the searches, with their trials.
+        store: where results are; `store.read("runs")` reads them.
+        ran: whether anything was left to be run.
+        interrupted: the user has stopped it; the same launch goes on.
+        stopped: what ended it early, such as a full disk; the same launch goes on once that is mended.
+    """
+
+    plan: Plan
+    searches: tuple[Standing, ...]
+    store: RunStore
+    ran: bool
+    interrupted: bool = False
+    stopped: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything asked for is finished."""
+        runs = not self.plan.of("failed", "pending", "waiting")
+        return runs and all(search.complete for search in self.searches) and not self.stopped
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of the runs asked for are finished, pending and failed."""
+        return {
+            "finished": self.plan.count("finished"),
+            "pending": self.plan.count("pending", "waiting"),
+            "failed": self.plan.count("failed"),
+        }
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The runs that have failed, by id, with the exception that ended them."""
+        failed = [str(run.run_id) for run in self.plan.of("failed")]
+        rows = self.store.rows("runs", ["run_id", "error"], failed) if failed else []
+        return {row["run_id"]: failure_reason(row["error"]) for row in rows}
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {state}" for state, count in self.counts.items())
+        trials = [f"search {it.space.name!r}: {it.count('complete')} trials complete" for it in self.searches]
+        ended = "interrupted; " if self.interrupted else f"stopped: {self.stopped}; " if self.stopped else ""
+        return f"{ended}{len(self.plan.asked)} runs asked for, {counts}{''.join(f'; {text}' for text in trials)}"
+
+
+def launch(
+    asked: Asked,
+    resources: Resources,
+    make_display: MakeDisplay,
+    *,
+    retry_failed: bool = False,
+    starting: Starting = lambda plan, runs: None,
+) -> Outcome:
+    """Runs what is asked for and not yet finished, on this machine or a cluster.
+
+    Whatever is wrong with what is asked for is found before a worker starts and before anything is computed.
+
+    Args:
+        asked: what is asked for, on which data, recorded where.
+        resources: what a job takes, and where it runs.
+        make_display: makes what shows the progress, of the grids and of each search.
+        retry_failed: whether runs and trials that have failed are taken up again.
+        starting: called before Ray starts, if there is anything to run.
+
+    Raises:
+        BadInput: anything that is asked for, the data, a study's database or the cluster.
+    """
+    _check(asked, resources)
+    plan = asked.plan()
+    pending, ran = _to_do(plan, retry_failed), False
+    if pending:
+        frames = asked.frames([run.config for run in pending])
+        # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
+        from clops_sweep.sweep.driver import run_sweep
+
+        starting(plan, pending)
+        rounds, total = _rounds(asked, pending, retry_failed), len(pending) + len(plan.of("waiting"))
+        at_once = False
+        with make_display(asked.selection.varying) as display:
+            try:
+                run_sweep(rounds, total, frames, asked.store, resources, display)
+                with storing(asked.store):
+                    plan = asked.plan()
+            except KeyboardInterrupt:
+                at_once = True
+            except (StoreError, OSError) as error:
+                return _outcome(asked, plan, ran=True, stopped=str(error))
+        ran = True
+        unfinished = plan.of("pending", "waiting") or not all(it.complete for it in standings(asked))
+        if at_once or (display.interrupted and unfinished):
+            return _outcome(asked, plan, ran=True, interrupted=True)
+    for space in asked.selection.searches:
+        try:
+            searched = _search(asked, space, resources, make_display, retry_failed=retry_failed)
+        except (StoreError, OSError) as error:
+            return _outcome(asked, plan, ran=True, stopped=str(error))
+        if searched is None:
+            return _outcome(asked, plan, ran=True, interrupted=True)
+        ran = ran or searched
+    return _outcome(asked, plan, ran=ran)
+
+
+def _check(asked: Asked, resources: Resources) -> None:
+    """Whatever can be wrong is said before anything starts, and as far as possible before anything is written."""
+    configs = asked.selection.configs
+    resources.check()
+    asked.store.open_for_writing()
+    asked.data.prepare(config.data_key for config in configs)
+    for standing in standings(asked):
+        from clops_sweep.search.samplers import make_sampler
+
+        make_sampler(standing.search)
+
+
+def _outcome(asked: Asked, plan: Plan, *, ran: bool, interrupted: bool = False, stopped: str | None = None) -> Outcome:
+    found = () if stopped else tuple(standings(asked))
+    return Outcome(plan, found, asked.store, ran, interrupted, stopped)
+
+
+def _search(
+    asked: Asked, space: SearchSpace, resources: Resources, make_display: MakeDisplay, *, retry_failed: bool
+) -> bool | None:
+    """Runs what is missing of a search.
+
+    Returns:
+        Whether anything ran; None if the user has interrupted it.
+
+    Raises:
+        BadInput: another driver is running it, or its database cannot be used.
+        StoreError: results, or what is known about trials, can no longer be written.
+    """
+    from clops_sweep.search.run import run_search
+    from clops_sweep.search.storage import only_driver
+    from clops_sweep.search.study import SearchStudy
+
+    assert space.search is not None
+    with (
+        only_driver(space, asked.store.log_folder),
+        closing(SearchStudy(space, asked.store, data_hashes(asked, space))) as study,
+    ):
+        if retry_failed:
+            study.retry_failed()
+        if not study.left:
+            return False
+        frames = asked.frames(configs_at_bounds(space))
+        with make_display(sorted(space.search.fields)) as display:
+            try:
+                run_search(
+                    space, study, frames, asked.data_hash, asked.store, resources, display, retry_failed=retry_failed
+                )
+            except KeyboardInterrupt:
+                return None
+        return None if display.interrupted else True
+
+
+def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:
+    return plan.of("pending", "failed") if retry_failed else plan.of("pending")
+
+
+def _rounds(asked: Asked, pending: list[PlannedRun], retry_failed: bool) -> Iterator[list[PlannedRun]]:
+    """What is to run; whenever that has run, what could not be asked for before. Nothing is tried a second time."""
+    tried: set[str | None] = set()
+    while pending:
+        yield pending
+        tried |= {run.run_id for run in pending}
+        with storing(asked.store):
+            pending = [run for run in _to_do(asked.plan(), retry_failed) if run.run_id not in tried]

@@ -1,0 +1,83 @@
+"""How searches stand: what their studies hold, and what is still to come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clops_sweep.experiment.optuna_search import OptunaSearch
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.selection import configs_at_bounds
+from clops_sweep.planning.asked import Asked
+from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.search.records import StudyRecord, TrialState
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A search and the record of its study, None where there is none yet."""
+
+    space: SearchSpace
+    search: OptunaSearch
+    record: StudyRecord | None
+
+    def count(self, *states: TrialState) -> int:
+        """How many trials are in any of the given states."""
+        return len(self.record.of(*states)) if self.record else 0
+
+    @property
+    def left(self) -> int:
+        """How many trials have not ended yet."""
+        return max(0, self.search.n_trials - self.count("complete", "pruned", "failed"))
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has all of its trials, and none of them has failed."""
+        return self.count("complete", "pruned") >= self.search.n_trials and not self.count("failed")
+
+
+def standings(asked: Asked) -> list[Standing]:
+    """How every search that is asked for stands.
+
+    Raises:
+        BadInput: a study's database cannot be read, or it was made from another definition.
+    """
+    found = []
+    for space in asked.selection.searches:
+        from clops_sweep.search.study import read_study
+
+        assert space.search is not None
+        found.append(Standing(space, space.search, read_study(space, asked.store, data_hashes(asked, space))))
+    return found
+
+
+def data_hashes(asked: Asked, space: SearchSpace) -> dict[str, str]:
+    """What the prepared data of a search hold, as far as they are prepared, by how its definition calls them."""
+    found = {}
+    for config in configs_at_bounds(space):
+        content = asked.data_hash(config)
+        if content is not None:
+            key = config.data_key
+            found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}"] = content
+    return found
+
+
+def unprepared(asked: Asked) -> list[str]:
+    """The data sets of searches that are not prepared on this machine."""
+    configs = [config for space in asked.selection.searches for config in configs_at_bounds(space)]
+    return list(dict.fromkeys(config.dataset for config in configs if asked.data_hash(config) is None))
+
+
+def runs_to_come(asked: Asked) -> Iterator[PlannedRun]:
+    """The runs that the trials of all searches may still take, for an estimate; their parameters are not known yet."""
+    for standing in standings(asked):
+        for _ in range(standing.left):
+            for seed in standing.space.seeds:
+                yield PlannedRun(None, standing.space.base.replace(seed=seed), "pending")
+
+
+def failed_runs(asked: Asked) -> set[str]:
+    """The runs that have made trials of searches fail."""
+    trials = [trial for standing in standings(asked) if standing.record for trial in standing.record.of("failed")]
+    runs = {run_id for trial in trials for run_id in trial.run_ids}
+    return {run_id for run_id, state in asked.store.statuses().items() if state == "failed"} & runs if runs else set()

@@ -1,0 +1,52 @@
+"""What becomes of a job whose worker has died: one policy, for grids and for searches. No torch, no Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.store.rows import record_failure, storing
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.jobs import Job
+from clops_sweep.sweep.reports import Failed, FoundFinished
+
+
+class Retries:
+    """Takes a job up again, from its checkpoint, up to `max_retries` times; after that its runs have failed.
+
+    Tune could start jobs again itself, but it counts one death of a worker several times, once for everything that it
+    had asked of it, and so gives a job up too early.
+
+    Args:
+        store: where failures are recorded.
+        max_retries: how often.
+        data_hash: content hash of the data that a config runs on.
+        software: columns of `runs` that say what computes.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        max_retries: int,
+        data_hash: Callable[[RunConfig], str | None],
+        software: Mapping[str, Any],
+    ) -> None:
+        self._store, self._max_retries = store, max_retries
+        self._data_hash, self._software = data_hash, software
+        self._deaths: dict[Job, int] = {}
+
+    def after_death(self, job: Job, error: str) -> Failed | FoundFinished | None:
+        """How a job has ended whose worker has died; None if it is to be done once more.
+
+        Raises:
+            StoreError: the store cannot be read, or the failure not be recorded.
+        """
+        self._deaths[job] = self._deaths.get(job, 0) + 1
+        with storing(self._store):
+            if self._store.finished(job.run_ids).issuperset(job.run_ids):
+                return FoundFinished(elsewhere=True)
+            if self._deaths[job] <= self._max_retries:
+                return None
+            record_failure(self._store, job.runs, error, self._data_hash, self._software)
+        return Failed(job.run_ids)
