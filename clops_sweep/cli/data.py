@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from clops_sweep.data.counts import Row
     from clops_sweep.data.manifest import Manifest
-    from clops_sweep.data.prepare import PreparedSet
+    from clops_sweep.data.prepared_folder import PreparedSet
     from clops_sweep.data.reader import OnError
 
 _MOST_PATIENTS_LISTED = 100
@@ -40,7 +40,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     from rich.table import Table
 
     from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.prepare import default_prepared_root, state
+    from clops_sweep.data.prepared_folder import default_prepared_root, state
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("data set", "state", "size", "scenarios"):
@@ -78,9 +78,8 @@ def prepare(
     markdown: bool,
 ) -> None:
     """Turn a data set as its publisher ships it into frames that every run maps from disk."""
-    from clops_sweep.data.prepare import default_prepared_root
     from clops_sweep.data.prepare import prepare as make
-    from clops_sweep.data.verify import is_to_be_made_again
+    from clops_sweep.data.prepared_folder import default_prepared_root, is_to_be_made_again
 
     root = prepared_root or default_prepared_root()
     chosen = _parsed(name, options)
@@ -128,7 +127,7 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
 
     NAME is a data set of 'data list', or vfdb.
     """
-    from clops_sweep.data.prepare import default_prepared_root
+    from clops_sweep.data.prepared_folder import default_prepared_root
     from clops_sweep.data.verify import verify as check
 
     found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
@@ -150,7 +149,7 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
     """NAME=VALUE pairs as the types that the reader's defaults have; None if there is none."""
-    from clops_sweep.data.prepare import reader_for
+    from clops_sweep.data.readers import reader_for
 
     if not options:
         return None
@@ -220,7 +219,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
 
 def _options_line(manifest: Manifest) -> str:
     """The options a set was made with, and how to get the default ones where it has others; empty without any."""
-    from clops_sweep.data.prepare import reader_for
+    from clops_sweep.data.readers import reader_for
 
     defaults = reader_for(manifest.name).options
     if not defaults:

@@ -8,6 +8,7 @@ from typing import Final
 
 from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.manifest import file_sha256
+from clops_sweep.errors import BadInput
 
 SUMS: Final = "SHA256SUMS.txt"
 
@@ -33,3 +34,12 @@ def listed_below(folder: Path) -> set[Path]:
 def is_whole(path: Path, sha256: str) -> bool:
     """Whether a file is there with the content that the publisher gave it."""
     return is_file(path) and file_sha256(path) == sha256
+
+
+def unlike(file: Path, sha256: str, says: str) -> list[str]:
+    """What is wrong where a file has another content, one sentence that ends in `says`, or may not be read."""
+    try:
+        with one_sentence(file):
+            return [] if is_whole(file, sha256) else [f"{file}: {says}"]
+    except BadInput as problem:
+        return [str(problem)]

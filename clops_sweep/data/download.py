@@ -22,8 +22,8 @@ from typing import Any, Final
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.checksums import SUMS, is_whole, published_sums
 from clops_sweep.data.folder import is_of_the_file_system, one_sentence
-from clops_sweep.data.prepare import reader_for
 from clops_sweep.data.progress import with_progress
+from clops_sweep.data.readers import reader_for
 from clops_sweep.data.wfdb_records import load_wfdb
 from clops_sweep.errors import BadInput
 

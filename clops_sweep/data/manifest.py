@@ -21,6 +21,11 @@ MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
 SOURCES: Final = "sources.json"
 
+_ARRAYS: Final = frozenset(
+    f"{name}.npy" for name in ("frames", "gain", "offset", "statistics", "patients", "labels", "leads", "split")
+)
+"""The arrays that no prepared set is without."""
+
 
 @dataclass(frozen=True)
 class FileRecord:
@@ -88,6 +93,8 @@ def read_manifest(folder: Path) -> Manifest | None:
         if values["format_version"] != FORMAT_VERSION:
             return None
         values["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
+        if not values["files"].keys() >= _ARRAYS:
+            raise KeyError("files")
         for key in ("classes", "lead_names", "patient_names", "notes"):
             values[key] = tuple(values[key])
         values["skipped"] = tuple((record, reason) for record, reason in values["skipped"])

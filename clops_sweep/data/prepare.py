@@ -1,74 +1,25 @@
 """Prepared data sets: made once, checked on every opening, mapped from disk by every run.
 
 A prepared folder holds `frames.npy` [n, 2500], small arrays beside it, `index.parquet` (one row per frame, for people
-and pandas), `sources.json` (the publisher's files with SHA-256) and `manifest.json`. Splits of other seeds than 0 are
-added under `splits/` when they are first asked for.
+and pandas), `sources.json` (the publisher's files with SHA-256) and `manifest.json`. Splits of other seeds than 0 that
+take a solver are added under `splits/`, by `prepare` or when frames are first opened with them.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from clops_sweep.data.arrays import Arrays
-from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import one_sentence, shorten
-from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
-from clops_sweep.data.manifest import (
-    Manifest,
-    array_sha256,
-    check_sizes,
-    check_small_files,
-    frames_hash,
-    read_manifest,
-)
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.manifest import array_sha256, check_small_files, frames_hash
 from clops_sweep.data.normalization import normalized_gain_offset
-from clops_sweep.data.prepared_split import split_of
-from clops_sweep.data.reader import OnError, OptionValue, Reader
+from clops_sweep.data.prepared_folder import PreparedSet, folder_of, mapped_frames, prepared_set, required_set
+from clops_sweep.data.prepared_split import make_splits, split_at_hand, split_of
+from clops_sweep.data.reader import OnError, OptionValue
+from clops_sweep.data.readers import reader_for
 from clops_sweep.data.termination import terminated_like_interrupted
-from clops_sweep.errors import AbsentData, BadInput, DamagedStore
-
-State = Literal["absent", "raw", "prepared", "damaged"]
-
-
-@dataclass(frozen=True)
-class PreparedSet:
-    """A prepared folder that is whole, and its manifest."""
-
-    folder: Path
-    manifest: Manifest
-
-
-def default_prepared_root() -> Path:
-    """Where prepared sets live: CLOPS_PREPARED_ROOT, else `prepared` in the user's cache folder for clops-sweep."""
-    if chosen := os.environ.get("CLOPS_PREPARED_ROOT"):
-        return Path(chosen)
-    from platformdirs import user_cache_path
-
-    return user_cache_path("clops-sweep", appauthor=False) / "prepared"
-
-
-def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> Reader:
-    """The reader of a data set of the catalogue, with the given options.
-
-    Raises:
-        BadInput: no such data set, or no such option.
-    """
-    if name == "vfdb":
-        raise BadInput("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
-    if name not in DATASETS:
-        raise BadInput(f"dataset {shorten(name)!r} is not known; known: {', '.join(DATASETS)}")
-    module, _, attribute = DATASETS[name].reader.partition(":")
-    reader: Reader = getattr(importlib.import_module(module), attribute)(options)
-    return reader
+from clops_sweep.errors import DamagedStore
 
 
 def prepare(
@@ -81,6 +32,7 @@ def prepare(
     options: Mapping[str, OptionValue] | None = None,
     workers: int | None = None,
     anew: bool = False,
+    split_seeds: Collection[int] = (),
 ) -> PreparedSet:
     """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
 
@@ -99,41 +51,44 @@ def prepare(
             whatever options it was made with.
         workers: processes to read records with; by default one per core that this process may use.
         anew: whether to make it again even though it is there.
+        split_seeds: split seeds that the frames are to be opened with: those whose split takes a solver are solved and
+            kept in the prepared folder, or in this process alone where that folder is read-only.
 
     Raises:
         BadInput: the data root or a file in it is missing or not as published; one sentence with the remedy.
     """
     reader = reader_for(name, options)
-    folder = prepared_root / name
     try:
-        manifest = _manifest(folder)
+        prepared = prepared_set(name, prepared_root)
     except DamagedStore:
-        manifest = None
-    if manifest is not None and not anew and (options is None or manifest.options == reader.chosen):
-        return PreparedSet(folder, manifest)
-    from clops_sweep.data.preparation import make_prepared_folder
-
+        prepared = None
     with terminated_like_interrupted():
-        make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
-    return _whole(name, prepared_root)
+        if prepared is None or anew or not (options is None or prepared.manifest.options == reader.chosen):
+            from clops_sweep.data.preparation import make_prepared_folder
+
+            folder = folder_of(name, prepared_root)
+            make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+            prepared = required_set(name, prepared_root)
+        make_splits(prepared, split_seeds, progress)
+    return prepared
 
 
 def open_frames(name: str, *, prepared_root: Path, split_seed: int = 0, normalize: str = "none") -> FrameSet:
     """A prepared data set, its frames mapped read-only from the disk.
 
-    Sizes of all files and the content of all but the frames are checked.
+    Sizes of all files and the content of all but the frames are checked. A split that takes a solver and is not there
+    is solved, and kept in the prepared folder.
 
     Raises:
         BadInput: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
     """
-    prepared = _whole(name, prepared_root)
-    folder, manifest = prepared.folder, prepared.manifest
-    check_small_files(folder, manifest)
-    load = Arrays(folder)
-    frames = load("frames", mapped=True)
-    if frames.shape != (manifest.frames, FRAME_LENGTH):
-        raise DamagedStore(f"{folder / 'frames.npy'}: holds {frames.shape} instead of {manifest.frames} frames")
+    prepared = required_set(name, prepared_root)
+    manifest = prepared.manifest
+    check_small_files(prepared.folder, manifest)
+    load = Arrays(prepared.folder)
+    frames = mapped_frames(prepared)
     gain, offset = normalized_gain_offset(normalize, load("gain"), load("offset"), load("statistics"))
+    split = split_of(prepared, split_seed)
     return FrameSet(
         name=name,
         frames=frames,
@@ -144,80 +99,25 @@ def open_frames(name: str, *, prepared_root: Path, split_seed: int = 0, normaliz
         patient_names=manifest.patient_names,
         labels=load("labels"),
         classes=manifest.classes,
-        split=_split(prepared, split_seed),
+        split=split,
         leads=load("leads"),
         lead_names=manifest.lead_names,
         times=load("times") if "times.npy" in manifest.files else None,
-        data_hash=_data_hash(prepared, split_seed, normalize),
+        data_hash=frames_hash(manifest.content_hash, array_sha256(split), normalize),
         frame_seconds=manifest.frame_seconds,
     )
 
 
 def data_hash(name: str, *, prepared_root: Path, split_seed: int = 0, normalize: str = "none") -> str | None:
-    """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; None if not prepared."""
-    folder = prepared_root / name
-    manifest = _manifest(folder)
-    return None if manifest is None else _data_hash(PreparedSet(folder, manifest), split_seed, normalize)
+    """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.
 
-
-def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
-    """Whether a data set is prepared, damaged, only there as its publisher ships it (`raw`), or absent.
-
-    A prepared folder is looked at as on opening: sizes of all files, content of all but the frames. Of the publisher's
-    files only the tables are read that list the records.
+    None where the set is not prepared, or its split for this seed takes a solver and is not there: `prepare` with
+    `split_seeds` sees to both.
     """
-    try:
-        if (prepared := prepared_set(name, prepared_root)) is not None:
-            check_small_files(prepared.folder, prepared.manifest)
-            return "prepared"
-    except BadInput:
-        return "damaged"
-    try:
-        with one_sentence(data_root or name):
-            reader_for(name).find(data_root)
-    except AbsentData:
-        return "absent"
-    except BadInput:
-        return "damaged"
-    return "raw"
-
-
-def _split(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
-    manifest = prepared.manifest
-    return split_of(prepared.folder, manifest, partial(reader_for, manifest.name, manifest.options), seed)
-
-
-def _data_hash(prepared: PreparedSet, split_seed: int, normalize: str) -> str:
-    split_hash = array_sha256(_split(prepared, split_seed))
-    return frames_hash(prepared.manifest.content_hash, split_hash, normalize)
-
-
-def _manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder whose files all have their sizes; None if there is none, or none of this version."""
-    manifest = read_manifest(folder)
-    if manifest is None:
+    prepared = prepared_set(name, prepared_root)
+    if prepared is None:
         return None
-    reader = reader_for(manifest.name)
-    if (manifest.reader_version, manifest.classes) != (reader.version, reader.classes):
+    split = split_at_hand(prepared, split_seed)
+    if split is None:
         return None
-    check_sizes(folder, manifest)
-    return manifest
-
-
-def prepared_set(name: str, prepared_root: Path) -> PreparedSet | None:
-    """The prepared folder of a data set with its manifest, or None where there is none of this version.
-
-    Raises:
-        DamagedStore: a file is missing or of another size than it was written with.
-    """
-    manifest = _manifest(prepared_root / name)
-    return None if manifest is None else PreparedSet(prepared_root / name, manifest)
-
-
-def _whole(name: str, prepared_root: Path) -> PreparedSet:
-    reader = reader_for(name)
-    manifest = _manifest(prepared_root / name)
-    if manifest is None:
-        where = " --data-root DIR" if reader.reads_files else ""
-        raise BadInput(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
-    return PreparedSet(prepared_root / name, manifest)
+    return frames_hash(prepared.manifest.content_hash, array_sha256(split), normalize)

@@ -1,9 +1,9 @@
-"""The split of a prepared data set for a split seed: that of the folder, one kept beside it, or one computed now."""
+"""The split of prepared frames for a split seed: that of the folder, one kept beside it, or one found now."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,64 +13,82 @@ from numpy.typing import NDArray
 from clops_sweep.data.arrays import Arrays
 from clops_sweep.data.folder import write_file
 from clops_sweep.data.frame_file import npy_bytes
-from clops_sweep.data.manifest import Manifest
+from clops_sweep.data.manifest import check_content
+from clops_sweep.data.prepared_folder import PreparedSet
+from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, Reader
+from clops_sweep.data.readers import reader_for
 from clops_sweep.errors import DamagedStore
 
-_COMPUTED: dict[tuple[str, int], NDArray[np.int8]] = {}
-"""Splits by content and seed: a folder that cannot be written to does not make a process look for them twice."""
+_SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
+"""Splits that this process has solved, by content and seed: a folder that cannot be written to keeps none."""
 
 
-def split_of(folder: Path, manifest: Manifest, reader: Callable[[], Reader], seed: int) -> NDArray[np.int8]:
-    """The split of every frame [n] int8 for a split seed; computed once per seed and kept in the prepared folder.
+def split_at_hand(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
+    """The split of every frame [n] int8 for a split seed in milliseconds; None where it takes a solver.
 
-    `reader` makes the reader of the data set with the options of the manifest, where the split is to be computed.
+    It is that of the folder (seed 0), one that is kept beside it, one that this process has solved, or one that the
+    data set's reader is quick to find. Nothing is written.
+
+    Raises:
+        DamagedStore: the prepared set is damaged.
     """
-    load = Arrays(folder)
     if seed == 0:
-        return load("split")
-    name = f"splits/{seed}"
-    patients = load("patients")
-    with contextlib.suppress(DamagedStore):  # one that is cut short is computed again
-        if (folder / f"{name}.npy").exists() and _parts_patients(cached := load(name), patients):
-            return cached
-    key = (manifest.content_hash, seed)
-    if key not in _COMPUTED:
-        _COMPUTED[key] = _computed(reader(), _index(folder, manifest), seed)[patients]
-        _COMPUTED[key].flags.writeable = False
-    _keep_split(folder / f"{name}.npy", _COMPUTED[key])
-    return _COMPUTED[key]
+        return Arrays(prepared.folder)("split")
+    kept = _kept(prepared, seed)
+    if kept is not None:
+        return kept
+    solved = _SOLVED.get((prepared.manifest.content_hash, seed))
+    if solved is not None:
+        return solved
+    index = frame_index(prepared)
+    per_patient = _reader(prepared).quick_split(index, seed)
+    return None if per_patient is None else _of_frames(per_patient, index)
 
 
-def _computed(reader: Reader, index: Index, seed: int) -> NDArray[np.int8]:
-    """The split of every patient, [patients] int8."""
-    per_patient = reader.quick_split(index, seed)
-    if per_patient is None:
+def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
+    """The split of every frame [n] int8 for a split seed; one that takes a solver is kept in the prepared folder.
+
+    Raises:
+        BadInput: the process that solves it was killed, or the prepared set is damaged.
+    """
+    split = split_at_hand(prepared, seed)
+    key = (prepared.manifest.content_hash, seed)
+    if split is None:
         from clops_sweep.data.split_apart import split_apart
 
-        per_patient = split_apart(reader, index, seed)
-    return per_patient
+        index = frame_index(prepared)
+        split = _SOLVED[key] = _of_frames(split_apart(_reader(prepared), index, seed), index)
+    if split is _SOLVED.get(key):  # not in the folder yet
+        _keep(_path(prepared, seed), split)
+    return split
 
 
-def _parts_patients(split: NDArray[Any], patients: NDArray[np.int32]) -> bool:
-    """Whether a split is of these frames, has known values only and puts each patient on one side."""
-    if split.dtype != np.int8 or split.shape != patients.shape:
-        return False
-    per_patient = np.full(int(patients.max(initial=0)) + 1, -1, np.int8)
-    per_patient[patients] = split
-    return bool(np.isin(split, (0, 1, 2)).all() and (per_patient[patients] == split).all())
+def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -> None:
+    """Sees to it that `split_at_hand` has the split of each of these seeds.
+
+    Raises:
+        BadInput: a process that solves one was killed, or the prepared set is damaged.
+    """
+    # What this process has solved is perhaps in no folder, or in one that has been made anew since.
+    solved = {seed for content, seed in _SOLVED if content == prepared.manifest.content_hash}
+    missing = [seed for seed in sorted({*seeds}) if seed in solved or split_at_hand(prepared, seed) is None]
+    for seed in with_progress(missing, len(missing), f"{prepared.manifest.name}: splits", progress and bool(missing)):
+        split_of(prepared, seed)
 
 
-def _keep_split(path: Path, split: NDArray[np.int8]) -> None:
-    """Saves a split where it can be saved; a read-only folder only means that it is computed again next time."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(exist_ok=True)
-        write_file(path, npy_bytes(split))
+def frame_index(prepared: PreparedSet) -> Index:
+    """The index by its arrays, all frames as of one record: what is in the table alone plays no part in a split.
 
+    Raises:
+        DamagedStore: an array is not what was written.
+    """
+    manifest = prepared.manifest
 
-def _index(folder: Path, manifest: Manifest) -> Index:
-    """The index by its arrays, all frames as of one record: what is in the table alone plays no part in a split."""
-    load = Arrays(folder)
+    def load(name: str) -> NDArray[Any]:
+        check_content(prepared.folder, f"{name}.npy", manifest.files[f"{name}.npy"])
+        return Arrays(prepared.folder)(name)
+
     patients = load("patients")
     return Index(
         manifest.patient_names,
@@ -82,3 +100,43 @@ def _index(folder: Path, manifest: Manifest) -> Index:
         load("labels"),
         load("times") if "times.npy" in manifest.files else None,
     )
+
+
+def _reader(prepared: PreparedSet) -> Reader:
+    return reader_for(prepared.manifest.name, prepared.manifest.options)
+
+
+def _of_frames(per_patient: NDArray[np.int8], index: Index) -> NDArray[np.int8]:
+    """The split of every frame [n], read-only, from that of every patient."""
+    split = per_patient[index.patients]
+    split.flags.writeable = False
+    return split
+
+
+def _path(prepared: PreparedSet, seed: int) -> Path:
+    return prepared.folder / "splits" / f"{seed}.npy"
+
+
+def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
+    """The split that is kept in the folder; None where there is none or it was cut short."""
+    load = Arrays(prepared.folder)
+    with contextlib.suppress(DamagedStore):
+        if _path(prepared, seed).exists() and _parts_patients(split := load(f"splits/{seed}"), load("patients")):
+            return split
+    return None
+
+
+def _parts_patients(split: NDArray[Any], patients: NDArray[np.int32]) -> bool:
+    """Whether a split is of these frames, has known values only and puts each patient on one side."""
+    if split.dtype != np.int8 or split.shape != patients.shape:
+        return False
+    per_patient = np.full(int(patients.max(initial=0)) + 1, -1, np.int8)
+    per_patient[patients] = split
+    return bool(np.isin(split, (0, 1, 2)).all() and (per_patient[patients] == split).all())
+
+
+def _keep(path: Path, split: NDArray[np.int8]) -> None:
+    """Saves a split where it can be saved; a read-only folder only means that the next process solves it again."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        write_file(path, npy_bytes(split))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clops_sweep.data.checksums import is_whole, published_sums
+from clops_sweep.data.checksums import published_sums, unlike
 from clops_sweep.data.dead_leads import dead_leads
 from clops_sweep.data.folder import is_file, one_sentence
-from clops_sweep.data.manifest import SOURCES, check_content, remedy
 from clops_sweep.data.mitbih_vfdb import Vfdb
-from clops_sweep.data.prepare import open_frames, prepared_set, reader_for
-from clops_sweep.data.reader import OnError, Reader, Source
+from clops_sweep.data.prepared_folder import prepared_problems, prepared_set, source_files
+from clops_sweep.data.reader import Reader, Source
+from clops_sweep.data.readers import reader_for
 from clops_sweep.data.wfdb_records import read_header, read_stored
 from clops_sweep.errors import BadInput
 
@@ -45,36 +43,12 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     sources: list[Source] = []
     if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root) is None:
         sources = reader.find(data_root)
-    files = _files(reader, sources, data_root)
+    files = source_files(reader, sources, data_root)
     problems = [problem for source in sources if reader.reads_files for problem in _record_problems(reader, source)]
     published, unlike_published = _against_published_sums(files)
-    prepared, unlike_prepared = _prepared_problems(name, prepared_root, files)
-    every = dict.fromkeys((*problems, *unlike_published, *unlike_prepared))
-    return Verification(len(sources), published, prepared, tuple(every))
-
-
-def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
-    """Whether a prepared folder is damaged or made from other files than are under the data root now.
-
-    Also where records were skipped that are not to be skipped any more.
-    """
-    reader = reader_for(name)
-    files: list[Path] = []
-    with contextlib.suppress(BadInput):  # a prepared set needs its sources no more
-        files = _files(reader, reader.find(data_root), data_root)
-    if _prepared_problems(name, prepared_root, files)[1]:
-        return True
-    prepared = prepared_set(name, prepared_root)
-    return prepared is not None and on_error == "stop" and bool(prepared.manifest.skipped)
-
-
-def _files(reader: Reader, sources: Sequence[Source], data_root: Path | None) -> list[Path]:
-    """The publisher's files that the frames are made from; of a record that is there twice, the first."""
-    first = {source.record: source for source in reversed(sources)}
-    return [
-        *(file for source in sources if first[source.record] is source for file in source.files),
-        *(reader.tables(data_root) if sources else ()),
-    ]
+    unlike_prepared = prepared_problems(name, prepared_root=prepared_root, files=files)
+    every = dict.fromkeys((*problems, *unlike_published, *(unlike_prepared or ())))
+    return Verification(len(sources), published, unlike_prepared is not None, tuple(every))
 
 
 def _record_problems(reader: Reader, source: Source) -> list[str]:
@@ -102,32 +76,5 @@ def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
     return len(compared), [
         problem
         for file in compared
-        for problem in _unlike(file, expected[file], "its SHA-256 is not the publisher's; download it again")
-    ]
-
-
-def _unlike(file: Path, sha256: str, says: str) -> list[str]:
-    """What is wrong where a file has another content, or may not be read."""
-    try:
-        with one_sentence(file):
-            return [] if is_whole(file, sha256) else [f"{file}: {says}"]
-    except BadInput as problem:
-        return [str(problem)]
-
-
-def _prepared_problems(name: str, prepared_root: Path, files: Sequence[Path]) -> tuple[bool, list[str]]:
-    """Whether a data set is prepared, and what is wrong: with its own files, or that its sources are others now."""
-    try:
-        prepared = prepared_set(name, prepared_root)
-        if prepared is None:
-            return False, []
-        for file, record in prepared.manifest.files.items():
-            check_content(prepared.folder, file, record)
-        open_frames(name, prepared_root=prepared_root)
-    except BadInput as damage:
-        return True, [str(damage)]
-    known = json.loads((prepared.folder / SOURCES).read_bytes())
-    changed = f"has changed since {name} was prepared; {remedy(prepared.folder)}"
-    return True, [
-        problem for file in files if is_file(file) for problem in _unlike(file, known.get(file.name, ""), changed)
+        for problem in unlike(file, expected[file], "its SHA-256 is not the publisher's; download it again")
     ]

@@ -10,7 +10,8 @@ import pytest
 
 from clops_sweep.data import record_pool
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
+from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.data.wfdb_records import load_wfdb
 from tests.data import published_formats
 from tests.data.physionet_server import PhysioNet, publish_everything, serving
@@ -40,6 +41,13 @@ def mitbih_frames(mitbih: PreparedSet) -> FrameSet:
 @pytest.fixture
 def write_mitbih_record() -> WriteRecord:
     return published_formats.write_mitbih_record
+
+
+@pytest.fixture
+def small_mitbih(tmp_path: Path) -> PreparedSet:
+    """Eight records of `mitbih`, all of whose splits but that of seed 0 take the solver and are not there."""
+    published_formats.small_mitbih(tmp_path / "data")
+    return prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1)
 
 
 @pytest.fixture

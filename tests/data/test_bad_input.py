@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from clops_sweep.data.chapman_files import read_csv, read_diagnostics
-from clops_sweep.data.prepare import PreparedSet, open_frames, prepare
+from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import (
     chapman_csv,

@@ -13,21 +13,18 @@ import pytest
 from clops_sweep.data.annotation_end import require_end
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.mitbih import GRID, MitBih, Segment, place_windows, window_class
-from clops_sweep.data.prepare import PreparedSet, open_frames, prepare, reader_for
+from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.prepared_folder import PreparedSet
+from clops_sweep.data.readers import reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from tests.data.conftest import WriteRecord
-
-EVERYTHING = [("(N", 12, "N"), ("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/")]
-BY_BEATS = [("(N", 12, "L"), ("(SBR", 12, "R"), ("(N", 12, "V"), ("(N", 12, "A")]
+from tests.data.published_formats import BY_RHYTHM, small_mitbih
 
 
 @pytest.fixture
-def small_root(tmp_path: Path, write_mitbih_record: WriteRecord) -> Path:
-    """Eight records of 48 s that together have all eight classes."""
-    for number in range(8):
-        write_mitbih_record(tmp_path / "data" / "mitdb", str(100 + number), EVERYTHING if number % 2 else BY_BEATS)
-    return tmp_path / "data"
+def small_root(tmp_path: Path) -> Path:
+    return small_mitbih(tmp_path / "data")
 
 
 def _prepare(root: Path, **options: Any) -> PreparedSet:
@@ -48,7 +45,7 @@ def test_several_processes_give_the_same_bytes(
     small_root: Path, tmp_path: Path, write_mitbih_record: WriteRecord
 ) -> None:
     for number in range(8, 17):
-        write_mitbih_record(small_root / "mitdb", str(100 + number), EVERYTHING)
+        write_mitbih_record(small_root / "mitdb", str(100 + number), BY_RHYTHM)
     one = prepare("mitbih", prepared_root=tmp_path / "one", data_root=small_root, workers=1)
     two = prepare("mitbih", prepared_root=tmp_path / "two", data_root=small_root, workers=2)
     assert one.manifest == two.manifest
@@ -57,7 +54,7 @@ def test_several_processes_give_the_same_bytes(
 
 def test_records_of_one_person_are_one_patient(small_root: Path, write_mitbih_record: WriteRecord) -> None:
     for name in ("201", "202"):
-        write_mitbih_record(small_root / "mitdb", name, EVERYTHING)
+        write_mitbih_record(small_root / "mitdb", name, BY_RHYTHM)
     index = pd.read_parquet(_prepare(small_root).folder / "index.parquet")
     assert set(index.loc[index["record"].isin(["201", "202"]), "patient"]) == {"201"}
 
@@ -104,8 +101,8 @@ def test_the_bounds_of_options_are_allowed() -> None:
 def test_the_first_lead_stands_in_where_mlii_was_not_recorded(
     small_root: Path, write_mitbih_record: WriteRecord
 ) -> None:
-    write_mitbih_record(small_root / "mitdb", "120", EVERYTHING, leads=("V5", "V2"))
-    write_mitbih_record(small_root / "mitdb", "121", EVERYTHING, leads=("V5", "MLII"))
+    write_mitbih_record(small_root / "mitdb", "120", BY_RHYTHM, leads=("V5", "V2"))
+    write_mitbih_record(small_root / "mitdb", "121", BY_RHYTHM, leads=("V5", "MLII"))
     index = pd.read_parquet(_prepare(small_root).folder / "index.parquet").astype({"record": str, "lead": str})
     assert set(index.loc[index["record"] == "120", "lead"]) == {"V5"}
     assert set(index.loc[index["record"] == "121", "lead"]) == {"MLII"}
@@ -185,13 +182,13 @@ def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: s
 
 def test_bad_records_are_named(tmp_path: Path, write_mitbih_record: WriteRecord) -> None:
     folder = tmp_path / "data" / "mitdb"
-    write_mitbih_record(folder, "100", EVERYTHING, rate=250)
+    write_mitbih_record(folder, "100", BY_RHYTHM, rate=250)
     with pytest.raises(BadInput, match=r"100\.hea: sampled at 250 Hz instead of 360 Hz"):
         _prepare(tmp_path / "data")
-    write_mitbih_record(folder, "100", EVERYTHING, signal=np.zeros((48 * 360, 2)))
+    write_mitbih_record(folder, "100", BY_RHYTHM, signal=np.zeros((48 * 360, 2)))
     with pytest.raises(BadInput, match="lead MLII is nothing but flat line"):
         _prepare(tmp_path / "data")
-    write_mitbih_record(folder, "100", EVERYTHING, signal=np.full((48 * 360, 2), np.nan))
+    write_mitbih_record(folder, "100", BY_RHYTHM, signal=np.full((48 * 360, 2), np.nan))
     with pytest.raises(BadInput, match="lead MLII is nothing but missing samples"):
         _prepare(tmp_path / "data")
     header = (folder / "100.hea").read_text().replace("17280", "0")
@@ -220,9 +217,9 @@ def test_annotations_that_were_cut_anywhere_are_refused(small_root: Path, tmp_pa
 def test_an_unknown_rhythm_is_refused_and_a_known_one_without_a_class_is_counted(
     small_root: Path, write_mitbih_record: WriteRecord, note: str
 ) -> None:
-    write_mitbih_record(small_root / "mitdb", "104", [*EVERYTHING, ("(T", 12, "N")])
+    write_mitbih_record(small_root / "mitdb", "104", [*BY_RHYTHM, ("(T", 12, "N")])
     assert _prepare(small_root).manifest.dropped == {"rhythm T": 2}
-    write_mitbih_record(small_root / "mitdb", "103", [*EVERYTHING, (note, 12, "N")])
+    write_mitbih_record(small_root / "mitdb", "103", [*BY_RHYTHM, (note, 12, "N")])
     says = rf"103\.atr: rhythm note {re.escape(repr(note))} is unknown; expected one of \(AB, "
     with pytest.raises(BadInput, match=says):
         prepare("mitbih", prepared_root=small_root, data_root=small_root, workers=1)

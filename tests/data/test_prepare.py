@@ -19,7 +19,8 @@ import pytest
 from clops_sweep.data import manifest
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.manifest import read_manifest
-from clops_sweep.data.prepare import data_hash, default_prepared_root, open_frames, prepare, state
+from clops_sweep.data.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.prepared_folder import default_prepared_root, state
 from clops_sweep.errors import BadInput, DamagedStore
 
 
@@ -205,20 +206,6 @@ def test_a_file_that_may_not_be_read_is_one_sentence(
     with pytest.raises(BadInput, match=r"\.npy: permission is denied; make it accessible"):
         open_frames("synthetic", prepared_root=prepared_root)
     assert state("synthetic", prepared_root=prepared_root, data_root=None) == "damaged"
-
-
-def test_another_split_is_kept_beside_and_checked(synthetic: FrameSet, copied_root: Path) -> None:
-    first = open_frames("synthetic", prepared_root=copied_root, split_seed=14)
-    kept = copied_root / "synthetic" / "splits" / "14.npy"
-    assert kept.exists()
-    whole = kept.read_bytes()
-    np.save(kept, np.zeros(len(first) - 1, np.int8))
-    again = open_frames("synthetic", prepared_root=copied_root, split_seed=14)
-    assert np.array_equal(first.split, again.split)
-    assert kept.read_bytes() == whole
-    kept.write_bytes(whole[:-7])
-    assert np.array_equal(open_frames("synthetic", prepared_root=copied_root, split_seed=14).split, first.split)
-    assert first.data_hash == again.data_hash != synthetic.data_hash
 
 
 def test_a_file_in_place_of_the_root_is_one_sentence(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ import pytest
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.manifest import file_sha256
-from clops_sweep.data.prepare import PreparedSet, open_frames, prepare, reader_for, state
+from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.prepared_folder import PreparedSet, state
+from clops_sweep.data.readers import reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import WRITERS

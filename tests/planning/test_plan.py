@@ -14,12 +14,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.plan import counts, say_first
+from clops_sweep.data.prepare import data_hash, prepare
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.search_space import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from clops_sweep.testing.stepping import Worker
+from tests.data.published_formats import small_mitbih
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -74,6 +76,23 @@ def test_a_run_on_data_that_are_not_prepared_waits_and_has_no_id(tmp_path: Path)
     plan = make_plan(SMALL.requests(), RunStore(tmp_path), lambda config: None)
     assert {(run.run_id, run.state) for run in plan.asked} == {(None, "waiting")}
     assert plan.unprepared == ("synthetic",)
+
+
+def test_a_run_whose_split_takes_a_solver_waits_until_it_is_prepared(tmp_path: Path) -> None:
+    roots = {"prepared_root": tmp_path / "prepared", "data_root": small_mitbih(tmp_path / "data")}
+    prepare("mitbih", **roots, workers=1)
+    space = SearchSpace("splits", RunConfig(dataset="mitbih"), {"split_seed": [0, 40]}, seeds=[0])
+
+    def content(config: RunConfig) -> str | None:
+        return data_hash(config.dataset, prepared_root=roots["prepared_root"], split_seed=config.split_seed)
+
+    plan = make_plan(space.requests(), RunStore(tmp_path), content)
+    assert [run.state for run in plan.asked] == ["pending", "waiting"]
+    assert plan.unprepared == ("mitbih",)
+    prepare("mitbih", **roots, split_seeds={40})
+    plan = make_plan(space.requests(), RunStore(tmp_path), content)
+    assert [run.state for run in plan.asked] == ["pending", "pending"]
+    assert plan.unprepared == ()
 
 
 CURRICULA = SearchSpace(

@@ -1,0 +1,179 @@
+"""Splits of prepared frames: nothing is solved or written for who only asks, and what was solved is kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from clops_sweep.data import prepared_split, split_apart, split_program
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.prepared_folder import PreparedSet
+from clops_sweep.errors import DamagedStore
+
+IN_ANOTHER_PROCESS = """
+import pathlib, sys
+from clops_sweep.data.prepare import data_hash, open_frames, prepare
+root = pathlib.Path(sys.argv[1])
+prepare("mitbih", prepared_root=root, data_root=None, split_seeds={5})
+hashed = data_hash("mitbih", prepared_root=root, split_seed=5)
+assert hashed == open_frames("mitbih", prepared_root=root, split_seed=5).data_hash
+print(hashed, end="")
+"""
+
+
+def _listing(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every file and folder below, with size and time of change."""
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
+
+
+def _hash(prepared: PreparedSet, seed: int) -> str | None:
+    return data_hash(prepared.manifest.name, prepared_root=prepared.folder.parent, split_seed=seed)
+
+
+def _prepare(prepared: PreparedSet, *seeds: int, anew: bool = False) -> PreparedSet:
+    root = prepared.folder.parent
+    return prepare(
+        "mitbih", prepared_root=root, data_root=root.parent / "data", workers=1, split_seeds=seeds, anew=anew
+    )
+
+
+@pytest.fixture
+def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts the solver, here or in a process of its own, fails."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise AssertionError("the solver was started")
+
+    monkeypatch.setattr(split_program._Programme, "solve", refuse)
+    monkeypatch.setattr(split_apart, "split_apart", refuse)
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared_split, "_SOLVED", {})
+
+
+@pytest.fixture
+def solved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The seeds that the solver is asked for, which puts one patient after another into the three splits."""
+    asked: list[int] = []
+
+    def split(reader: object, index: object, seed: int) -> np.ndarray:
+        asked.append(seed)
+        return np.roll(np.arange(8, dtype=np.int8) % 3, seed)
+
+    monkeypatch.setattr(split_apart, "split_apart", split)
+    return asked
+
+
+def test_the_hash_of_a_split_that_takes_the_solver_is_not_known_and_nothing_is_written(
+    small_mitbih: PreparedSet, no_solver: None
+) -> None:
+    before = _listing(small_mitbih.folder)
+    assert [_hash(small_mitbih, seed) for seed in (1, 32, 2**32 - 1)] == [None] * 3
+    assert _hash(small_mitbih, 0) == small_mitbih.manifest.data_hash
+    assert _listing(small_mitbih.folder) == before
+
+
+@pytest.mark.usefixtures("no_solver")
+def test_a_quick_split_is_found_in_memory(synthetic: FrameSet, prepared_root: Path) -> None:
+    folder = prepared_root / "synthetic"
+    before = _listing(folder)
+    hashed = data_hash("synthetic", prepared_root=prepared_root, split_seed=14)
+    frames = open_frames("synthetic", prepared_root=prepared_root, split_seed=14)
+    assert hashed == frames.data_hash != synthetic.data_hash
+    assert not frames.split.flags.writeable
+    prepare("synthetic", prepared_root=prepared_root, data_root=None, split_seeds={14, 15})
+    assert _listing(folder) == before
+
+
+def test_prepared_splits_are_known_in_every_process(small_mitbih: PreparedSet) -> None:
+    root = small_mitbih.folder.parent
+    assert _prepare(small_mitbih, 40, 33) == small_mitbih
+    before = _listing(small_mitbih.folder)
+    assert sorted(path.name for path in (small_mitbih.folder / "splits").iterdir()) == ["33.npy", "40.npy"]
+    prepared_split._SOLVED.clear()
+    for seed in (33, 40):
+        assert _hash(small_mitbih, seed) == open_frames("mitbih", prepared_root=root, split_seed=seed).data_hash
+    assert _hash(small_mitbih, 33) != _hash(small_mitbih, 40)
+    assert _hash(small_mitbih, 41) is None
+    assert _listing(small_mitbih.folder) == before
+
+
+def test_splits_are_prepared_with_the_frames_and_again_with_new_ones(
+    small_mitbih: PreparedSet, solved: list[int]
+) -> None:
+    for path in (small_mitbih.folder / "splits" / "5.npy", small_mitbih.folder / "splits" / "3.npy"):
+        made = _prepare(small_mitbih, 5, 0, 3, anew=True)
+        assert path.exists()
+    assert solved == [3, 5]
+    assert _hash(made, 5) is not None
+
+
+def test_opening_solves_and_keeps_what_is_not_there(small_mitbih: PreparedSet, solved: list[int]) -> None:
+    frames = open_frames("mitbih", prepared_root=small_mitbih.folder.parent, split_seed=5)
+    prepared_split._SOLVED.clear()
+    assert _hash(small_mitbih, 5) == frames.data_hash
+    assert solved == [5]
+
+
+def test_a_kept_split_that_is_not_one_of_these_frames_is_solved_again(
+    small_mitbih: PreparedSet, solved: list[int]
+) -> None:
+    _prepare(small_mitbih, 5)
+    kept = small_mitbih.folder / "splits" / "5.npy"
+    whole, found = kept.read_bytes(), _hash(small_mitbih, 5)
+    for number, harm in enumerate((lambda: np.save(kept, np.zeros(7, np.int8)), lambda: kept.write_bytes(whole[:-7]))):
+        harm()
+        prepared_split._SOLVED.clear()
+        assert _hash(small_mitbih, 5) is None
+        _prepare(small_mitbih, 5)
+        assert _hash(small_mitbih, 5) == found
+        assert kept.read_bytes() == whole
+        assert solved == [5] * (2 + number)
+
+
+def test_no_split_is_made_of_a_damaged_set(small_mitbih: PreparedSet, solved: list[int]) -> None:
+    path = small_mitbih.folder / "labels.npy"
+    path.write_bytes(path.read_bytes()[:-8] + b"\1" * 8)
+    with pytest.raises(DamagedStore, match=r"labels\.npy: its content has changed"):
+        _prepare(small_mitbih, 5)
+    assert solved == []
+
+
+def test_a_split_that_cannot_be_kept_is_solved_once_per_process(
+    small_mitbih: PreparedSet, solved: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise PermissionError
+
+    monkeypatch.setattr(prepared_split, "write_file", refuse)
+    assert _hash(small_mitbih, 5) is None
+    _prepare(small_mitbih, 5)
+    hashes = {_hash(small_mitbih, 5) for _ in range(3)}
+    hashes.add(open_frames("mitbih", prepared_root=small_mitbih.folder.parent, split_seed=5).data_hash)
+    assert (len(hashes), solved) == (1, [5])
+    assert not (small_mitbih.folder / "splits" / "5.npy").exists()
+    prepared_split._SOLVED.clear()
+    assert _hash(small_mitbih, 5) is None
+
+
+def test_splits_of_a_read_only_folder_are_known_to_the_process_that_prepared_them(
+    small_mitbih: PreparedSet, without_privilege: list[str]
+) -> None:
+    small_mitbih.folder.chmod(0o555)
+    try:
+        command = [*without_privilege, sys.executable, "-c", IN_ANOTHER_PROCESS, str(small_mitbih.folder.parent)]
+        hashed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    finally:
+        small_mitbih.folder.chmod(0o755)
+    assert not (small_mitbih.folder / "splits").exists()
+    assert _hash(small_mitbih, 5) is None
+    _prepare(small_mitbih, 5)
+    assert _hash(small_mitbih, 5) == hashed
