@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from clops_sweep.cli.command import command
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.picture import draw_tracings, one_tracing_per_class
+from tests.data.picture import draw_tracings, one_tracing_per_class
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
 

@@ -1,18 +1,22 @@
-"""The picture of the generated rhythms: one frame of each class, lead II."""
+"""The picture of the generated rhythms in docs/datasets.md: one frame of each class, lead II.
+
+python -m tests.data.picture docs/synthetic_rhythms.png
+"""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from clops_sweep.data.prepare import open_frames
+from clops_sweep.data.prepared_folder import default_prepared_root
+from clops_sweep.data.scenarios import reference_lead_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +31,7 @@ class Tracing:
 def one_tracing_per_class(frames: FrameSet, seed: int = 0) -> list[Tracing]:
     """A frame drawn from the training frames of every class, in the reference lead, each of another patient."""
     stream = np.random.default_rng(seed)
-    lead = DATASETS[frames.name].reference_lead
-    chosen = np.ones(len(frames), bool) if lead is None else frames.leads == frames.lead_names.index(lead)
+    chosen = reference_lead_of(frames)
     tracings, seen = [], set[int]()
     for code, label in enumerate(frames.classes):
         rows = stream.permutation(np.flatnonzero(chosen & (frames.labels == code) & (frames.split == 0)))
@@ -40,9 +43,6 @@ def one_tracing_per_class(frames: FrameSet, seed: int = 0) -> list[Tracing]:
 
 def draw_tracings(tracings: list[Tracing], seconds: float, unit: str) -> Figure:
     """The tracings in two columns on ECG paper's grid: small squares of 0.2 s and 0.5 in the unit."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MultipleLocator
-
     rows = -(-len(tracings) // 2)
     figure = Figure(figsize=(12, 1.45 * rows), layout="constrained")
     axes = figure.subplots(rows, 2, sharex=True, squeeze=False)
@@ -59,3 +59,8 @@ def draw_tracings(tracings: list[Tracing], seconds: float, unit: str) -> Figure:
         axis.set_xlabel("seconds", fontsize=8)
     figure.supylabel(unit, fontsize=8)
     return figure
+
+
+if __name__ == "__main__":
+    drawn = one_tracing_per_class(open_frames("synthetic", prepared_root=default_prepared_root()), seed=1)
+    draw_tracings(drawn, seconds=5.0, unit="mV").savefig(sys.argv[1], dpi=110)
