@@ -55,13 +55,16 @@ class Where:
             raise self._wrong(f"it is longer than {_LONGEST:,} characters")
         try:
             self._tree = ast.parse(expression.strip(), mode="eval").body
-            self._check(self._tree)
         except SyntaxError as error:
             single = "=" in expression and not any(sign in expression for sign in ("==", "<=", ">=", "!="))
             raise self._wrong(
                 "a condition compares with == and not with =" if single else one_line(error.msg)
             ) from None
         except (ValueError, RecursionError, MemoryError):  # a zero byte; brackets inside brackets
+            raise self._wrong("Python cannot read it") from None
+        try:
+            self._check(self._tree)
+        except RecursionError:
             raise self._wrong("Python cannot read it") from None
 
     def __call__(self, config: RunConfig) -> bool:

@@ -1,0 +1,121 @@
+"""Conditions on config fields: what they mean, and that they can do nothing else."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clops_sweep import RunConfig
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.where import Where
+
+CONFIG = RunConfig(storage_fraction=0.5, seed=3, strategy="mir", batch_size=16)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "storage_fraction == 0.5",
+        " storage_fraction == .5 ",
+        "0.1 < storage_fraction <= 0.5",
+        "strategy in ['clops', 'mir'] and not weight_replay",
+        'strategy not in ("gem",) or False',
+        "(storage_fraction == 0.5) & (seed == 3)",
+        "(seed == 0) | ~weight_replay",
+        "seed % 2 == 1 and batch_size // 4 == 4 and batch_size / 32 == 0.5",
+        "-seed + 2 * seed == 3 and seed - 1 == 2",
+        "weight_replay == False",
+        "not weight_replay",
+        "task_order == 'sequential'",
+        "True",
+    ],
+)
+def test_holds(expression: str) -> None:
+    assert Where(expression)(CONFIG) is True
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["storage_fraction == 0.1", "strategy == 'clops'", "seed > 3", "not True", "seed in []", "1 < seed < 3"],
+)
+def test_does_not_hold(expression: str) -> None:
+    assert Where(expression)(CONFIG) is False
+
+
+@pytest.mark.parametrize(
+    ("expression", "what"),
+    [
+        ("storage_fraction = 0.5", "a condition compares with == and not with ="),
+        ("storag_fraction == 0.5", "unknown key 'storag_fraction' .did you mean 'storage_fraction'"),
+        ("storage_fraction ==", "invalid syntax"),
+        ("", "invalid syntax"),
+        ("a\0", "Python cannot read it|null byte"),
+        ("seed", "neither true nor false"),
+        ("seed + 1", "neither true nor false"),
+        ("seed and True", "3 is neither true nor false"),
+        ("strategy < 3", "not supported between"),
+        ("strategy * 9 == 'x'", "'mir' is no number"),
+        ("seed / 0 == 1", "division by zero"),
+        ("seed in 3", "not iterable"),
+        ("seed ** 9 == 1", "it takes"),
+        ("seed is 3", "it compares with"),
+        ("strategy.upper() == 'MIR'", "it takes comparisons"),
+        ("@pd.io.common.os.system('touch stolen')", "invalid syntax"),
+        ("__import__('os').system('touch stolen')", "it takes comparisons"),
+        ("[x for x in [1]] == [1]", "it takes comparisons"),
+        ("(lambda: True)()", "it takes comparisons"),
+        ("f'{seed}' == '3'", "it takes comparisons"),
+        ("seed == 3; seed == 4", "invalid syntax"),
+        ("(seed := 3) == 3", "it takes comparisons"),
+        ("strategy[0] == 'm'", "it takes comparisons"),
+        ("b'mir' == strategy", "it takes comparisons"),
+        ("(" * 500 + "seed" + ")" * 500 + " == 3", "Python cannot read it|too many nested"),
+        ("not " * 3000 + "weight_replay", "Python cannot read it|longer than|too many nested"),
+        ("seed == 3 and " * 1000 + "True", "longer than"),
+    ],
+)
+def test_anything_else_is_one_sentence(
+    expression: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=what) as refused:
+        Where(expression)(CONFIG)
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).startswith("--where ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_expression_that_would_grow_without_end_is_answered_at_once() -> None:
+    began = time.monotonic()
+    with pytest.raises(BadInput):
+        Where(f"{'9' * 4000} * {'9' * 4000} ** 99999 == 1")(CONFIG)
+    assert time.monotonic() - began < 5
+
+
+FIELDS = ["seed", "batch_size", "mc_samples"]
+NUMBERS = st.sampled_from([*FIELDS, "1", "3", "16", "20"])
+COMPARED = st.builds(
+    "({} {} {})".format, st.sampled_from(FIELDS), st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), NUMBERS
+)
+CONDITIONS = st.recursive(
+    COMPARED,
+    lambda inner: st.one_of(
+        st.builds("({} {} {})".format, inner, st.sampled_from(["&", "|"]), inner), st.builds("(~{})".format, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(CONDITIONS)
+def test_the_same_as_pandas(condition: str) -> None:
+    configs = [RunConfig(seed=seed, batch_size=size) for seed in (1, 3) for size in (3, 16)]
+    table: Any = pd.DataFrame([config.model_dump() for config in configs])
+    expected = table.eval(condition, engine="python")
+    holds = Where(condition)
+    assert [holds(config) for config in configs] == expected.tolist()

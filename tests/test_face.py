@@ -1,0 +1,101 @@
+"""The package from Python: a sweep in one call, a table in another, and names that stay what they are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import clops_sweep
+from clops_sweep import RunConfig, SearchSpace, read, sweep
+from clops_sweep.errors import BadInput
+from clops_sweep.machine import installed_version
+
+SCRIPT = """
+import json, sys
+from clops_sweep import OptunaSearch, FloatDistribution, RunConfig, SearchSpace, read, sweep
+import clops_sweep.sweep.jobs  # a room of the same name as the function
+assert callable(clops_sweep.sweep)
+
+base = RunConfig(epochs_per_task=1, mc_samples=2)
+grid = SearchSpace("grid", base, {"strategy": ["finetune", "clops"], "mc_samples": [2, 3]}, seeds=range(2))
+search = SearchSpace("search", base, seeds=[0],
+                     search=OptunaSearch({"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}, n_trials=1))
+outcome = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1, cpus_per_trial=0.5)
+again = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1)
+runs = read("results", "runs", columns=["run_id", "strategy", "batch_size", "auc"])
+print(json.dumps([
+    outcome.complete, outcome.counts, outcome.ran, outcome.plan.places, str(outcome), again.ran, again.complete,
+    [search.count("complete") for search in outcome.searches],
+    sorted(runs["strategy"]), sorted(set(runs["batch_size"])), len(outcome.store.read("runs")), outcome.failures,
+]))
+"""
+
+
+def test_a_sweep_from_python(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:clops_sweep", "script.py"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("[1/3] finished") for line in lines)  # the display that the command has
+
+    complete, counts, ran, places, said, again, still, trials, strategies, sizes, stored, failed = json.loads(lines[-1])
+    assert (complete, counts, ran, places) == (True, {"finished": 3, "pending": 0, "failed": 0}, True, 4)
+    assert said == "3 runs asked for, 3 finished, 0 pending, 0 failed; search 'search': 1 trials complete"
+    assert (again, still, trials) == (False, True, [1])
+    assert strategies == ["clops", "clops", "clops", "finetune"]  # fine-tuning has no T: one run for both
+    assert (sizes, stored, failed) == ([32], 4, {})
+
+
+def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    space = SearchSpace("grid", RunConfig(), {"storage_fraction": [0.1]}, seeds=[0])
+    for wrong, what in (
+        ({"settings": {"batchsize": 3}}, "unknown key 'batchsize'"),
+        ({"where": "storage_fraction > 1"}, "no run is left to ask for"),
+        ({"where": "__import__('os')"}, "--where"),
+    ):
+        with pytest.raises(BadInput, match=what):
+            sweep(space, **wrong)  # type: ignore[arg-type]
+    for nothing in ([], [RunConfig()], 3):
+        with pytest.raises((BadInput, TypeError)):
+            sweep(nothing)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"missing\.py: no such search-space file"):
+        sweep("missing.py")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no such folder"):
+        read(tmp_path / "results")
+    (tmp_path / "results").mkdir()
+    with pytest.raises(BadInput, match="table 'run': not known; known: runs, r_matrix, curves, instances"):
+        read(tmp_path / "results", "run")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="table 'runs' has no column 'AUC'"):
+        read(tmp_path / "results", columns=["AUC"])
+    empty = read(tmp_path / "results", columns=["run_id", "auc"])
+    assert isinstance(empty, pd.DataFrame)
+    assert list(empty) == ["run_id", "auc"]
+
+
+def test_everything_that_is_promised_is_there() -> None:
+    for name in clops_sweep.__all__:
+        assert getattr(clops_sweep, name) is not None
+    assert clops_sweep.__version__ == installed_version("clops-sweep")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = clops_sweep.nothing
+
+
+def test_importing_it_needs_neither_torch_nor_ray_nor_pandas() -> None:
+    code = (
+        "import sys, clops_sweep; print(sorted({'torch', 'ray', 'pandas', 'optuna', 'pyarrow'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
