@@ -1,8 +1,6 @@
 """Every experiment of the paper at once. A run that several of them ask for is run once."""
 
-from pathlib import Path
-
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.search_space import load_spaces, shipped_space
 
 EXPERIMENTS = [
     "class_il_grid",  # heatmaps of the ablation: AUC, BWT, BWT_t, BWT_lambda
@@ -18,4 +16,4 @@ EXPERIMENTS = [
     "mir_grid",  # two tables
 ]
 
-SPACE = [space for experiment in EXPERIMENTS for space in load_spaces(Path(__file__).with_name(f"{experiment}.py"))]
+SPACE = [space for experiment in EXPERIMENTS for space in load_spaces(shipped_space(experiment))]

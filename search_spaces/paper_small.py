@@ -4,9 +4,8 @@ Shows what the whole report looks like; some minutes on two cores. Its numbers s
 """
 
 from dataclasses import replace
-from pathlib import Path
 
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.search_space import load_spaces, shipped_space
 
 CORNERS = {
     "storage_fraction": [0.1, 1.0],
@@ -22,5 +21,5 @@ SPACE = [
         axes={axis: CORNERS.get(axis, values) for axis, values in space.axes.items()},
         seeds=range(1),
     )
-    for space in load_spaces(Path(__file__).with_name("paper.py"))
+    for space in load_spaces(shipped_space("paper"))
 ]

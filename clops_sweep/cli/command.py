@@ -8,17 +8,19 @@ from collections.abc import Sequence
 
 import click
 
-from clops_sweep.cli.asked import Asked
 from clops_sweep.cli.asks import asks
 from clops_sweep.cli.data import data
 from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.launch import launch
+from clops_sweep.cli.new import new
 from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_FINISHED, EXIT_INTERRUPTED, Share
 from clops_sweep.cli.plan import say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.runs import compact, rerun, show
-from clops_sweep.cli.search import failed_runs, print_studies
+from clops_sweep.cli.search import print_studies
 from clops_sweep.errors import BadInput, one_line
+from clops_sweep.planning.asked import Asked
+from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
 from clops_sweep.sweep.terminal import lenient_output, matters
 
@@ -63,7 +65,7 @@ def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_
 @asks(required=False)
 def status(asked: Asked) -> None:
     """Say how the sweep stands, from the store alone; also while it runs elsewhere."""
-    if asked.files:
+    if asked.selection.given:
         plan = asked.plan()
         say_plan(asked, plan)
         failed = sorted({str(run.run_id) for run in plan.of("failed")} | failed_runs(asked))
@@ -78,7 +80,7 @@ def status(asked: Asked) -> None:
             click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}")
 
 
-for other in (compact, data, doctor, launch, report, rerun, show):
+for other in (compact, data, doctor, launch, new, report, rerun, show):
     command.add_command(other)
 
 

@@ -6,11 +6,12 @@ import itertools
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import BadInput, one_line
-from clops_sweep.experiment.config import RunConfig, known_key
+from clops_sweep.experiment.config import RunConfig, known_key, nearest
 from clops_sweep.experiment.optuna_search import OptunaSearch
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
@@ -231,6 +232,27 @@ def load_spaces(path: Path) -> list[SearchSpace]:
     if twice:
         raise BadInput(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
     return list(spaces)
+
+
+def shipped_spaces() -> Mapping[str, Path]:
+    """The search-space files that come with the package: from a file's name, without its ending, to the file."""
+    folder = Path(str(files("clops_sweep.search_spaces")))
+    return {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
+
+
+def shipped_space(name: str) -> Path:
+    """The search-space file that comes with the package under a name, as in `shipped_space("class_il_grid")`.
+
+    Raises:
+        BadInput: there is none of that name.
+    """
+    shipped = shipped_spaces()
+    if name not in shipped:
+        raise BadInput(
+            f"{name!r}: no search-space file of that name comes with the package{nearest(name, shipped)}; there are "
+            f"{', '.join(shipped)}"
+        )
+    return shipped[name]
 
 
 def _line_in(path: Path, error: BaseException) -> str:

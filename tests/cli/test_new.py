@@ -1,0 +1,163 @@
+"""`clops-sweep new`: what it writes can be run as it is, and nothing that is there is lost by it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clops_sweep.cli import new as module
+from clops_sweep.cli.command import main
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.search_space import all_requests, load_spaces, shipped_space, shipped_spaces
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def new(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """Runs `clops-sweep new` in the test's folder, inside this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["new", *arguments])
+        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), *capfd.readouterr())
+
+    return run
+
+
+def _refused(done: subprocess.CompletedProcess[str], sentence: str) -> None:
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"clops-sweep: {sentence}"), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["space.py", "my sweep.py", "folder/space.py"])
+def test_the_first_space_is_planned_by_the_command_that_it_is_said_to_be_run_with(
+    new: Command, clops_sweep: Command, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    done = new(name)
+    assert (done.returncode, done.stderr) == (0, "")
+    said, _, command = done.stdout.strip().partition("; run it with: ")
+    assert said == f"{name} is written"
+    assert shlex.split(command) == ["clops-sweep", name]
+    assert sorted(path.name for path in (tmp_path / name).parent.iterdir() if path.is_file()) == [Path(name).name]
+    planned = clops_sweep(*shlex.split(command)[1:], "--dry-run")
+    assert (planned.returncode, planned.stderr) == (0, "")
+    assert planned.stdout.startswith("8 runs asked for, 0 finished, 8 pending, 0 failed\n")
+
+
+def test_the_first_space_needs_no_data_and_explains_itself(new: Command, tmp_path: Path) -> None:
+    new("space.py")
+    (space,) = load_spaces(tmp_path / "space.py")
+    configs = [request.config for request in space.requests()]
+    assert {config.dataset for config in configs} == {"synthetic"}
+    assert sum(config.epochs_per_task for config in configs) <= 32  # half a minute, with the time that Ray takes
+    assert (tmp_path / "space.py").read_text().count("# ") >= 3
+
+
+@pytest.mark.parametrize("name", shipped_spaces())
+def test_a_copy_asks_for_the_same_runs_wherever_it_is(new: Command, tmp_path: Path, name: str) -> None:
+    assert new("copy.py", "--from", name).returncode == 0
+    copied, original = (load_spaces(path) for path in (tmp_path / "copy.py", ROOT / "search_spaces" / f"{name}.py"))
+    assert copied == original
+    assert all_requests(copied) == all_requests(original)
+    assert all_requests(copied) or all(space.search for space in copied)
+
+
+def test_every_file_of_the_folder_comes_along() -> None:
+    there = {path.stem for path in (ROOT / "search_spaces").glob("*.py")} - {"__init__"}
+    assert set(shipped_spaces()) == there >= {"class_il_grid", "paper", "optuna_class_il"}
+    assert shipped_space("paper").read_bytes() == (ROOT / "search_spaces" / "paper.py").read_bytes()
+    with pytest.raises(BadInput, match="'pape': no search-space file of that name"):
+        shipped_space("pape")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["space.txt"], "space.txt: a search-space file needs a name that ends in .py"),
+        (["space"], "space: a search-space file needs a name that ends in .py"),
+        ([".py"], ".py: a search-space file needs a name that ends in .py"),
+        (["nowhere/space.py"], "nowhere/space.py: there is no folder nowhere; make it first or name another"),
+        (["file.py/space.py"], "file.py/space.py: there is no folder file.py; make it first or name another"),
+        (["file.py"], "file.py: it is there already and stays as it is; choose another name"),
+        (["file.py", "--from", "paper"], "file.py: it is there already"),
+        (["folder.py"], "folder.py: it is there already"),
+        (["link.py"], "link.py: it is there already"),
+        ([f"{'long' * 100}.py"], "longlong"),
+        (
+            ["space.py", "--from", "class_il_gird"],
+            "--from 'class_il_gird': no search-space file of that name comes with",
+        ),
+        (["space.py", "--from", "__init__"], "--from '__init__': no search-space file of that name comes with"),
+        (["space.py", "--from", ""], "--from '': no search-space file of that name comes with"),
+        ([], "Missing argument 'NAME.py'"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_refused_and_nothing_changes(
+    new: Command, tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    (tmp_path / "file.py").write_text("mine")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "link.py").symlink_to("nothing")
+    before = sorted(os.listdir(tmp_path))
+    _refused(new(*arguments), sentence)
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (tmp_path / "file.py").read_text() == "mine"
+
+
+def test_an_unknown_space_is_answered_with_the_nearest_and_with_all(new: Command) -> None:
+    errors = new("space.py", "--from", "class_il_gird").stderr
+    assert "(did you mean 'class_il_grid'?); there are acquisition_functions, " in errors
+    assert all(name in errors for name in shipped_spaces())
+
+
+def test_a_file_that_comes_meanwhile_is_not_written_over(
+    new: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_check", lambda path: path.write_text("mine"))
+    _refused(new("space.py"), "space.py: it is there already")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(
+    console_script: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    command = ["bash", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$0" new space.py', console_script]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment | {"PYTHONDONTWRITEBYTECODE": "1"}, capture_output=True, text=True
+    )
+    _refused(done, "space.py: too large for the file system or for the limit of this process")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_may_not_be_written_to_is_named(
+    console_script: str, environment: dict[str, str], without_privilege: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "locked").mkdir(mode=0o555)
+    command = [*without_privilege, console_script, "new", "locked/space.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    _refused(done, "locked/space.py: permission is denied")
+
+
+def test_it_needs_neither_torch_nor_ray_nor_pandas(tmp_path: Path) -> None:
+    code = """
+import sys
+from clops_sweep.cli.command import main
+try:
+    main(["new", "space.py", "--from", "paper"])
+finally:
+    print(sorted(set(sys.modules) & {"torch", "ray", "pandas", "optuna", "matplotlib"}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
