@@ -1,0 +1,165 @@
+"""The sources keep to the contracts in pyproject.toml about which part may import which."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from importlinter.api import read_configuration
+
+ROOT = Path(__file__).parents[1]
+CONFIGURATION = ROOT / "pyproject.toml"
+ELSEWHERE = ("analysis", "search_spaces")
+"""Packages whose folders lie at the top of the repository; import-linter looks for a package where its name says."""
+
+Contract = dict[str, list[str]]
+
+LENIENT: list[Contract] = [
+    contract
+    for contract in read_configuration(str(CONFIGURATION))["contracts_options"]
+    if contract["type"] == "forbidden" and contract.get("ignore_imports")
+]
+"""Contracts about what is not imported that let some imports through."""
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A folder of links in which every package is where it is imported from."""
+    package = tmp_path / "linked" / "clops_sweep"
+    package.mkdir(parents=True)
+    for path in (*(ROOT / "clops_sweep").iterdir(), *(ROOT / name for name in ELSEWHERE)):
+        (package / path.name).symlink_to(path)
+    return package.parent
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The same as a copy, which may be changed."""
+    package = tmp_path / "copied" / "clops_sweep"
+    ignore = shutil.ignore_patterns("__pycache__", "*.so", "src")
+    shutil.copytree(ROOT / "clops_sweep", package, ignore=ignore)
+    for name in ELSEWHERE:
+        shutil.copytree(ROOT / name, package / name, ignore=ignore)
+    return package.parent
+
+
+def _started(folder: Path, *command: Path | str) -> subprocess.CompletedProcess[str]:
+    """A command that imports `clops_sweep` from a folder."""
+    environment = os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What import-linter says of the sources in a folder."""
+    lint = Path(sys.executable).with_name("lint-imports")
+    return _started(folder, lint, "--config", str(CONFIGURATION), "--no-cache")
+
+
+def _python(code: str, folder: Path, *arguments: str) -> str:
+    """What a program prints."""
+    done = _started(folder, sys.executable, "-c", code, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def _cycles(folder: Path) -> list[str]:
+    """Files that import one another at any distance, a package's own file among them, each as a way back to itself."""
+    code = """
+import grimp
+graph = grimp.build_graph("clops_sweep", cache_dir=None)
+for importer in sorted(graph.modules):
+    for imported in sorted(graph.find_modules_directly_imported_by(importer)):
+        way = graph.find_shortest_chain(importer=imported, imported=importer)
+        if way:
+            print(" -> ".join((importer, *way)))
+"""
+    return _python(code, folder).splitlines()
+
+
+def _loaded(folder: Path, contract: Contract) -> list[str]:
+    """Which of the modules that a contract forbids are there once all that it is about has been imported."""
+    code = """
+import importlib, json, pkgutil, sys
+for name in json.loads(sys.argv[1]):
+    for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+        importlib.import_module(module.name)
+print(json.dumps(sorted(set(sys.modules) & set(json.loads(sys.argv[2])))))
+"""
+    done = _python(code, folder, json.dumps(contract["source_modules"]), json.dumps(contract["forbidden_modules"]))
+    loaded = json.loads(done)
+    assert isinstance(loaded, list)
+    return loaded
+
+
+def test_the_contracts_are_kept(linked: Path) -> None:
+    done = _lint(linked)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 broken" in done.stdout
+
+
+def test_all_sources_are_looked_at(linked: Path) -> None:
+    seen = _python('import grimp; print(*grimp.build_graph("clops_sweep", cache_dir=None).modules)', linked).split()
+    folders = {"clops_sweep": ROOT / "clops_sweep", **{f"clops_sweep.{name}": ROOT / name for name in ELSEWHERE}}
+    sources = {
+        ".".join((package, *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__")
+        for package, folder in folders.items()
+        for path in folder.rglob("*.py")
+    }
+    assert set(seen) == sources
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "contract"),
+    [
+        ("learning/metrics.py", "import clops_sweep.sweep.driver", "Arrows run one way"),
+        ("errors.py", "from clops_sweep import machine", "Arrows run one way"),
+        ("new_part.py", "", "Arrows run one way"),
+        ("analysis/style.py", "from clops_sweep.analysis import report", "No file or folder imports one that imports"),
+        ("store/files.py", "import clops_sweep.store.run_store", "No file or folder imports one that imports"),
+        ("planning/plan.py", "def later():\n    import torch", "experiment and planning load neither"),
+        ("experiment/config.py", "import pandas.api", "experiment and planning load neither"),
+        ("learning/auc.py", "import pyarrow.parquet", "learning knows neither Ray nor Parquet nor the command line"),
+        ("errors.py", "import click", "learning knows neither Ray nor Parquet nor the command line"),
+        ("analysis/cost.py", "from ray import tune", "analysis needs no Ray and never trains"),
+        ("store/run_store.py", "import clops_sweep.learning.run", "analysis needs no Ray and never trains"),
+        ("cli/doctor.py", "import clops_sweep.testing.frames", "The contract suites in testing are imported by tests"),
+    ],
+)
+def test_an_import_against_them_is_refused(copied: Path, file: str, line: str, contract: str) -> None:
+    with open(copied / "clops_sweep" / file, "a") as source:
+        source.write(f"\n{line}\n")
+    done = _lint(copied)
+    assert done.returncode == 1
+    broken = [said for said in done.stdout.splitlines() if " BROKEN" in said]
+    assert any(said.startswith(contract) for said in broken), done.stdout + done.stderr
+
+
+def test_no_file_imports_one_that_imports_it(linked: Path) -> None:
+    """Beside the contract, which compares what lies in a package but passes over the package's own `__init__.py`."""
+    assert _cycles(linked) == []
+
+
+def test_a_package_that_imports_what_imports_it_is_seen(copied: Path) -> None:
+    with open(copied / "clops_sweep" / "learning" / "auc.py", "a") as source:
+        source.write("\nfrom clops_sweep import RunConfig\n")
+    cycles = _cycles(copied)
+    assert cycles
+    assert all("clops_sweep.learning.auc -> clops_sweep -> " in f"{way} -> " for way in cycles), cycles
+
+
+@pytest.mark.parametrize("contract", LENIENT, ids=lambda contract: contract["name"])
+def test_what_a_contract_lets_through_is_not_loaded(linked: Path, contract: Contract) -> None:
+    """An import that is let through stands in a function that is called on demand, or is for types alone."""
+    assert _loaded(linked, contract) == []
+
+
+def test_a_forbidden_import_that_is_let_through_and_loaded_is_seen(copied: Path) -> None:
+    with open(copied / "clops_sweep" / "store" / "run_store.py", "a") as source:
+        source.write("\nimport pandas as pd\n")
+    (contract,) = (contract for contract in LENIENT if "pandas" in contract["forbidden_modules"])
+    assert _loaded(copied, contract) == ["pandas"]
