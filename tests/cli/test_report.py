@@ -1,0 +1,47 @@
+"""`clops-sweep report` beside files of the user's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from clops_sweep.data.prepare import data_hash
+from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.store.run_store import RunStore
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Tables = Callable[..., dict[str, pa.Table]]
+
+SPACE = """
+from clops_sweep import RunConfig, SearchSpace
+
+SPACE = SearchSpace(name="own", base=RunConfig(), axes={"storage_fraction": [0.1, 0.5]}, seeds=range(2))
+"""
+
+
+@pytest.mark.parametrize("name", ["analysis", "search_spaces"])
+def test_a_package_of_the_user_s_own_is_left_alone(
+    clops_sweep: Command, tmp_path: Path, prepared_root: Path, finished_tables: Tables, name: str
+) -> None:
+    """Whatever a user's packages are called: those of this one are imported under its own name."""
+    (tmp_path / "space.py").write_text(SPACE)
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text('raise RuntimeError("the user\'s own")\n')
+    own = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=tmp_path, capture_output=True, text=True)
+    assert "the user's own" in own.stderr
+
+    content = data_hash("synthetic", prepared_root=prepared_root)
+    assert content is not None
+    store = RunStore(tmp_path / "results")
+    for request in all_requests(load_spaces(tmp_path / "space.py")):
+        run_id = request.config.run_id(content)
+        store.write_finished(run_id, finished_tables(run_id, request.config))
+    for command in (["report", "space.py"], ["report"], ["new", "mine.py", "--from", "paper"], ["plan", "mine.py"]):
+        done = clops_sweep(*command, PYTHONPATH=str(tmp_path))
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert (tmp_path / "results" / "report" / "space" / "index.html").is_file()
