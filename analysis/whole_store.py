@@ -29,8 +29,8 @@ def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpac
 
     Args:
         runs: the store's table `runs`.
-        say: told which runs are left out, since they use a strategy, acquisition or storage function that a
-            search-space file has to register.
+        say: called with a sentence on which runs are left out, since they use a strategy, acquisition or storage
+            function that a search-space file has to register.
     """
     groups: dict[tuple[str, str, str], list[RunConfig]] = {}
     left_out: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The ways in which things end early that a user is told about in one sentence."""
+"""The ways in which things end early that a user reads one sentence about."""
 
 from __future__ import annotations
 

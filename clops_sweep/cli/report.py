@@ -49,7 +49,7 @@ def render(asked: Asked, output: Path | None, *, keep: bool, axes: tuple[str, st
         spaces = asked.resolved_spaces() if asked.selection.given else _all_spaces(asked)
         found = [request.config for request in all_requests(spaces)]
         configs = asked.selection.configs if asked.selection.given else found
-        frames = asked.data.at_hand(config.data_key for config in configs)
+        frames = asked.data.of_prepared(config.data_key for config in configs)
         index = write_report(spaces, asked.store, folder, axes=axes, frames=frames).index
     click.echo(f"report: {index.resolve()}")
 

@@ -76,7 +76,7 @@ def read_csv(path: Path) -> NDArray[np.float64]:
         named = [cell.strip().lower() for cell in file.readline().split(",")] == [lead.lower() for lead in LEADS]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an empty file is told by its shape
+            warnings.simplefilter("ignore")  # an empty file shows in its shape
             values = np.loadtxt(path, delimiter=",", skiprows=int(named), ndmin=2, encoding="utf-8", comments=None)
     except ValueError:
         fault = _first_fault(path, int(named)) or "a cell that is no number"

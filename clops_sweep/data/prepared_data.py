@@ -71,6 +71,6 @@ class PreparedData:
 
         return open_frames(key.dataset, prepared_root=self.root, split_seed=key.split_seed, normalize=key.normalize)
 
-    def at_hand(self, keys: Iterable[DataKey]) -> list[FrameSet]:
+    def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
         """The frames of those that are prepared."""
         return [self.frames(key) for key in dict.fromkeys(keys) if self.data_hash(key) is not None]

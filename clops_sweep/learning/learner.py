@@ -174,10 +174,10 @@ class Learner:
         for number, size in enumerate(epoch.sizes):
             phase = number % phases
 
-            def at_hand(size: int = size, phase: int = phase) -> None:
+            def next_step(size: int = size, phase: int = phase) -> None:
                 step(epoch.next(size), phase)
 
-            call((size, phase), at_hand)
+            call((size, phase), next_step)
 
     def train_epoch(
         self,

@@ -93,7 +93,7 @@ class NativeLearner(Learner):
         return type(self)([0] * runs, self.kind, self._outputs, self._learning_rate, self.bank, self.variant)
 
     def announce(self, steps: int) -> None:
-        """Nothing: the kernels are told the number of every step."""
+        """Nothing: the kernels get the number of every step."""
 
     def apply(self, gradient: torch.Tensor) -> None:
         """As `Learner.apply`."""

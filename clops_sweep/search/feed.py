@@ -34,9 +34,9 @@ class _Trial:
         auc: of each run that has paused there, the average AUC over these tasks.
         waiting: jobs that no worker has got yet.
         under_way: how many jobs workers have.
-        counted: the runs that the display has been told the end of.
+        counted: the runs whose end the display has shown.
         unrecorded: what kept a result out of the store, if anything did.
-        over: whether it has been told to the study, or left for another launch.
+        over: whether the study has its end, or it was left for another launch.
     """
 
     open: OpenTrial

@@ -47,7 +47,7 @@ def run_search(
         data_hash: content hash of the data that a config runs on.
         store: where the workers record what they have finished.
         resources: what a trial of Tune, a job, takes.
-        display: told what happens.
+        display: shows what happens.
         retry_failed: whether runs that have failed are taken up again.
 
     Raises:

@@ -1,9 +1,9 @@
 """What Tune runs next in a search.
 
-Tune's own way to be told what to run next (`ray.tune.search.Searcher`) is used, so that a search has the cluster, the
+Tune's own interface for what to run next (`ray.tune.search.Searcher`) is used, so that a search has the cluster, the
 workers, the retries and the display of any sweep, and a worker that becomes free gets its next job at once: a batch of
 trials would wait for the slowest of each. What comes next is said by `SearchFeed`, and not by Tune's wrapper around
-Optuna, which keeps its study in memory, takes one run for a trial, and hears of Tune's trials only: here a trial is
+Optuna, which keeps its study in memory, takes one run for a trial, and knows of Tune's trials only: here a trial is
 several runs, the study outlives the driver, and what a run is worth is what the store holds of it.
 """
 
@@ -57,7 +57,7 @@ class FeedSearcher(Searcher):
         return Searcher.FINISHED if self._feed.finished else None
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """The watcher has heard of it already, and of the error too."""
+        """Nothing: the watcher is called too, with the error as well."""
 
     def save(self, checkpoint_path: str) -> None:
         """Nothing to save: the study and the store have it."""
@@ -67,7 +67,7 @@ class FeedSearcher(Searcher):
 
 
 class FeedWatcher(Watcher):
-    """Passes on to the feed, too, what Tune hears from the trials."""
+    """Passes the reports of trials on to the feed, too."""
 
     def __init__(self, workplace: Workplace, display: Display, feed: SearchFeed) -> None:
         super().__init__(workplace, display)

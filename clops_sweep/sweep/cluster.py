@@ -54,7 +54,7 @@ def cluster(
     Args:
         resources: the address, and what a trial takes.
         frames: the prepared data that go into its object store.
-        warn: told, in another thread, when the head of the cluster is gone.
+        warn: called, in another thread, when the head of the cluster is gone.
 
     Raises:
         BadInput: no cluster at the address, or it cannot hold a single trial.
@@ -152,7 +152,7 @@ def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) 
 
     Args:
         resources: what a trial takes.
-        warn: told if none can, yet the cluster may start machines by itself, as one at an address may.
+        warn: called if none can, yet the cluster may start machines by itself, as one at an address may.
 
     Raises:
         BadInput: none can, and none will.

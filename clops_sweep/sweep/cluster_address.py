@@ -66,7 +66,7 @@ def _automatic() -> str:
 
 
 def temporary_folder() -> Path:
-    """Where Ray keeps its sockets and logs on this machine, unless it is told otherwise."""
+    """Where Ray keeps its sockets and logs on this machine, unless a variable says otherwise."""
     names = ("RAY_TMPDIR", "TMPDIR") if sys.platform.startswith("linux") else ("RAY_TMPDIR",)
     return Path(next((os.environ[name] for name in names if name in os.environ), "/tmp")) / "ray"
 

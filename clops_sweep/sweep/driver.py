@@ -64,7 +64,7 @@ def run_sweep(
         frames: the prepared data of each of them.
         store: where the workers record what they have finished.
         resources: what a trial takes.
-        display: told what happens.
+        display: shows what happens.
 
     Raises:
         BadInput: no cluster at the address, or it cannot hold a single trial.

@@ -31,7 +31,7 @@ _COUNTED = ["replayed", "projections", "projection_failures", "left_out"]
 class Difference:
     """A column in which a repeated run differs from the stored one, in so many places and by at most so much.
 
-    `largest` is nan where that cannot be told: of rows, of lists, and where one of the two has no number.
+    `largest` is nan where that is not defined: of rows, of lists, and where one of the two has no number.
     """
 
     column: str

@@ -176,7 +176,7 @@ def run_tune(
 
 
 class Watcher(tune.Callback):
-    """Passes on to the display what Tune hears from the trials, and to Tune that the user wants it to stop.
+    """Passes the reports of trials on to the display, and to Tune that the user wants it to stop.
 
     Attributes:
         died: the jobs whose worker died, as the trial's config has them, and what Tune knows about it.
@@ -207,7 +207,7 @@ class Watcher(tune.Callback):
             self._display.stops_in_order = False
             if self._display.interrupted:
                 self._display.stopping()
-            stop = signal.getsignal(signal.SIGUSR1)  # Tune's own way to be told: it ends the trials in good order
+            stop = signal.getsignal(signal.SIGUSR1)  # Tune's own signal for that: it ends the trials in good order
             if not callable(stop):
                 raise KeyboardInterrupt
             stop(signal.SIGUSR1, None)

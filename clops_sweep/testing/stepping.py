@@ -60,7 +60,7 @@ class Worker:
             work(store)
         except _Killed:
             pass
-        except BaseException as error:  # told by `step`
+        except BaseException as error:  # raised by `step`
             self.error = error
         self.done = True
         self._arrived.release()
