@@ -10,13 +10,13 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from clops_sweep.analysis.style import GRID, MUTED, SEQUENTIAL, new_figure, readable_on, styled
-from clops_sweep.analysis.task_styles import task_styles
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
+from clops_sweep.analysis.style import GRID, MUTED, SEQUENTIAL, new_figure, readable_on, styled
+from clops_sweep.analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.formats import DASH, TextCell, TextTable, number
 from clops_sweep.analysis.metrics import METRICS

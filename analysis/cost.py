@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.selection import cell_name, chosen_how, variants
-from clops_sweep.analysis.style import GRID, colour, new_figure, styled
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.selection import cell_name, chosen_how, variants
+from clops_sweep.analysis.style import GRID, colour, new_figure, styled
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

@@ -10,14 +10,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from clops_sweep.analysis.line_labels import LINE_HEIGHT, name_lines
-from clops_sweep.analysis.style import GRID, new_figure, styled
-from clops_sweep.analysis.task_styles import TaskStyle, short_names, task_styles
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from clops_sweep.analysis.line_labels import LINE_HEIGHT, name_lines
+from clops_sweep.analysis.style import GRID, new_figure, styled
+from clops_sweep.analysis.task_styles import TaskStyle, short_names, task_styles
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.comparisons import Comparison, Comparisons
 from clops_sweep.analysis.heatmaps import Heatmap, Panel, heatmap
 from clops_sweep.analysis.metrics import Metric
-
 from clops_sweep.errors import BadInput
 
 SIGNIFICANT = 0.05

@@ -8,12 +8,13 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from clops_sweep.analysis.difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
-from clops_sweep.analysis.style import MUTED, SEQUENTIAL, decimals, new_figure, readable_on, styled
-from clops_sweep.analysis.task_styles import task_styles
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+
+from clops_sweep.analysis.difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
+from clops_sweep.analysis.style import MUTED, SEQUENTIAL, decimals, new_figure, readable_on, styled
+from clops_sweep.analysis.task_styles import task_styles
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pandas as pd
-from clops_sweep.analysis.formats import plural
 
+from clops_sweep.analysis.formats import plural
 from clops_sweep.store.rows import failure_reason
 
 _MOST_REASONS = 3

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.results import ResultTable, Row
 from clops_sweep.analysis.statistics import Estimate

@@ -12,16 +12,16 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.metrics import METRICS, Metric
-from clops_sweep.analysis.statistics import Estimate, estimate
-from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from clops_sweep.analysis.axis_names import axis_title
+from clops_sweep.analysis.collect import Experiment, label_text
+from clops_sweep.analysis.metrics import METRICS, Metric
+from clops_sweep.analysis.statistics import Estimate, estimate
+from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.figure import Figure
+
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.metrics import METRICS, Metric
 from clops_sweep.analysis.style import GRID, colour, new_figure, styled
-from matplotlib.figure import Figure
-
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

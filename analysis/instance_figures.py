@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pandas as pd
+
 from clops_sweep.analysis.agreement import (
     describe_rank_agreement,
     describe_replay_overlap,
@@ -27,7 +28,6 @@ from clops_sweep.analysis.selection import setting, typical_cell, variants
 from clops_sweep.analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
 from clops_sweep.analysis.trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
 from clops_sweep.analysis.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
-
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import RunStore
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.search_trials import collect_with_searches
-
 from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.store.run_store import RunStore
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from clops_sweep.analysis.search_trials import objective
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from clops_sweep.analysis.search_trials import objective
+from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 
-from clops_sweep.analysis.axis_names import axis_symbol
-from clops_sweep.analysis.formats import TextCell, TextTable
-from clops_sweep.analysis.style import as_png, as_svg
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from clops_sweep.analysis.axis_names import axis_symbol
+from clops_sweep.analysis.formats import TextCell, TextTable
+from clops_sweep.analysis.style import as_png, as_svg
 from clops_sweep.store.run_store import rerun_command
 
 INLINE_SVG_LIMIT = 300_000

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.figure import Figure
+
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
-from matplotlib.figure import Figure
-
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
+
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.formats import plural
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clops_sweep.analysis.metrics import METRICS
-
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.experiment.config import RunConfig
 

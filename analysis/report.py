@@ -18,7 +18,6 @@ from clops_sweep.analysis.sections import SectionFiles, build_section
 from clops_sweep.analysis.selection import cell_name, departures
 from clops_sweep.analysis.style import write_whole
 from clops_sweep.analysis.tracings import Frames
-
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.store.run_store import RunStore

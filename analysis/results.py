@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+
 from clops_sweep.analysis.collect import Cell, Experiment
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.published import Departure, PublishedValue, departures, published_values

@@ -20,7 +20,6 @@ from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, S
 from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
 from clops_sweep.analysis.search_trials import BestTrials, best_trials, best_trials_text, objective, trials_csv
 from clops_sweep.analysis.sections import SectionFiles
-
 from clops_sweep.experiment.search_space import SearchSpace, in_words
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore

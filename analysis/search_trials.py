@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Edition, Experiment, collect, frame_of_runs, label_text
 from clops_sweep.analysis.formats import TextCell, TextTable, plus_minus
 from clops_sweep.analysis.metrics import METRICS, Metric
 from clops_sweep.analysis.statistics import Estimate, estimate
-
 from clops_sweep.experiment.distributions import CategoricalDistribution
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord

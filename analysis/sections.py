@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from clops_sweep.analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
@@ -33,7 +34,6 @@ from clops_sweep.analysis.selection import cell_name, chosen_how, typical_cell, 
 from clops_sweep.analysis.statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
 from clops_sweep.analysis.sweep_figures import sweep_figures
 from clops_sweep.analysis.tracings import Frames
-
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.store.run_store import RunStore
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+
 from clops_sweep.analysis.axis_names import axis_symbol
 from clops_sweep.analysis.collect import Cell, Experiment, label_text
-
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.experiment.config import RunConfig
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
 from clops_sweep.analysis.importance import describe_importance, draw_importance, importance

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from clops_sweep.analysis.style import colour, decimals, new_figure, styled
-from clops_sweep.analysis.task_styles import natural_order
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from clops_sweep.analysis.style import colour, decimals, new_figure, styled
+from clops_sweep.analysis.task_styles import natural_order
 from clops_sweep.errors import BadInput
 
 MILLIVOLT = {"mV": 1.0, "millivolt": 1.0, "uV": 1e-3, "µV": 1e-3, "microvolt": 1e-3, "V": 1e3}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from clops_sweep.analysis.style import decimals, new_figure, styled
-from clops_sweep.analysis.task_styles import task_styles
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from clops_sweep.analysis.style import decimals, new_figure, styled
+from clops_sweep.analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
 
 LOWEST, MIDDLE, HIGHEST = "dashed", "dotted", "solid"

@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 import pandas as pd
-from clops_sweep.analysis.selection import departures
 
+from clops_sweep.analysis.selection import departures
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.config import RunConfig

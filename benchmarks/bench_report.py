@@ -12,9 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from clops_sweep.analysis.report import write_report
-
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.report import write_report
 from clops_sweep.store.run_store import RunStore
 
 REPOSITORY = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ from benchmarks import eager, shapes
 from benchmarks.timing import seconds, table
 from clops_sweep import native
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.columns import PHASES
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.run import ContinualRun
 
 CONFIG = RunConfig(dataset="synthetic", scenario="class_il", epochs_per_task=20, batch_size=16, learning_rate=1e-4)

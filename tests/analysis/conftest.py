@@ -6,9 +6,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from clops_sweep.analysis.report import ReportPaths, write_report
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.report import ReportPaths, write_report
 from clops_sweep.store.run_store import RunStore
 
 

@@ -16,7 +16,6 @@ from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.sweep.jobs import Job
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -179,8 +178,7 @@ def write_failed_run(
     known = ("package_version", "git_commit", "git_dirty", "python", "torch", "ray", "device", "host", "started_at")
     facts = provenance(data_hash, SEMANTICS_VERSION, started_at)
     error = traceback_of_depth(config.seed)
-    job = Job((config,), (run_id,))
-    record_failure(store, job, error, lambda config: data_hash, {name: facts[name] for name in known})
+    record_failure(store, {run_id: config}, error, lambda config: data_hash, {name: facts[name] for name in known})
 
 
 def traceback_of_depth(calls: int) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+
 from clops_sweep.analysis.agreement import (
     describe_rank_agreement,
     describe_replay_overlap,
@@ -12,7 +13,6 @@ from clops_sweep.analysis.agreement import (
     replay_overlap,
 )
 from clops_sweep.analysis.style import as_png
-
 from clops_sweep.errors import BadInput
 
 

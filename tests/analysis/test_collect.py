@@ -6,9 +6,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from clops_sweep.analysis.collect import collect, label_text
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.collect import collect, label_text
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import RunStore
 

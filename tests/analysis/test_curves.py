@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+
 from clops_sweep.analysis.curves import (
     Block,
     LearningCurves,
@@ -14,7 +15,6 @@ from clops_sweep.analysis.curves import (
 )
 from clops_sweep.analysis.style import as_png
 from clops_sweep.analysis.task_styles import natural_order, short_names
-
 from clops_sweep.errors import BadInput
 
 

@@ -7,6 +7,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
 from clops_sweep.analysis.difficulty import fit_gaussians, task_similarity
 from clops_sweep.analysis.difficulty_figures import (
     describe_distributions,
@@ -16,10 +20,6 @@ from clops_sweep.analysis.difficulty_figures import (
     draw_similarity,
 )
 from clops_sweep.analysis.style import as_png
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import integrate, stats
-
 from clops_sweep.learning.difficulty import (
     TaskDistribution,
     chain,

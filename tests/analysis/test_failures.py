@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from clops_sweep.analysis.failures import failure_notices
 
+from clops_sweep.analysis.failures import failure_notices
 from clops_sweep.store.rows import failure_reason
 
 

@@ -7,11 +7,11 @@ from types import ModuleType
 import matplotlib as mpl
 import numpy as np
 import pytest
+
+from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, as_png, as_svg, luminance, readable_on, spread
-
-from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import RunStore
 

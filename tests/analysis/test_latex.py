@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from clops_sweep.analysis.formats import TextCell, TextTable
 from clops_sweep.analysis.latex import LONG, to_latex
 

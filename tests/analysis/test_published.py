@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from clops_sweep import RunConfig
 from clops_sweep.analysis import published
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.published import PublishedValue, departures, published_rows, published_values
-
-from clops_sweep import RunConfig
 
 
 @pytest.fixture(scope="module")

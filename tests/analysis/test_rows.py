@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.comparisons import comparisons
 from clops_sweep.analysis.report import write_report
 from clops_sweep.analysis.results import clear_winners, result_table
-
-from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.store.run_store import RunStore
 

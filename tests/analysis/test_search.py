@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.analysis.notebook import open_sweep
 from clops_sweep.analysis.optimization_history import (
     describe_optimization_history,
@@ -20,8 +22,6 @@ from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front
 from clops_sweep.analysis.report import write_report
 from clops_sweep.analysis.search_trials import best_trials, best_trials_text, search_experiment, trials_csv
 from clops_sweep.analysis.style import as_png
-
-from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.study import SearchStudy

@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from clops_sweep.analysis.statistics import bootstrap_interval, estimate, highest_coverage, holm, paired_difference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+
+from clops_sweep.analysis.statistics import bootstrap_interval, estimate, highest_coverage, holm, paired_difference
 
 
 def test_estimate_of_three_numbers_and_a_gap() -> None:

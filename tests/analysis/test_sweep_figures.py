@@ -8,6 +8,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
+from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.comparisons import comparison_text, comparisons, comparisons_csv
 from clops_sweep.analysis.cost import cost_frontier, cost_text, describe_cost_frontier, draw_cost_frontier, frontier
@@ -19,8 +21,6 @@ from clops_sweep.analysis.profiles import describe_profile, draw_profile, profil
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.style import as_png
 from clops_sweep.analysis.sweep_figures import sweep_figures
-
-from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import RunStore
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+
 from clops_sweep.analysis.style import as_png
 from clops_sweep.analysis.tracings import describe_tracings, draw_tracings, tracings
-
 from clops_sweep.data import cardiology, chapman_files, mitbih, rhythms, twelve_leads
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet

@@ -9,13 +9,13 @@ from types import ModuleType
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+
+from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.cost import cost_frontier, draw_cost_frontier
 from clops_sweep.analysis.profiles import draw_profile, profile
 from clops_sweep.analysis.style import as_png
 from clops_sweep.analysis.whole_store import spaces_in
-
-from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.command import command
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.search_space import all_requests

@@ -227,7 +227,7 @@ def test_a_truncated_record_is_named(
 
 
 def test_a_damaged_store_is_named(command: Command, space: Path, tmp_path: Path) -> None:
-    part = tmp_path / "results" / "runs" / f"failed-{'a' * 20}.parquet"
+    part = tmp_path / "results" / "runs" / f"failed-{'a' * 24}.parquet"
     part.parent.mkdir(parents=True)
     part.write_bytes(b"PAR1")
     done = command("status")

@@ -20,12 +20,9 @@ from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
-from clops_sweep.planning.calibration import Calibrations
-from clops_sweep.planning.cost_model import Load, Measured
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.sweep.jobs import Job
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -54,7 +51,8 @@ def write_failed(store: RunStore, config: RunConfig, error: str, prepared_root: 
 def record(results: Path, config: RunConfig, result: RunResult, device: str) -> None:
     store = RunStore(results)
     store.open_for_writing()
-    record_result(store, Job((config,), (str(result.runs["run_id"].item()),)), result, {"device": device})
+    runs = {str(result.runs["run_id"].item()): config}
+    record_result(store, runs, result, lambda config: "generated0001", {"device": device})
 
 
 def test_a_failed_run_can_be_repeated(ask: Callable[..., Result], tmp_path: Path, prepared_root: Path) -> None:
@@ -149,14 +147,14 @@ def test_a_part_that_holds_something_else_is_damaged(
     ask: Callable[..., Result], tmp_path: Path, finished_tables: Tables
 ) -> None:
     store = RunStore(tmp_path)
-    store.write_finished("a" * 20, finished_tables("a" * 20, RunConfig()))
-    for content in (tmp_path / "runs" / f"finished-{'a' * 20}.parquet", next((tmp_path / "curves").iterdir())):
-        shutil.copy(content, tmp_path / "runs" / f"finished-{'b' * 20}.parquet")
+    store.write_finished("a" * 24, finished_tables("a" * 24, RunConfig()))
+    for content in (tmp_path / "runs" / f"finished-{'a' * 24}.parquet", next((tmp_path / "curves").iterdir())):
+        shutil.copy(content, tmp_path / "runs" / f"finished-{'b' * 24}.parquet")
         for arguments in (("show", "bbb"), ("rerun", "bbb"), ("compact",)):
             refused = ask(*arguments)
             assert isinstance(refused.exception, DamagedStore)
-            assert f"it does not hold run {'b' * 20}); move it away" in str(refused.exception)
-    assert RunStore(tmp_path).rows("runs", ["run_id"], ["a" * 20]) == [{"run_id": "a" * 20}]
+            assert f"it does not hold run {'b' * 24}); move it away" in str(refused.exception)
+    assert RunStore(tmp_path).rows("runs", ["run_id"], ["a" * 24]) == [{"run_id": "a" * 24}]
 
 
 def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
@@ -164,7 +162,7 @@ def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
 ) -> None:
     store = RunStore(tmp_path)
     for number in range(3):
-        run_id = f"{number:020x}"
+        run_id = f"{number:024x}"
         store.write_finished(run_id, finished_tables(run_id, RunConfig(seed=number)))
 
     def refuse(self: Any, *arguments: Any) -> None:
@@ -196,12 +194,3 @@ def test_a_report_that_cannot_be_written_does_not_make_a_sweep_fail(
     assert "clops-sweep: no report: report folder" in done.stderr
     refused = ask("report", str(tmp_path / "space.py"))
     assert isinstance(refused.exception, BadInput)
-
-
-def test_measurements_that_cannot_be_kept_are_known_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    kept = Calibrations(tmp_path / "file" / "calibration.json")
-    measured = Measured(Load.of(RunConfig()), (1.0, 2.0, 3.0), (0.1, 0.2, 0.3), "cpu")
-    kept.add(measured, "hash")
-    assert kept.known(["hash"]) == [measured]
-    assert kept.known(["other"]) == []

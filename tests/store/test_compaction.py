@@ -37,7 +37,7 @@ TABLES: tuple[TableName, ...] = ("runs", "r_matrix", "curves", "instances")
 
 
 def _id(number: int) -> str:
-    return f"{number:020x}"
+    return f"{number:024x}"
 
 
 def _failed(run_id: str) -> pa.Table:

@@ -22,8 +22,8 @@ from clops_sweep.store.tables import SCHEMAS
 
 Tables = Callable[..., dict[str, pa.Table]]
 
-A = "a" * 20
-B = "b" * 20
+A = "a" * 24
+B = "b" * 24
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def _failed_row(run_id: str, config: RunConfig, error: str = "ValueError: no") -
 def test_the_query_of_three_lines(tmp_path: Path, store: RunStore, finished_tables: Tables) -> None:
     for index, (b, a) in enumerate([(0.1, 0.25), (0.1, 1.0), (0.5, 0.25), (0.5, 1.0)]):
         config = RunConfig(storage_fraction=b, acquisition_fraction=a)
-        store.write_finished(f"{index:020}", finished_tables(f"{index:020}", config, auc=b + a / 10))
+        store.write_finished(f"{index:024}", finished_tables(f"{index:024}", config, auc=b + a / 10))
 
     runs = pd.read_parquet(tmp_path / "results" / "runs")
     table = runs.pivot_table("auc", "storage_fraction", "acquisition_fraction")
@@ -184,7 +184,7 @@ store, rows = RunStore(sys.argv[1]), 200_000
 noise = np.random.default_rng(0).random(rows)  # hardly compressible: a part of more than a megabyte
 runs = {}
 for number in range(5):
-    run_id, tables = f"{number:020}", {}
+    run_id, tables = f"{number:024}", {}
     for name, count in {"r_matrix": 36, "curves": 6, "instances": rows, "runs": 1}.items():
         columns = {field: pa.nulls(count, SCHEMAS[name].field(field).type) for field in SCHEMAS[name].names}
         columns["run_id"] = pa.array([run_id] * count)

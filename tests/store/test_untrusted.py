@@ -27,7 +27,7 @@ from clops_sweep.store.tables import SCHEMAS
 Tables = Callable[..., dict[str, pa.Table]]
 Command = Callable[..., tuple[object, str, str]]
 
-A = "a" * 20
+A = "a" * 24
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_ids_in_a_compacted_part_lead_nowhere(place: Path, finished_tables: Tabl
 
 
 def _two_more(store: RunStore, tables: Tables) -> None:
-    for run_id in ("b" * 20, "c" * 20):
+    for run_id in ("b" * 24, "c" * 24):
         store.write_finished(run_id, tables(run_id, RunConfig()))
 
 
@@ -242,7 +242,7 @@ def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tab
     assert b"executed" in stored
     assert RunStore(tmp_path / "results").read("runs")["run_id"].tolist() == [A]
     assert pd.read_parquet(tmp_path / "results" / "runs")["run_id"].tolist() == [A]
-    store.write_finished("b" * 20, finished_tables("b" * 20, RunConfig()))
+    store.write_finished("b" * 24, finished_tables("b" * 24, RunConfig()))
     store.compact()
     assert len(store.read("runs")) == 2
     assert not marker.exists()
