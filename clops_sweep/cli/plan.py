@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clops_sweep.cli.search import print_searches, runs_to_come, unprepared
+from clops_sweep.cli.search import print_searches
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.machine import available_cores, check_gpu, gpus
+from clops_sweep.search.standing import runs_to_come, standings, unprepared
 
 _FEW_HOURS = 0.01  # less is easier to grasp in seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clops_sweep.cli.asked import Asked
+    from clops_sweep.planning.asked import Asked
     from clops_sweep.planning.estimate import Estimate
     from clops_sweep.planning.plan import Plan, PlannedRun
 
@@ -44,7 +45,7 @@ def say_plan(
     """
     if plan.asked:
         click.echo(counts(plan))
-    print_searches(asked)
+    print_searches(standings(asked))
     for name in dict.fromkeys((*plan.unprepared, *unprepared(asked))):
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     say_first(plan)
@@ -55,9 +56,9 @@ def say_plan(
     if cost.known:
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
     if cost.unknown:
-        which = f"{cost.unknown} of them" if cost.known else "them"
+        which = f"{len(cost.unknown)} of them" if cost.known else "them"
         click.echo(f"no estimate for {which}: no run of their kind is finished; plan --calibrate measures some epochs")
-    if asked.searches and cost.known:
+    if asked.selection.searches and cost.known:
         click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
 
 
@@ -94,33 +95,41 @@ def _estimated(
     asked: Asked, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float, measure: bool
 ) -> Estimate:
     """What runs will cost; of kinds of which nothing is known, after they have been measured, if that is asked for."""
-    from clops_sweep.planning.calibration import Calibrations, calibrate
-    from clops_sweep.planning.cost_model import Load
+    from clops_sweep.planning.calibration import calibrate, keep, kept_in
     from clops_sweep.planning.estimate import estimate
 
     device = "cuda" if gpus_per_trial else None
-    finished = plan.of("finished")
-    kept, data_hashes = Calibrations(asked.work_folder / "calibration.json"), asked.data_hashes()
-    cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
+    file, finished, data_hashes = asked.store.log_folder / "calibration.json", plan.of("finished"), asked.data_hashes()
+    kept = kept_in(file)
+
+    def from_what_is_known() -> Estimate:
+        measured = [item for data_hash, item in kept if data_hash in data_hashes]
+        return estimate(pending, finished, asked.store, measured, device)
+
+    cost = from_what_is_known()
     if measure and cost.unknown:
         for name in (*plan.unprepared, *unprepared(asked)):
             raise BadInput(f"--calibrate: {name} is not prepared here; expected: clops-sweep data prepare {name}")
         if device:
             check_gpu("--gpus-per-trial")
-        calibrate(
-            [run for run in pending if Load.of(run.config).kind in cost.unknown_kinds],
-            asked.frames_of,
-            kept,
-            device=device or "cpu",
-            say=lambda text: click.echo(text, err=True),
-        )
-        cost = estimate(pending, finished, asked.store, kept.known(data_hashes), device)
+        from clops_sweep.learning.timing import time_epochs
+
+        for item in calibrate(
+            cost.unknown,
+            lambda config: asked.data.frames(config.data_key),
+            time_epochs,
+            device or "cpu",
+            lambda text: click.echo(text, err=True),
+        ):
+            kept.append(item)
+            keep(file, kept)
+        cost = from_what_is_known()
     return cost
 
 
 def _pending(asked: Asked, plan: Plan) -> list[PlannedRun]:
     """The runs that are left, those that searches may still ask for included."""
-    return plan.of("pending", "waiting") + runs_to_come(asked)
+    return [*plan.of("pending", "waiting"), *runs_to_come(asked)]
 
 
 def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:
@@ -137,8 +146,8 @@ def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> s
     words = f"about {_number(scale * cost.hours)} {unit}-{time} ({CONFIDENCE:.0%} interval: "
     words += f"{_number(scale * cost.low)} to {_number(scale * cost.high)})"
     if there:
-        at_a_time = max(1, int(there / each))
-        words += f", {_clock(cost.wall_hours(at_a_time))} by the clock on {_several(there, what)}"
+        hours = max(cost.hours / max(1, int(there / each)), cost.longest)  # nothing is done before its longest run is
+        words += f", {_clock(hours)} by the clock on {_several(there, what)}"
     rests = [f"{_several(cost.finished, 'finished run')} of the same kind"] if cost.finished else []
     rests += [f"{_several(cost.measured, 'short run')} on this machine"] if cost.measured else []
     return f"{words}; from {' and '.join(rests)}"

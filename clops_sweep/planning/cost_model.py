@@ -3,122 +3,68 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from clops_sweep.experiment.config import RunConfig
-
-Phases = tuple[float, float, float]
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.experiment.declarations import Fields
+from clops_sweep.experiment.registry import STRATEGIES
 
 Kind = tuple[str, str, str, int]
+"""Data set, scenario, strategy and batch size: a unit of work costs about as much in all runs of a kind."""
 
-_TASKS: Mapping[str, int] = {"class_il": 6, "time_il": 3, "domain_il": 12}
-_VALIDATION, _TEST = 0.27, 0.34
-"""Frames of these splits per training frame, about: the parts that stay the same whatever a config says."""
-
-_RELATIVE_COST: Phases = (4.0, 0.7, 1.0)
-"""What a frame costs in a training step, a Monte-Carlo pass and an evaluation, where nothing has been measured."""
-
-_FRAMES_PER_TASK = 500
-"""Where it has to be known how large a memory is."""
+_RELATIVE_COST = (4.0, 0.7, 0.3)
+"""What units of work cost, relative to each other, where nothing has been measured."""
 
 
 class Load(NamedTuple):
-    """The config fields that a run's cost depends on; everything else is as good as a seed."""
+    """What a run computes: how often all frames of a task are trained on, passed through for scores, and evaluated."""
 
-    dataset: str
-    scenario: str
-    strategy: str
-    batch_size: int
-    storage_fraction: float
-    acquisition_fraction: float
-    mc_samples: int
-    acquisition: str
-    acquire_every: int
-    storage_order: str
-    replay_ratio: float
-    epochs_per_task: int
+    kind: Kind
+    work: tuple[float, ...]
 
     @classmethod
-    def of(cls, config: RunConfig) -> Self:
-        """The load of a config."""
-        return cls(*attrgetter(*cls._fields)(config))
+    def of(cls, fields: Fields, epochs: float = math.inf) -> Self:
+        """The load of a run with these config fields, or of its first epochs, counted over all tasks.
 
-    @property
-    def kind(self) -> Kind:
-        """Runs of one kind do more or less of the same things."""
-        return self.dataset, self.scenario, self.strategy, self.batch_size
-
-    @property
-    def work(self) -> Phases:
-        """Frames trained on, passed through for scores, and evaluated, in units of the frames of one task."""
-        return self.work_until(_TASKS[self.scenario] * self.epochs_per_task)
-
-    def work_until(self, epochs: int) -> Phases:
-        """The work of a run's first epochs, counted over all tasks; each task stores and is tested at its end."""
-        tasks = _TASKS[self.scenario]
+        Training and acquisition are what the strategy declares, or else those of plain replay. All tasks are evaluated
+        after every epoch, and once more at the end of a task.
+        """
+        tasks = DATASETS[fields["dataset"]].task_count(fields["scenario"])
+        declared = STRATEGIES.declaration(fields["strategy"]).work or STRATEGIES.declaration("replay").work
+        assert declared is not None
         trained = scored = evaluated = 0.0
-        for task in range(math.ceil(epochs / self.epochs_per_task)):
-            done = min(self.epochs_per_task, epochs - task * self.epochs_per_task)
-            stored = self.storage_fraction * task
-            trained += done * self._trained(tasks, task, stored)
-            scored += math.ceil(done / self.acquire_every) * self._scored(stored)
-            evaluated += tasks * (_VALIDATION * done + (_TEST if done == self.epochs_per_task else 0))
-        return trained, scored, evaluated
-
-    def _trained(self, tasks: int, task: int, stored: float) -> float:
-        """Frames that go through a training step in an epoch, or something that costs as much."""
-        if self.strategy == "finetune":
-            return 1.0
-        if self.strategy == "multitask":
-            return float(tasks)
-        if self.strategy == "gem":
-            return 1.0 + task
-        if self.strategy == "mir":
-            if not task:
-                return 1.0
-            candidates = self.acquisition_fraction * stored * _FRAMES_PER_TASK / self.batch_size
-            return 2.0 + self.replay_ratio + 2 * candidates / _RELATIVE_COST[0]
-        return 1.0 + self.acquisition_fraction * stored
-
-    def _scored(self, stored: float) -> float:
-        """Monte-Carlo passes in an epoch."""
-        if self.strategy != "clops" or self.acquisition == "random" or self.acquisition_fraction == 1:
-            return 0.0
-        return stored * self.mc_samples * (2 if self.acquisition == "balc_kld" else 1)
+        for task in range(tasks):
+            done = min(fields["epochs_per_task"], max(0, epochs - task * fields["epochs_per_task"]))
+            work = declared(fields, task, tasks)
+            trained += done * work.trained
+            scored += done * work.scored
+            evaluated += tasks * (done + (done == fields["epochs_per_task"]))
+        return cls(kind_of(fields), (trained, scored, evaluated))
 
 
 class Measured(NamedTuple):
-    """What a run, or the beginning of one, took.
-
-    Attributes:
-        load: of the run.
-        work: what was done of it.
-        seconds: what it took, by phase.
-        device: cpu or cuda.
-        started: when it began, in seconds, if that is known.
-    """
+    """What a load took: seconds by phase, on cpu or cuda."""
 
     load: Load
-    work: Phases
-    seconds: Phases
-    device: str = "cpu"
-    started: float | None = None
+    seconds: Sequence[float]
+    device: str
 
 
-def units(rows: Sequence[Measured]) -> Phases:
-    """Seconds per unit of work in each phase; of a phase that no row has, in proportion to the others."""
-    seconds = [sum(row.seconds[phase] for row in rows) for phase in range(3)]
-    work = [sum(row.work[phase] for row in rows) for phase in range(3)]
-    relative = sum(cost * amount for cost, amount in zip(_RELATIVE_COST, work, strict=True))
-    train, acquire, evaluate = (
-        taken / amount if amount and taken else sum(seconds) / relative * cost
-        for taken, amount, cost in zip(seconds, work, _RELATIVE_COST, strict=True)
-    )
-    return train, acquire, evaluate
+def kind_of(fields: Fields) -> Kind:
+    """The kind of a run with these config fields."""
+    return fields["dataset"], fields["scenario"], fields["strategy"], fields["batch_size"]
 
 
-def modelled(work: Phases, per_unit: Phases = _RELATIVE_COST) -> float:
-    """Seconds that some work should take; without units, a cost to compare loads by."""
-    return sum(unit * amount for unit, amount in zip(per_unit, work, strict=True))
+def modelled(work: Sequence[float], units: Sequence[float] = _RELATIVE_COST) -> float:
+    """What some work should take, from what a unit of each phase takes."""
+    return sum(amount * unit for amount, unit in zip(work, units, strict=True))
+
+
+def units_of(rows: Sequence[Measured]) -> list[float]:
+    """Seconds that a unit of each phase takes, by which the rows together take what they took."""
+    taken = [sum(phase) for phase in zip(*(row.seconds for row in rows), strict=True)]
+    work = [sum(phase) for phase in zip(*(row.load.work for row in rows), strict=True)]
+    usual = sum(taken) / modelled(work)
+    units = [s / w if s and w else usual * cost for s, w, cost in zip(taken, work, _RELATIVE_COST, strict=True)]
+    return [unit * sum(taken) / modelled(work, units) for unit in units]
