@@ -153,8 +153,9 @@ class PartFolder:
                 raise
             except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
                 raise self._damaged(part, error) from None
-            self._ids[part.name] = frozenset(text.split(","))
-            self._refuse_old(next(iter(self._ids[part.name])))
+            ids = frozenset(text.split(","))
+            self._refuse_old(next(iter(ids)))
+            self._ids[part.name] = ids
         return self._ids[part.name]
 
     def owned(self, listing: Listing) -> tuple[list[Part], list[tuple[Part, frozenset[str]]]]:

@@ -55,6 +55,26 @@ def test_spaces_ask_for_the_runs_that_are_there(tmp_path: Path, generated: Modul
     assert [experiment.counts("missing").sum() for experiment in collect(found, runs)] == [0, 0, 0, 0]
 
 
+def test_a_run_that_several_cells_share_stands_in_each(tmp_path: Path, generated: ModuleType) -> None:
+    """With a = 1 nothing is scored, so random acquisition asks for the same run."""
+    variants = {"CLOPS": {}, "Random acquisition": {"acquisition": "random"}}
+    grid = SearchSpace("grid", RunConfig(), {"acquisition_fraction": [0.5, 1.0], "variant": variants}, seeds=range(2))
+    store = RunStore(tmp_path)
+    configs = {request.config.identity: request.config for request in grid.requests()}
+    assert len(configs) == 2 * 3
+    generated.write_given_runs(
+        store, [(c, {"auc": c.acquisition_fraction / 2 + c.seed, "seconds": 1.0}) for c in configs.values()]
+    )
+    runs = store.read("runs")
+    assert len(runs) == 6
+    (asked,) = collect([grid], runs)
+    assert asked.counts("finished").tolist() == [2, 2, 2, 2]
+    assert asked.by_replicate("auc")[2].tolist() == asked.by_replicate("auc")[3].tolist() == [0.5, 1.5]
+    (whole,) = collect(spaces_in(runs, pytest.fail), runs)
+    assert dict(whole.axes) == {"acquisition_fraction": (0.5, 1.0), "acquisition": ("bald_mcd", "random")}
+    assert whole.counts("finished").tolist() == [2, 2, 2, 2]
+
+
 def test_the_command_needs_no_file(tmp_path: Path, generated: ModuleType) -> None:
     results = tmp_path / "results"
     generated.write_generated_runs(RunStore(results), SPACES[1:3])

@@ -64,6 +64,28 @@ def test_two_spaces_share_the_runs_that_both_ask_for(tmp_path: Path) -> None:
     assert values == [(0, 0.1), (0, 0.5), (0, 0.25), (1, 0.1), (1, 0.5), (1, 0.25)]
 
 
+SHARED = SearchSpace(
+    "shared",
+    RunConfig(),
+    {"acquisition_fraction": [0.5, 1.0], "acquisition": ["bald_mcd", "random"], "strategy": ["clops", "finetune"]},
+    seeds=range(2),
+)
+
+
+def test_configs_that_must_give_the_same_numbers_are_one_run(tmp_path: Path, finished_tables: Tables) -> None:
+    store = RunStore(tmp_path)
+    plan = _plan(store, SHARED)
+    assert plan.places == 16
+    assert len(plan.asked) == 2 * (3 + 1)  # with a = 1 nothing is scored, and fine-tuning has no buffer at all
+    assert counts(plan).startswith("8 runs asked for (for 16 cells and seeds), 0 finished, 8 pending")
+    assert len({run.run_id for run in plan.asked}) == 8
+    for run in plan.asked:
+        store.write_finished(str(run.run_id), finished_tables(str(run.run_id), run.config))
+    assert len(_plan(store, SHARED).of("finished")) == 8
+    last = SHARED.base.replace(strategy="finetune", acquisition="random", acquisition_fraction=1, seed=1)
+    assert store.statuses()[_id(last)] == "finished"
+
+
 def test_other_data_are_other_runs(tmp_path: Path, finished_tables: Tables) -> None:
     store = RunStore(tmp_path)
     for request in SMALL.requests():

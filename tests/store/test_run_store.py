@@ -17,6 +17,7 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.experiment.columns import config_from_row, config_row
+from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
@@ -121,6 +122,45 @@ def test_parts_of_an_earlier_version_are_read(store: RunStore, finished_tables: 
     assert store.read("runs", [A], ["seed"])["seed"].tolist() == [0]
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_column_that_an_old_part_lacks_reads_as_its_default(
+    tmp_path: Path, finished_tables: Tables, compacted: bool
+) -> None:
+    """A field that is added to the config later: runs that were stored before held its default."""
+    before = RunStore(tmp_path)
+    for run_id in (A, B):
+        before.write_finished(run_id, finished_tables(run_id, RunConfig()))
+    if compacted:
+        before.compact()
+    schema = SCHEMAS["runs"].append(pa.field("label_smoothing", pa.float64()))
+    runs = PartFolder(before.files, before.folder("runs"), schema, {"label_smoothing": 0.25, "no_column": 1})
+    listing = runs.listing()
+    for columns in (None, ["run_id", "label_smoothing"], ["run_id", "seed"]):
+        if compacted:
+            table = runs.read_compacted(listing.compacts[0], columns)
+        else:
+            table = pa.concat_tables([runs.read_single(part, columns) for part in listing.singles])
+        assert table.column_names == (columns or schema.names)
+        if columns != ["run_id", "seed"]:
+            assert table["label_smoothing"].to_pylist() == [0.25, 0.25]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_store_of_version_0_1_is_refused(tmp_path: Path, finished_tables: Tables, compacted: bool) -> None:
+    old = "a" * 20  # digits that an id of that version had
+    (tmp_path / "runs").mkdir()
+    table = finished_tables(old, RunConfig())["runs"]
+    name = f"compact-1-{'0' * 16}.parquet" if compacted else f"finished-{old}.parquet"
+    with pq.ParquetWriter(tmp_path / "runs" / name, table.schema) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"clops_sweep.run_ids": old})
+    store = RunStore(tmp_path)
+    for look in (store.statuses, lambda: store.read("runs"), lambda: store.find("a"), store.compact):
+        with pytest.raises(BadInput, match=r"holds runs of clops-sweep 0\.1, .*; .* new runs need another --results$"):
+            look()
+    assert pd.read_parquet(tmp_path / "runs")["run_id"].tolist() == [old]
+
+
 # --- a run counts once ------------------------------------------------------------------------------------------------
 
 
@@ -174,6 +214,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from clops_sweep import RunConfig
+from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.tables import SCHEMAS
