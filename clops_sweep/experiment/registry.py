@@ -42,10 +42,20 @@ class Registry(Mapping[str, Any]):
     Args:
         kind: what the members are, for messages.
         built_in: name to "module:attribute" and what the member declares.
+        decorator: the function that registers others.
+        expected: what others are to be, for messages.
     """
 
-    def __init__(self, kind: str, built_in: Mapping[str, tuple[str, Declaration]]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        built_in: Mapping[str, tuple[str, Declaration]],
+        decorator: str = "",
+        expected: str = "a function",
+    ) -> None:
         self._kind = kind
+        self._decorator = decorator or kind
+        self._expected = expected
         self._built_in = dict(built_in)
         self._added: dict[str, Plugin] = {}
 
@@ -78,12 +88,19 @@ class Registry(Mapping[str, Any]):
         """Adds a member, or replaces one that was added before.
 
         Raises:
-            BadInput: the name is taken by a built-in member, or is no identifier.
+            BadInput: the name is taken by a built-in member, or is no identifier; the member cannot be called.
         """
+        if not isinstance(name, str):
+            raise BadInput(
+                f"{self._kind} {_shown(name)}: expected the name that configs call it by, "
+                f'as in @{self._decorator}("mine")'
+            )
         if name in self._built_in:
             raise BadInput(f"{self._kind} {name!r} is built in; register yours under another name")
         if not name.isidentifier():
             raise BadInput(f"{self._kind} {name!r}: expected a name of letters, digits and underscores")
+        if not callable(member):
+            raise BadInput(f"{self._kind} {name!r}: expected {self._expected}, not {_shown(member)}")
         self._added[name] = Plugin(member, declaration)
 
     @contextmanager
@@ -97,14 +114,32 @@ class Registry(Mapping[str, Any]):
         finally:
             del self._added[name]
 
-    def decorator(self, name: str, declaration: Declaration) -> Callable[[Member], Member]:
-        """A decorator that registers what it decorates."""
+    @property
+    def kind(self) -> str:
+        """What the members are, for messages."""
+        return self._kind
+
+    def decorator(
+        self, name: str, declaration: Declaration, check: Callable[[str, Any], None] = lambda name, member: None
+    ) -> Callable[[Member], Member]:
+        """A decorator that registers what it decorates, once `check` has looked at it."""
+        if not isinstance(name, str):  # the decorator was written without its brackets
+            self.register(name, name)
 
         def decorate(member: Member) -> Member:
+            check(name, member)
             self.register(name, member, declaration)
             return member
 
         return decorate
+
+
+def _shown(member: object) -> str:
+    """What something is, for a message; its own text may be long, or raise."""
+    if isinstance(member, type):
+        return f"class {member.__name__}"
+    name = getattr(member, "__name__", None)
+    return f"{name}()" if callable(member) and isinstance(name, str) else f"something of type {type(member).__name__}"
 
 
 ACQUISITION_FUNCTIONS = Registry(
@@ -120,6 +155,7 @@ ACQUISITION_FUNCTIONS = Registry(
             "random": declarations.NOTHING,
         }.items()
     },
+    "acquisition_function",
 )
 STORAGE_FUNCTIONS = Registry(
     "storage_function",
@@ -143,7 +179,21 @@ STRATEGIES = Registry(
         "mir": ("clops_sweep.learning.strategies.mir:MaximallyInterferedRetrieval", declarations.MIR),
         "replay": ("clops_sweep.learning.strategies.replay:ExperienceReplay", declarations.replay(_CLOPS)),
     },
+    expected="a subclass of Strategy",
 )
+
+_OF_A_STRATEGY = (
+    "begin_task",
+    "replay",
+    "train_epoch",
+    "end_epoch",
+    "end_task",
+    "record",
+    "counts",
+    "state",
+    "restore",
+)
+"""The methods that a run calls; they are looked for by name, for the base class of strategies needs torch."""
 
 REGISTRIES: Mapping[str, Registry] = {
     "strategy": STRATEGIES,
@@ -173,9 +223,28 @@ def strategy(
         work: an epoch's work, for the estimate of costs; by default that of replay.
 
     Raises:
-        BadInput: the name is taken or is no identifier, or a field is not known.
+        BadInput: the name is taken or is no identifier, a field is not known, or it is no strategy: a class that has
+            the methods of one, or something that makes one and has `joint`.
     """
-    return STRATEGIES.decorator(name, Declaration(looks_at, work))
+    if work is not None and not callable(work):
+        raise BadInput(f"strategy {name!r}: work: expected a function, not {_shown(work)}")
+    return STRATEGIES.decorator(name, Declaration(looks_at, work), _check_strategy)
+
+
+def _check_strategy(name: str, member: Any) -> None:
+    """Sees whether it has what a run asks of a strategy.
+
+    Raises:
+        BadInput: it has not.
+    """
+    if not callable(member):
+        return  # the registry says so
+    expected = f"strategy {name!r}: expected a subclass of clops_sweep.learning.strategies.base.Strategy"
+    lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
+    if isinstance(member, type) and lacking:
+        raise BadInput(f"{expected}; {_shown(member)} has no method {lacking[0]!r}")
+    if not isinstance(getattr(member, "joint", None), bool):
+        raise BadInput(f"{expected}; {_shown(member)} has no `joint` that is True or False")
 
 
 def acquisition_function(name: str, *, looks_at: LooksAt | None = None) -> Callable[[Member], Member]:
@@ -186,7 +255,7 @@ def acquisition_function(name: str, *, looks_at: LooksAt | None = None) -> Calla
         looks_at: the fields that it looks at, such as `mc_samples`; see `strategy`.
 
     Raises:
-        BadInput: the name is taken or is no identifier, or a field is not known.
+        BadInput: the name is taken or is no identifier, a field is not known, or it cannot be called.
     """
     return ACQUISITION_FUNCTIONS.decorator(name, Declaration(looks_at))
 
@@ -195,6 +264,6 @@ def storage_function(name: str) -> Callable[[Member], Member]:
     """Registers a function from beta's trajectories [S, tau, n] to s, float64 [S, n].
 
     Raises:
-        BadInput: the name is taken or is no identifier.
+        BadInput: the name is taken or is no identifier, or it cannot be called.
     """
     return STORAGE_FUNCTIONS.decorator(name, declarations.NOTHING)
