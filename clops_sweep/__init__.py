@@ -10,6 +10,7 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -109,7 +110,7 @@ def sweep(
     runs = None if stack == "auto" else stack
     resources = Resources(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every)
     asked = Asked(selection, PreparedData.found(prepared_root, data_root), RunStore.named(str(results)))
-    return launch(asked, resources, SweepDisplay, retry_failed=retry_failed)
+    return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
 
 
 def read(

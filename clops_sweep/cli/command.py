@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 
 from clops_sweep.cli.asks import asks
+from clops_sweep.cli.check import check
 from clops_sweep.cli.data import data
 from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.launch import launch
@@ -80,7 +81,7 @@ def status(asked: Asked) -> None:
             click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}")
 
 
-for other in (compact, data, doctor, launch, new, report, rerun, show):
+for other in (check, compact, data, doctor, launch, new, report, rerun, show):
     command.add_command(other)
 
 

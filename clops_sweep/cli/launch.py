@@ -65,7 +65,10 @@ def launch(
         say_first(plan)
         say_cost(asked, plan, runs, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
 
-    outcome = launched(asked, resources, SweepDisplay, retry_failed=retry is not None, starting=starting)
+    outcome = launched(
+        asked, resources, SweepDisplay, retry_failed=retry is not None, starting=starting,
+        warn=lambda text: click.echo(f"clops-sweep: {text}", err=True),
+    )  # fmt: skip
     _say_outcome(asked, outcome)
     if not no_report:
         try:

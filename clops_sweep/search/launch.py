@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import StoreError
+from clops_sweep.errors import DamagedStore, StoreError
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
@@ -15,6 +15,7 @@ from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.search.standing import Standing, data_hashes, standings
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.verification import without_damage
 
 if TYPE_CHECKING:
     from clops_sweep.sweep.display import Display
@@ -83,6 +84,7 @@ def launch(
     *,
     retry_failed: bool = False,
     starting: Starting = lambda plan, runs: None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
     """Runs what is asked for and not yet finished, on this machine or a cluster.
 
@@ -94,12 +96,13 @@ def launch(
         make_display: makes what shows the progress, of the grids and of each search.
         retry_failed: whether runs and trials that have failed are taken up again.
         starting: called before Ray starts, if there is anything to run.
+        warn: called with a sentence about each damaged part of the store that was set aside.
 
     Raises:
         BadInput: anything that is asked for, the data, a study's database or the cluster.
     """
     _check(asked, resources)
-    plan = asked.plan()
+    plan = _plan_without_damage(asked, warn)
     pending, ran = _to_do(plan, retry_failed), False
     if pending:
         frames = asked.frames([run.config for run in pending])
@@ -184,6 +187,23 @@ def _search(
             except KeyboardInterrupt:
                 return None
         return None if display.interrupted else True
+
+
+def _plan_without_damage(asked: Asked, warn: Callable[[str], None]) -> Plan:
+    """The plan, after what is damaged of its runs has been set aside."""
+    try:
+        plan = asked.plan()
+    except DamagedStore:  # a part of which nobody can tell what it holds, or one that a task order follows from
+        without_damage(asked.store, None, warn)
+        plan = asked.plan()
+    return asked.plan() if without_damage(asked.store, _finished(asked, plan), warn) else plan
+
+
+def _finished(asked: Asked, plan: Plan) -> set[str]:
+    """The runs that are taken to be finished, those of trials included."""
+    found = {str(run.run_id) for run in plan.of("finished")}
+    records = [it.record for it in standings(asked) if it.record is not None]
+    return found.union(*(trial.run_ids for record in records for trial in record.trials))
 
 
 def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:

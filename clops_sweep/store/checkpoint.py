@@ -1,4 +1,7 @@
-"""Checkpoints of unfinished runs: tensors, numbers and text in one file each, written whole or not at all."""
+"""Checkpoints of unfinished runs: tensors, numbers and text in one file each, written whole or not at all.
+
+A run's id is the hash of all that its numbers depend on, so the ids in a checkpoint say whose it is.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,18 @@ from typing import Any
 import torch
 
 from clops_sweep.store.files import Files
+
+_RUN_IDS = "run_ids"
+_DIGEST = hashlib.sha256().digest_size
+
+
+class ForeignCheckpoint(Exception):
+    """A checkpoint that lies where a run's should, and is not of that run; the message says so in a sentence."""
+
+
+def sealed(content: bytes) -> bytes:
+    """What PyTorch has saved with its SHA-256 behind it, where PyTorch does not look: it checks nothing by itself."""
+    return content + hashlib.sha256(content).digest()
 
 
 class CheckpointFile:
@@ -25,22 +40,35 @@ class CheckpointFile:
     def __init__(self, files: Files, folder: str, run_ids: Sequence[str]) -> None:
         name = run_ids[0] if len(run_ids) == 1 else hashlib.sha256("-".join(run_ids).encode()).hexdigest()[:32]
         self._files = files
+        self._run_ids = list(run_ids)
         self.path = f"{folder}/{name}.pt"
 
     def save(self, state: dict[str, Any]) -> None:
         """Replaces the checkpoint."""
         buffer = io.BytesIO()
-        torch.save(state, buffer)
-        self._files.write(self.path, buffer.getvalue())
+        torch.save({_RUN_IDS: self._run_ids, **state}, buffer)
+        self._files.write(self.path, sealed(buffer.getvalue()))
 
     def load(self) -> dict[str, Any] | None:
-        """The saved state; None where there is none, or none that can be read (the run then starts afresh)."""
+        """The saved state; None where there is none, or none that can be read (the run then starts afresh).
+
+        Raises:
+            ForeignCheckpoint: it is another run's. It has been set aside, and the run starts afresh as well.
+        """
         try:
             content = self._files.read(self.path).to_pybytes()
+            if content != sealed(content[:-_DIGEST]):
+                return None
             # Data only: nothing a checkpoint holds is ever executed.
             state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError):
             return None
+        if not isinstance(state, dict) or state.pop(_RUN_IDS, None) != self._run_ids:
+            aside = f"{self.path}.foreign"
+            self._files.move(self.path, aside)
+            raise ForeignCheckpoint(
+                f"{self.path}: is the checkpoint of another run; it was set aside as {aside}, and the run starts anew"
+            )
         return state
 
     def delete(self) -> None:

@@ -77,6 +77,9 @@ def _without_covered(parts: PartFolder, finished: AbstractSet[str]) -> tuple[Lis
     for part in listing.singles:
         if part.run_id in owners or (part.status == "failed" and part.run_id in finished):
             covered.append(part)
+    if covered:  # metadata alone is no reason to delete anything
+        for owner in {owners[run_id][0] for part in covered for run_id in parts.ids(part) if run_id in owners}:
+            parts.verify(owner)
     parts.delete(covered)
     gone = set(covered)
     return Listing(
@@ -105,6 +108,8 @@ def _batches(parts: PartFolder, sources: Sequence[Part]) -> Iterator[_Batch]:
     for part in sources:
         try:
             ids = parts.ids(part)
+            if part.run_id is None:
+                parts.verify(part)
             table = (
                 parts.read_single(part)
                 if part.run_id is not None

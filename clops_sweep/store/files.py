@@ -128,6 +128,16 @@ class Files:
         """Bytes of a file; 0 if it has gone."""
         return self.system.get_file_info(path).size or 0
 
+    def mark(self, path: str) -> list[int] | None:
+        """Size and time of change of a file, by which it is known again; None if it has gone."""
+        info = self.system.get_file_info(path)
+        return None if info.size is None else [info.size, info.mtime_ns or 0]
+
+    def move(self, source: str, target: str) -> None:
+        """Moves a file inside the store; an object of that name is replaced."""
+        self.make_folder(target.rpartition("/")[0])
+        self.system.move(source, target)
+
     def read(self, path: str) -> pa.Buffer:
         """The content of a file."""
         if self.local:

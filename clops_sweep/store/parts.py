@@ -20,8 +20,11 @@ Status = Literal["finished", "failed"]
 _COMPACT = "compact-"
 
 _NAME = re.compile(rf"(finished|failed)-([0-9a-f]+)\.parquet|({_COMPACT})(\d+)-[0-9a-f]+\.parquet")
-_RUN_IDS = "clops_sweep.run_ids"
+_RUN_IDS, _DIGEST = "clops_sweep.run_ids", "clops_sweep.digest"
+_SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
+_UNSEALED = b"sha256:" + b"0" * 64
 _ID_LENGTH_OF_0_1 = 20
+_LONGEST_FOOTER = 2**22
 _ROWS_PER_GROUP = 2**16
 _MANY_ROWS = 10_000
 
@@ -132,6 +135,12 @@ class PartFolder:
             listing = again
         return listing
 
+    def finished(self) -> set[str]:
+        """The runs that have a part of their own here, or are in a compacted one, by the names of the parts."""
+        listing = self.listing()
+        found = {part.run_id for part in listing.singles if part.status == "finished" and part.run_id is not None}
+        return found.union(*(self.ids(part) for part in listing.compacts))
+
     def has_finished(self, run_ids: Sequence[str]) -> set[str]:
         """Which of some runs have a part of their own here, or are in a compacted one."""
         parts = [single("finished", run_id) for run_id in run_ids]
@@ -179,10 +188,11 @@ class PartFolder:
 
         Raises:
             FileNotFoundError: it is no longer there.
-            DamagedStore: it is not a whole Parquet file, or not of this table.
+            DamagedStore: a byte of it is not what was written, or it is not of this table.
         """
         try:
             content = self.files.read(self.path(part))
+            _check_seal(content)
             table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
             self._check_run(part, table)
             return self._conform(table, columns)
@@ -210,7 +220,7 @@ class PartFolder:
 
         Raises:
             FileNotFoundError: it is no longer there.
-            DamagedStore: it is not a whole Parquet file, or not of this table.
+            DamagedStore: a page that is read is not what was written, or it is not of this table.
         """
         import pyarrow.dataset as ds  # it imports pandas, which `status` can do without
 
@@ -220,7 +230,10 @@ class PartFolder:
             others = ~ds.field("run_id").isin(leave_out)
             wanted = others if wanted is None else wanted & others
         try:
-            data = ds.dataset(self.path(part), schema=self.schema, format="parquet", filesystem=self.files.system)
+            checked = ds.ParquetFileFormat(
+                default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+            )
+            data = ds.dataset(self.path(part), schema=self.schema, format=checked, filesystem=self.files.system)
             return self._filled(data.to_table(columns=list(columns or self.schema.names), filter=wanted))
         except FileNotFoundError:
             raise
@@ -233,24 +246,47 @@ class PartFolder:
         Columns that hold few values are written as they are: dictionaries and statistics would be most of the file, and
         most of the time that reading it takes.
         """
-        sink = pa.BufferOutputStream()
-        pq.write_table(
+        self._write(
+            part,
             content.cast(self.schema),
-            sink,
             compression="none" if content.num_rows < 2 else "zstd",
             use_dictionary=content.num_rows >= _MANY_ROWS,
             write_statistics=False,
         )
-        self.files.write(self.path(part), sink.getvalue())
 
     def write_compacted(self, part: Part, content: pa.Table, run_ids: Iterable[str]) -> None:
         """Writes a part of many runs, in the order of their ids, so that some of them are found without the rest."""
-        with (
-            self.files.being_written(self.path(part)) as file,
-            pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
-        ):
-            writer.write_table(in_order(content), row_group_size=_ROWS_PER_GROUP)
-            writer.add_key_value_metadata({_RUN_IDS: ",".join(sorted(run_ids))})
+        metadata = {_RUN_IDS: ",".join(sorted(run_ids))}
+        self._write(part, in_order(content), metadata, compression="zstd")
+
+    def _write(self, part: Part, content: pa.Table, metadata: Mapping[str, str] | None = None, **options: Any) -> None:
+        """Writes a part with a checksum of every page, and sealed with a digest of all its bytes."""
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, self.schema, write_page_checksum=True, **options) as writer:
+            writer.write_table(content, row_group_size=_ROWS_PER_GROUP)
+            writer.add_key_value_metadata({**(metadata or {}), _DIGEST: _UNSEALED.decode()})
+        self.files.write(self.path(part), _sealed(sink.getvalue()))
+
+    def verify(self, part: Part) -> None:
+        """Reads all of a part, and sees that every byte is what was written and that its rows are what it says.
+
+        Raises:
+            FileNotFoundError: it is no longer there.
+            DamagedStore: it is not so.
+        """
+        if part.run_id is not None:
+            self.read_single(part)
+            return
+        try:
+            content = self.files.read(self.path(part))
+            _check_seal(content)
+            found = pq.ParquetFile(pa.BufferReader(content)).read(["run_id"])["run_id"].unique().to_pylist()
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(part, error) from None
+        if len(found) != part.runs or self.ids(part) != frozenset(found):
+            raise self._damaged(part, ValueError("its rows are not of the runs that it is said to hold"))
 
     def delete(self, parts: Iterable[Part]) -> None:
         """Deletes parts, as far as they are still there."""
@@ -297,9 +333,35 @@ class PartFolder:
 
     def _damaged(self, part: Part, error: BaseException) -> DamagedStore:
         return DamagedStore(
-            f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); move it away, and what it held is "
-            "computed anew when it is asked for"
+            f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); a launch sets it aside and computes "
+            "anew what it is asked for of it"
         )
+
+
+def _sealed(content: pa.Buffer) -> bytes:
+    """A file with its SHA-256 in the place that was left for it, computed with zeros there."""
+    data = content.to_pybytes()
+    place = data.rindex(_UNSEALED)
+    return data[:place] + b"sha256:" + hashlib.sha256(data).hexdigest().encode() + data[place + len(_UNSEALED) :]
+
+
+def _check_seal(content: pa.Buffer) -> None:
+    """Sees that a file is what `_sealed` returned, byte for byte.
+
+    Raises:
+        ArrowInvalid: it is not.
+    """
+    view = memoryview(content)
+    tail = bytes(view[-_LONGEST_FOOTER:])
+    places = [found.start() for found in _SEAL.finditer(tail)]
+    if not places:
+        raise pa.ArrowInvalid("it has no digest: it is cut short, or something else has written it")
+    place = len(view) - len(tail) + places[-1]
+    digest = hashlib.sha256(view[:place])
+    digest.update(_UNSEALED)
+    digest.update(view[place + len(_UNSEALED) :])
+    if bytes(view[place + 7 : place + len(_UNSEALED)]) != digest.hexdigest().encode():
+        raise pa.ArrowInvalid("its content is not what was written")
 
 
 def in_order(table: pa.Table) -> pa.Table:

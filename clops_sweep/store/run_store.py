@@ -76,6 +76,11 @@ class RunStore:
         return self._files
 
     @property
+    def parts(self) -> Mapping[TableName, PartFolder]:
+        """The parts of each table."""
+        return self._parts
+
+    @property
     def work_folder(self) -> str:
         """Where checkpoints lie, inside the store's file system."""
         return f"{self._files.root}/.work"
@@ -109,27 +114,41 @@ class RunStore:
             raise BadInput(f"results {self.files.shown}: cannot be written to ({one_line(error)})") from None
 
     def statuses(self) -> dict[str, Status]:
-        """Run id to status, from the names of the parts; only those that hold many runs are opened."""
+        """Run id to status, from the names of the parts; only those that hold many runs are opened.
+
+        A run is finished if all four tables have it.
+        """
         runs = self._parts["runs"]
         attempts = 0
         while True:
             listing = runs.listing()
             try:
-                found: dict[str, Status] = {}
-                for part in listing.singles:  # failures come first
-                    found |= dict.fromkeys(runs.ids(part), part.status)
-                for part in listing.compacts:
-                    found |= dict.fromkeys(runs.ids(part), "finished")
+                others = [parts.finished() for name, parts in self._parts.items() if name != "runs"]
+                found: dict[str, Status] = {
+                    str(part.run_id): "failed" for part in listing.singles if part.status == "failed"
+                }
+                finished = [str(part.run_id) for part in listing.singles if part.status == "finished"]
+                for run_ids in (finished, *(runs.ids(part) for part in listing.compacts)):
+                    found |= dict.fromkeys((i for i in run_ids if all(i in ids for ids in others)), "finished")
                 return found
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
+
+    def incomplete(self) -> dict[str, list[TableName]]:
+        """The runs that `runs` has as finished and other tables do not have, with the names of these."""
+        have = {table: parts.finished() for table, parts in self._parts.items()}
+        lacking = {run_id: [table for table in have if run_id not in have[table]] for run_id in sorted(have["runs"])}
+        return {run_id: tables for run_id, tables in lacking.items() if tables}
 
     def finished(self, run_ids: Sequence[str]) -> set[str]:
         """Which of some runs are finished; asks for their parts by name and does not look at all others."""
         attempts = 0
         while True:
             try:
-                return self._parts["runs"].has_finished(run_ids)
+                found = list(run_ids)
+                for parts in self._parts.values():
+                    found = sorted(parts.has_finished(found)) if found else []
+                return set(found)
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
 

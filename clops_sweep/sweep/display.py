@@ -25,6 +25,7 @@ from clops_sweep.sweep.reports import (
     Failed,
     Finished,
     FoundFinished,
+    Noted,
     Paused,
     Report,
     Retrying,
@@ -147,6 +148,9 @@ class SweepDisplay:
                 return
             case Retrying():
                 self._running[job.run_ids] = (job, None)
+                return
+            case Noted(text):
+                self.warn(text)
                 return
             case WorkerDied() | Paused():  # it will be run again, or be said to have failed; or more is to come of it
                 self._running.pop(job.run_ids, None)

@@ -25,6 +25,13 @@ class Retrying:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """The job goes on, and there is something that the user is to know."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Finished:
     """The job's runs are in the store; means over them of average AUC and backward transfer (validation)."""
 
@@ -73,10 +80,10 @@ class WorkerDied:
     error: str
 
 
-Report = Running | Retrying | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""What a worker reports. The last of a job is neither `Running` nor `Retrying`."""
+Report = Running | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
+"""What a worker reports. The last of a job is none of the first three."""
 
 
 def ends(report: Report) -> bool:
     """Whether it is the last report of a job."""
-    return not isinstance(report, Running | Retrying)
+    return not isinstance(report, Running | Retrying | Noted)

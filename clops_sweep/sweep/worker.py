@@ -18,7 +18,7 @@ from clops_sweep.errors import BadInput, Diverged, StoreError
 from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
-from clops_sweep.store.checkpoint import CheckpointFile
+from clops_sweep.store.checkpoint import CheckpointFile, ForeignCheckpoint
 from clops_sweep.store.rows import record_failure, record_result, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.jobs import Job, Workplace
@@ -26,6 +26,7 @@ from clops_sweep.sweep.reports import (
     Failed,
     Finished,
     FoundFinished,
+    Noted,
     Paused,
     Report,
     Retrying,
@@ -90,6 +91,8 @@ class JobRunner:
                 report = self._advance()
             except StoreError:
                 raise
+            except ForeignCheckpoint as foreign:
+                report = Noted(str(foreign))
             except Exception as error:
                 report = self._after(error)
         except StoreError as error:
@@ -195,7 +198,8 @@ class JobRunner:
         if key not in self._frames:
             self._frames[key] = ray.get(self._workplace.frames[key])
         self._saved_at = time.monotonic()
-        state = self._checkpoint.load()
+        with storing(self._store):
+            state = self._checkpoint.load()
         if state is not None:
             run = ContinualRun(self._job.configs, self._frames[key], device)
             try:

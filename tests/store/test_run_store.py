@@ -17,7 +17,7 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.experiment.columns import config_from_row, config_row
-from clops_sweep.store.parts import PartFolder
+from clops_sweep.store.parts import PartFolder, single
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
@@ -109,7 +109,8 @@ def test_parts_of_an_earlier_version_are_read(store: RunStore, finished_tables: 
     path = Path(store.folder("runs")) / f"finished-{A}.parquet"
     old = pq.read_table(path).drop_columns(["backend", "stack"])
     position = old.schema.get_field_index("seed")
-    pq.write_table(old.set_column(position, "seed", old["seed"].cast(pa.int32())), path)
+    old = old.set_column(position, "seed", old["seed"].cast(pa.int32()))
+    PartFolder(store.files, store.folder("runs"), old.schema).write_single(single("finished", A), old)
     if compacted:
         store.compact()
         assert len(list(path.parent.iterdir())) == 1
@@ -214,7 +215,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from clops_sweep import RunConfig
-from clops_sweep.store.parts import PartFolder
+from clops_sweep.store.parts import PartFolder, single
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.tables import SCHEMAS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import pickle
 from collections.abc import Callable
@@ -18,9 +19,11 @@ import torch
 from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
 from clops_sweep.data.prepare import data_hash
-from clops_sweep.store.checkpoint import CheckpointFile
+from clops_sweep.errors import DamagedStore
+from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
+from clops_sweep.store.parts import PartFolder, single
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
@@ -174,8 +177,9 @@ def test_ids_in_a_compacted_part_lead_nowhere(place: Path, finished_tables: Tabl
         writer.add_key_value_metadata({"clops_sweep.run_ids": ",".join(ids)})
     before = _tree(place.parent)
     store = RunStore(place / "results")
-    assert set(store.statuses()) == set(ids)
-    store.compact()
+    assert set(store.statuses()) == set(table["run_id"].to_pylist())  # no other table has the rest
+    with pytest.raises(DamagedStore, match=part.name):
+        store.compact()
     store.read("runs")
     store.read("runs", ids)
     assert _tree(place.parent) == before
@@ -206,9 +210,12 @@ def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form:
     checkpoint.save({"task": 1, "tensor": torch.arange(3)})
     assert checkpoint.load() is not None
     if form == "pickle":
-        Path(checkpoint.path).write_bytes(pickle.dumps(_Malice(marker), protocol=2))
+        content = pickle.dumps(_Malice(marker), protocol=2)
     else:
-        torch.save(_Malice(marker) if form == "torch" else {"task": 1, "more": _Malice(marker)}, checkpoint.path)
+        buffer = io.BytesIO()
+        torch.save(_Malice(marker) if form == "torch" else {"run_ids": [A], "more": _Malice(marker)}, buffer)
+        content = buffer.getvalue()
+    Path(checkpoint.path).write_bytes(sealed(content))
     assert checkpoint.load() is None
     assert not marker.exists()
     torch.load(checkpoint.path, weights_only=False) if form != "pickle" else pickle.loads(
@@ -236,7 +243,7 @@ def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tab
     ]
     hostile = pa.table(tables["runs"].columns, schema=pa.schema(fields))
     part = tmp_path / "results" / "runs" / f"finished-{A}.parquet"
-    pq.write_table(hostile, part)
+    PartFolder(store.files, store.folder("runs"), hostile.schema).write_single(single("finished", A), hostile)
     stored = base64.b64decode(pq.read_metadata(part).metadata[b"ARROW:schema"])
     assert b"arrow.py_extension_type" in stored
     assert b"executed" in stored

@@ -18,7 +18,7 @@ from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.reports import Failed, Finished, Paused, Report, Running, Unrecorded
+from clops_sweep.sweep.reports import Failed, Finished, Noted, Paused, Report, Running, Unrecorded
 
 BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
 OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
@@ -222,12 +222,33 @@ def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor,
     stopped.die()
     (saved,) = actor.checkpoints.iterdir()
     state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
+    assert state["run_ids"] == list(stopped.ids[0])
     assert (state["task"] + 1, state["epoch"]) == (progress.task, progress.epoch)
     assert RunStore(actor.results).statuses() == {}
 
     actor.call("reset", {"job": 3})
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
+    _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
+
+
+def test_the_checkpoint_of_another_run_is_set_aside_and_said(cluster: Any, actor: Actor, frames: FrameSet) -> None:
+    """Copied over a run's own, it once gave that run the numbers of the other."""
+    actor.forget_results()
+    other = Actor(cluster, frames, actor.results, [LONG.replace(seed=9)])
+    assert isinstance(other.step(), Running)
+    other.call("stop")
+    other.die()
+    (saved,) = actor.checkpoints.iterdir()
+    place = saved.rename(saved.with_name(f"{actor.ids[3][0]}.pt"))
+    actor.call("reset", {"job": 3})
+    aside = f"{place}.foreign"
+    assert actor.step() == Noted(
+        f"{place}: is the checkpoint of another run; it was set aside as {aside}, and the run starts anew"
+    )
+    assert isinstance(actor.train(), Finished)
+    assert [str(path) for path in actor.checkpoints.iterdir()] == [aside]
+    Path(aside).unlink()
     _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
 
 

@@ -1,0 +1,137 @@
+"""Verification: a part is what was written, byte for byte, or is set aside and its runs are pending again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from clops_sweep.errors import BadInput, DamagedStore, one_line
+from clops_sweep.store.parts import Part, PartFolder
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import TableName
+
+DAMAGED = "damaged"
+"""Folder beside the checkpoints where parts that are damaged are kept."""
+
+_SEEN = "verified.json"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A part that is not what was written.
+
+    Attributes:
+        table: whose part it is.
+        part: which one.
+        reason: what is wrong with it, in a sentence that names the file.
+    """
+
+    table: TableName
+    part: Part
+    reason: str
+
+
+def damages(store: RunStore, run_ids: Collection[str] | None = None) -> list[Damage]:
+    """The damaged parts of some runs, or of all.
+
+    Of some runs, parts that were whole when they were last read and have kept their size and time since are not read
+    again; which these are is remembered beside the logs. A part that goes meanwhile, being put together with others, is
+    passed over.
+
+    Raises:
+        BadInput: the store cannot be read.
+    """
+    wanted = None if run_ids is None else frozenset(run_ids)
+    seen = _Seen(store) if wanted is not None else None
+    found = []
+    for table, parts in store.parts.items():
+        for part in _chosen(parts, wanted):
+            if seen is not None and seen.before(table, parts, part):
+                continue
+            try:
+                parts.verify(part)
+            except FileNotFoundError:
+                continue
+            except DamagedStore as error:
+                found.append(Damage(table, part, str(error)))
+                continue
+            if seen is not None:
+                seen.add(table, parts, part)
+    if seen is not None:
+        seen.keep()
+    return found
+
+
+def set_aside(store: RunStore, found: Collection[Damage]) -> None:
+    """Moves damaged parts out of their tables, and deletes none. The runs that were in them are no longer finished.
+
+    Raises:
+        OSError: one cannot be moved.
+    """
+    for damage in found:
+        source = store.parts[damage.table].path(damage.part)
+        with contextlib.suppress(FileNotFoundError):  # another launch was faster
+            store.files.move(source, f"{store.work_folder}/{DAMAGED}/{damage.table}-{damage.part.name}")
+
+
+def without_damage(store: RunStore, run_ids: Collection[str] | None, say: Callable[[str], None]) -> bool:
+    """Sets aside what is damaged of some runs, or of all, and says so. Returns whether there was anything.
+
+    Raises:
+        BadInput: the store cannot be read, or a damaged part not be moved.
+    """
+    found = damages(store, run_ids)
+    try:
+        set_aside(store, found)
+    except OSError as error:
+        raise BadInput(f"{found[0].reason}; it cannot be set aside ({one_line(error)})") from None
+    for damage in found:
+        say(f"set aside: {damage.reason}")
+    return bool(found)
+
+
+def _chosen(parts: PartFolder, wanted: frozenset[str] | None) -> Iterator[Part]:
+    """The parts that hold some runs; those of which nobody can tell what they hold among them."""
+    listing = parts.listing()
+    for part in (*listing.singles, *listing.compacts):
+        try:
+            if wanted is None or not wanted.isdisjoint(parts.ids(part)):
+                yield part
+        except FileNotFoundError:
+            continue
+        except DamagedStore:
+            yield part
+
+
+class _Seen:
+    """Parts that have been read and were whole, by size and time of change."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._path = store.log_folder / _SEEN
+        self._marks: dict[str, list[int]] = {}
+        self._added = False
+        with contextlib.suppress(OSError, ValueError):
+            marks = json.loads(self._path.read_bytes())
+            self._marks = marks if isinstance(marks, dict) else {}
+
+    def before(self, table: TableName, parts: PartFolder, part: Part) -> bool:
+        """Whether it was seen as it is now."""
+        mark = self._marks.get(f"{table}/{part.name}")
+        return mark is not None and mark == parts.files.mark(parts.path(part))
+
+    def add(self, table: TableName, parts: PartFolder, part: Part) -> None:
+        """It has just been seen."""
+        if (mark := parts.files.mark(parts.path(part))) is not None:
+            self._marks[f"{table}/{part.name}"] = mark
+            self._added = True
+
+    def keep(self) -> None:
+        """For the next launch; where that cannot be written, it reads once more."""
+        from clops_sweep.data.folder import write_file
+
+        if self._added:
+            with contextlib.suppress(OSError):
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                write_file(self._path, json.dumps(self._marks).encode())

@@ -1,0 +1,79 @@
+"""A checkpoint is of its runs and whole, or it is none."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from clops_sweep.store.checkpoint import CheckpointFile, ForeignCheckpoint, sealed
+from clops_sweep.store.files import Files
+
+A, B = "a" * 24, "b" * 24
+STATE = {"task": 3, "text": "x" * 50, "values": torch.arange(500.0), "nested": [{"m": torch.ones(40)}]}
+
+
+def _file(folder: Path, *run_ids: str) -> CheckpointFile:
+    return CheckpointFile(Files(folder), str(folder / "checkpoints"), run_ids)
+
+
+def _same(state: object, expected: object) -> bool:
+    if isinstance(expected, torch.Tensor):
+        return isinstance(state, torch.Tensor) and torch.equal(state, expected)
+    if isinstance(expected, dict):
+        return (
+            isinstance(state, dict)
+            and state.keys() == expected.keys()
+            and all(_same(state[key], value) for key, value in expected.items())
+        )
+    if isinstance(expected, list):
+        return isinstance(state, list) and all(map(_same, state, expected))
+    return state == expected
+
+
+def test_it_gives_back_what_was_saved(tmp_path: Path) -> None:
+    for run_ids in ((A,), (A, B)):
+        checkpoint = _file(tmp_path, *run_ids)
+        assert checkpoint.load() is None
+        checkpoint.save(STATE)
+        assert _same(_file(tmp_path, *run_ids).load(), STATE)
+        checkpoint.delete()
+        assert checkpoint.load() is None
+
+
+def test_that_of_another_run_is_set_aside(tmp_path: Path) -> None:
+    for mine, other in (((A,), (B,)), ((A,), (A, B)), ((A, B), (B, A))):
+        checkpoint, theirs = _file(tmp_path, *mine), _file(tmp_path, *other)
+        theirs.save(STATE)
+        content = Path(theirs.path).read_bytes()
+        Path(theirs.path).rename(checkpoint.path)
+        with pytest.raises(ForeignCheckpoint, match="is the checkpoint of another run; it was set aside"):
+            checkpoint.load()
+        assert checkpoint.load() is None
+        assert Path(f"{checkpoint.path}.foreign").read_bytes() == content
+
+
+def test_one_that_does_not_say_whose_it_is_is_another_run_s(tmp_path: Path) -> None:
+    checkpoint = _file(tmp_path, A)
+    for state in (STATE, [1, 2], 3):
+        Path(checkpoint.path).parent.mkdir(exist_ok=True)
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        Path(checkpoint.path).write_bytes(sealed(buffer.getvalue()))
+        with pytest.raises(ForeignCheckpoint):
+            checkpoint.load()
+
+
+def test_a_flipped_bit_makes_it_none(tmp_path: Path) -> None:
+    checkpoint = _file(tmp_path, A)
+    checkpoint.save(STATE)
+    whole = Path(checkpoint.path).read_bytes()
+    draw = random.Random(1)
+    for position in range(0, len(whole), 11):
+        content = bytearray(whole)
+        content[position] ^= 1 << draw.randrange(8)
+        Path(checkpoint.path).write_bytes(content)
+        assert checkpoint.load() is None, position

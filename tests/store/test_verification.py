@@ -1,0 +1,207 @@
+"""Nothing damaged passes for whole: a part that is not what was written is kept aside, and its runs are pending."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from clops_sweep import RunConfig
+from clops_sweep.cli.command import command
+from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.verification import damages, without_damage
+
+Tables = Callable[..., dict[str, pa.Table]]
+TABLES = ("runs", "r_matrix", "curves", "instances")
+IDS = [letter * 24 for letter in "abcd"]
+
+
+@pytest.fixture
+def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
+    """Four finished runs."""
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    for run_id in IDS:
+        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
+    return store
+
+
+def _part(store: RunStore, table: str) -> Path:
+    """The first run's part, or the one that all share."""
+    return min(Path(store.folder(table)).iterdir())  # type: ignore[arg-type]
+
+
+def _everything(store: RunStore) -> dict[str, pa.Table]:
+    return {table: store.table(table) for table in TABLES}  # type: ignore[arg-type]
+
+
+def _flip(path: Path, position: int, bit: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1 << bit
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_flipped_bit_of_a_run_is_seen(store: RunStore, table: str) -> None:
+    path = _part(store, table)
+    whole = path.read_bytes()
+    draw = random.Random(table)
+    positions = [*range(0, len(whole), 7), *range(len(whole) - 300, len(whole))]
+    for position in positions:
+        _flip(path, position, draw.randrange(8))
+        with pytest.raises(DamagedStore, match=path.name):
+            RunStore(store.uri).table(table, [IDS[0]])  # type: ignore[arg-type]
+        path.write_bytes(whole)
+    assert damages(RunStore(store.uri)) == []
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_flipped_bit_of_a_compacted_part_is_found_by_a_check(store: RunStore, table: str) -> None:
+    store.compact()
+    path = _part(store, table)
+    whole = path.read_bytes()
+    draw = random.Random(table)
+    for position in [*range(0, len(whole), 29), *range(len(whole) - 100, len(whole))]:
+        _flip(path, position, draw.randrange(8))
+        (found,) = damages(RunStore(store.uri))
+        assert found.table == table
+        assert path.name in found.reason
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_pages_are_checked_when_some_runs_are_read(store: RunStore, compacted: bool) -> None:
+    if compacted:
+        store.compact()
+    path = _part(store, "curves")
+    expected = _everything(store)["curves"]
+    seen = 0
+    whole = path.read_bytes()
+    footer = int.from_bytes(whole[-8:-4], "little") + 8
+    for position in range(4, len(whole) - footer):
+        _flip(path, position, 3)
+        try:
+            assert RunStore(store.uri).table("curves").equals(expected)
+        except DamagedStore:
+            seen += 1
+        path.write_bytes(whole)
+    assert seen > (len(whole) - footer) / 2
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("harm", ["flipped", "cut", "empty", "foreign", "gone"])
+@pytest.mark.parametrize("table", TABLES)
+def test_a_launch_sets_it_aside_and_the_runs_are_pending(
+    store: RunStore, finished_tables: Tables, table: str, harm: str, compacted: bool
+) -> None:
+    if compacted:
+        store.compact()
+    expected = _everything(store)
+    path = _part(store, table)
+    harmed = path.read_bytes()
+    if harm == "flipped":
+        _flip(path, len(harmed) // 2, 0)
+    elif harm == "foreign":  # whole, but another program has written it
+        pq.write_table(pa.table({"run_id": IDS if compacted else IDS[:1]}), path)
+    elif harm == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(harmed[: len(harmed) // 2 * (harm == "cut")])
+    if harm != "gone":
+        harmed = path.read_bytes()
+    store = RunStore(store.uri)
+    said: list[str] = []
+    assert without_damage(store, IDS, said.append) == (harm != "gone")
+    assert len(said) == (harm != "gone")
+    assert all(path.name in text and "\n" not in text for text in said)
+    lost = set(IDS if compacted else IDS[:1])
+    assert store.statuses() == dict.fromkeys(sorted(set(IDS) - lost), "finished")
+    assert store.finished(IDS) == set(IDS) - lost
+    kept = [file.read_bytes() for file in Path(store.work_folder, "damaged").glob("*")]
+    assert kept == ([] if harm == "gone" else [harmed])
+    for run_id in lost:
+        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
+    assert _everything(RunStore(store.uri)) == expected
+    assert not without_damage(RunStore(store.uri), IDS, said.append)
+    store.compact()
+    assert _everything(RunStore(store.uri)) == expected
+
+
+def test_what_was_whole_and_has_not_changed_is_not_read_again(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    verify = type(store.parts["runs"]).verify
+
+    def counted(self: object, part: object) -> None:
+        read.append(part.name)  # type: ignore[attr-defined]
+        verify(self, part)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(store.parts["runs"]), "verify", counted)
+    for expected in (2 * 4, 0):
+        read.clear()
+        assert damages(RunStore(store.uri), IDS[:2]) == []
+        assert len(read) == expected
+    path = _part(store, "curves")
+    before = path.stat()
+    _flip(path, 50, 1)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    read.clear()
+    (found,) = damages(RunStore(store.uri), IDS[:2])
+    assert (found.table, read) == ("curves", [path.name])
+    assert len(damages(RunStore(store.uri))) == 1  # asked for all, everything is read
+
+
+def test_a_compaction_believes_no_list_of_runs_that_its_rows_do_not_bear_out(store: RunStore) -> None:
+    """A part that says it has many runs made a compaction delete theirs."""
+    crafted = Path(store.folder("runs"), f"compact-9999-{'0' * 16}.parquet")
+    table = store.table("runs")
+    with pq.ParquetWriter(crafted, table.schema) as writer:
+        writer.write_table(table.slice(0, 1))
+        writer.add_key_value_metadata({"clops_sweep.run_ids": ",".join(IDS)})
+    before = {path: path.read_bytes() for path in Path(store.uri).rglob("*.parquet")}
+    with pytest.raises(DamagedStore, match=crafted.name):
+        RunStore(store.uri).compact()
+    assert {path: path.read_bytes() for path in Path(store.uri).rglob("*.parquet")} == before
+    assert without_damage(RunStore(store.uri), IDS, lambda text: None)
+    assert not crafted.exists()
+    assert RunStore(store.uri).compact() == 4 * 4
+    assert RunStore(store.uri).table("runs").equals(table)
+
+
+def test_a_damaged_part_is_not_put_together_with_others(store: RunStore) -> None:
+    path = _part(store, "instances")
+    _flip(path, 60, 2)
+    with pytest.raises(DamagedStore, match=path.name):
+        RunStore(store.uri).compact()
+    assert path.exists()
+
+
+def test_the_command_says_what_is_damaged_and_changes_nothing(store: RunStore) -> None:
+    def check(status: int) -> list[str]:
+        done = CliRunner().invoke(command, ["check", "--results", store.uri])
+        assert done.exit_code == status, done.output
+        return done.output.splitlines()
+
+    assert check(0) == [f"every part in {store.uri} is whole: 4 runs"]
+    path = _part(store, "curves")
+    _flip(path, 50, 1)
+    _part(store, "instances").unlink()
+    before = {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()}
+    damaged, incomplete = check(1)
+    assert damaged.startswith(f"{path}: not a whole Parquet file (its content is not what was written); ")
+    assert incomplete == f"run {IDS[0]}: it has no part in instances; a launch that is asked for it computes it anew"
+    assert {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()} == before
+
+
+def test_what_cannot_be_set_aside_is_said(store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _flip(_part(store, "runs"), 50, 1)
+    Path(store.work_folder).mkdir(exist_ok=True)
+    Path(store.work_folder, "damaged").write_text("a file")
+    with pytest.raises(BadInput, match=r"it cannot be set aside \("):
+        without_damage(RunStore(store.uri), IDS, pytest.fail)
