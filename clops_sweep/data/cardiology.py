@@ -23,6 +23,7 @@ from clops_sweep.data.locate import find_folder
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
 from clops_sweep.data.resampling import resampled
 from clops_sweep.data.rhythms import RHYTHMS
+from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.errors import BadInput
 
 RATE: Final = 200.0
@@ -94,7 +95,7 @@ class Cardiology(Reader):
         raw = np.fromfile(source.files[0], dtype="<i2")
         cut = np.stack([raw[begin : begin + WINDOW] for begin in windows.begin])
         ones = np.ones(len(cut), np.float32)
-        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0)
+        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0, recording=samples_digest(raw))
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """floor(.6 n), floor(.2 n), rest of the patients, shuffled by the seed."""

@@ -21,6 +21,7 @@ from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.locate import find_folder, wfdb_sources
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
 from clops_sweep.data.resampling import resampled
+from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.scenarios import term_of
 from clops_sweep.data.twelve_leads import LEADS, RATE, whole_windows
 from clops_sweep.data.wfdb_records import diagnoses, physical, read_header, read_stored, require_leads, require_rate
@@ -113,7 +114,7 @@ class Chapman(Reader):
             [leads[lead, begin : begin + SAMPLES] for lead, begin in zip(windows.leads, windows.begin, strict=True)]
         )
         ones = np.ones(len(cut), np.float32)
-        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0)
+        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0, recording=samples_digest(leads))
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """floor(.6 n), floor(.2 n), rest of the patients of each term, shuffled by the seed."""

@@ -23,6 +23,7 @@ from clops_sweep.data.known_splits import known_split
 from clops_sweep.data.locate import find_folder, recording_names
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
 from clops_sweep.data.resampling import resampled
+from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.split_program import balanced_split, uncovered_classes
 from clops_sweep.data.wfdb_records import Header, physical, read_annotations, read_header, read_stored, require_rate
 from clops_sweep.errors import BadInput
@@ -137,10 +138,12 @@ class MitBih(Reader):
         """Millivolt, resampled by scipy.signal.resample and rounded to multiples of 2^-16 mV."""
         header = read_header(source.files[0])
         channel, _ = self._lead(header)
-        volts = physical(read_stored(header), header, channel)
+        stored = read_stored(header)
+        volts = physical(stored, header, channel)
         cut = np.stack([volts[begin : begin + self.width(source)] for begin in windows.begin])
         ones = np.ones(len(cut), np.float32)
-        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0)
+        recording = samples_digest(stored[:, channel])
+        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0, recording=recording)
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """The integer programme of `balanced_split` on frames per patient and class."""

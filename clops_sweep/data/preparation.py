@@ -34,6 +34,7 @@ from clops_sweep.data.normalization import frame_statistics
 from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, OnError, Reader, Signals, Source, Windows
 from clops_sweep.data.record_pool import record_pool
+from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import BadInput
 
 
@@ -55,15 +56,16 @@ def make_prepared_folder(
     with one_sentence(data_root or folder):
         sources = reader.find(data_root)
     problems = _Problems(on_error)
+    seen = SeenSamples()
     sources = _without_duplicates(sources, problems)
     with appearing_folder(folder) as staging, record_pool(reader.name, len(sources), workers) as run:
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
-        arrays, index, files = _write_signals(reader, chosen, staging, run, problems, dropped, progress)
+        arrays, index, files = _write_signals(reader, chosen, staging, run, seen, problems, dropped, progress)
         # Also records without a frame: once they are others, the set is to be made again.
         rest = {*(file for source in sources for file in source.files), *reader.tables(data_root)}
         files |= {file.name: file_sha256(file) for file in rest if file.name not in files and is_file(file)}
-        _write_rest(reader, staging, index, arrays, files, dropped, problems, on_error)
+        _write_rest(reader, staging, index, arrays, files, seen, dropped, problems, on_error)
 
 
 @dataclass
@@ -182,6 +184,7 @@ def _write_signals(
     chosen: _Offered,
     staging: Path,
     run: Callable[..., Any],
+    seen: SeenSamples,
     problems: _Problems,
     dropped: Counter[str],
     progress: bool,
@@ -202,7 +205,7 @@ def _write_signals(
                 continue
             signals, source_hashes = result
             hashes |= source_hashes
-            good = _without_bad_frames(reader, source, windows, signals, problems, dropped)
+            good = _without_bad_frames(reader, source, windows, signals, seen, problems, dropped)
             if not len(good):
                 continue
             stored = signals.stored[good]
@@ -227,21 +230,29 @@ def _without_bad_frames(
     source: Source,
     windows: Windows,
     signals: Signals,
+    seen: SeenSamples,
     problems: _Problems,
     dropped: Counter[str],
 ) -> NDArray[np.int64]:
     """Positions of the frames that are whole and not a flat line; none where a lead has no such frame.
 
-    A record with such a lead is a problem, and left out as a whole: each lead then has the same records.
+    A record with such a lead is a problem, and left out as a whole: each lead then has the same records. So is a record
+    with the samples of an earlier one, unless the publisher ships such.
     """
     if dead := dead_leads(reader, source, windows, signals):
         problems.note(source.record, dead[0])
         return np.zeros(0, np.int64)
     missing, flat = unusable_frames(signals)
+    good = np.flatnonzero(~missing & ~flat)
+    if len(good) and reader.tolerates_repeats and problems.on_error == "stop":
+        seen.keep(source, windows, signals)
+    elif len(good) and (same := seen.problem(source, windows, signals)):
+        problems.note(source.record, same)
+        return np.zeros(0, np.int64)
     for bad, what in ((missing, MISSING), (flat, FLAT)):
         if bad.any():
             dropped[what] += int(bad.sum())
-    return np.flatnonzero(~missing & ~flat)
+    return good
 
 
 def _write_rest(
@@ -250,6 +261,7 @@ def _write_rest(
     index: Index,
     arrays: dict[str, NDArray[Any]],
     sources: Mapping[str, str],
+    seen: SeenSamples,
     dropped: Counter[str],
     problems: _Problems,
     on_error: OnError,
@@ -283,7 +295,7 @@ def _write_rest(
         counts=count_table(index.labels, split, reader.classes),
         dropped=dict(sorted(dropped.items())),
         skipped=tuple(problems.skipped),
-        notes=tuple(reader.notes(index, per_patient)),
+        notes=(*reader.notes(index, per_patient), *seen.note()),
         files={path.name: FileRecord(path.stat().st_size, file_sha256(path)) for path in sorted(staging.iterdir())},
         content_hash=content_hash,
         data_hash=frames_hash(content_hash, array_sha256(split), "none"),

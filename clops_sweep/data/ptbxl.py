@@ -37,6 +37,7 @@ class PtbXl(IntegerFrames):
 
     name = "ptbxl"
     classes = ("CD", "HYP", "MI", "NORM", "STTC")
+    tolerates_repeats = True
 
     def find(self, data_root: Path | None) -> list[Source]:
         """All rows of ptbxl_database.csv, by their 500 Hz file."""

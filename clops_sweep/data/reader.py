@@ -75,13 +75,15 @@ class Signals:
 
     Shapes: stored [m, 2500] (float32 with NaN where nothing was recorded, or int16), gain and offset [m] float32, so
     that gain * stored + offset is in the reader's unit; missing [m] says which frames lack samples where integers
-    cannot, and is None for float32.
+    cannot, and is None for float32. `recording` stands for all samples of the leads that are read, as the publisher
+    stored them: two records with the same one are one recording (`same_samples.samples_digest`).
     """
 
     stored: NDArray[Any]
     gain: NDArray[np.float32]
     offset: NDArray[np.float32]
     missing: NDArray[np.bool_] | None = None
+    recording: bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +146,10 @@ class Reader(ABC):
     reads_files: ClassVar[bool] = True
     tolerates_dead_leads: ClassVar[bool] = False
     """Whether a lead without any usable frame is only dropped and counted, as it is common in this data set."""
+    tolerates_repeats: ClassVar[bool] = False
+    """Whether a record with the samples of an earlier one is kept and noted, as the publisher ships some.
+
+    Under --on-error skip it is left out all the same."""
     options: ClassVar[Mapping[str, OptionValue]] = {}
     """The options of this reader with their defaults."""
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.reader import Reader, Signals, Source, Windows
+from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.wfdb_records import Header, read_header, read_stored, require_leads, require_rate
 
 RATE: Final = 500.0
@@ -74,4 +75,5 @@ class IntegerFrames(Reader):
             (1 / header.gain[leads]).astype(np.float32),
             (-header.baseline[leads] / header.gain[leads]).astype(np.float32),
             (cut == header.missing[leads, None]).any(1),
+            samples_digest(stored[:, positions]),
         )

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clops_sweep.data.checksums import published_sums, unlike
-from clops_sweep.data.dead_leads import dead_leads
+from clops_sweep.data.dead_leads import dead_leads, unusable_frames
 from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.mitbih_vfdb import Vfdb
 from clops_sweep.data.prepared_folder import prepared_problems, prepared_set, source_files
-from clops_sweep.data.reader import Reader, Source
+from clops_sweep.data.reader import Reader, Source, Windows
 from clops_sweep.data.readers import reader_for
+from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.data.wfdb_records import read_header, read_stored
 from clops_sweep.errors import BadInput
 
@@ -44,25 +45,38 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root) is None:
         sources = reader.find(data_root)
     files = source_files(reader, sources, data_root)
-    problems = [problem for source in sources if reader.reads_files for problem in _record_problems(reader, source)]
+    seen = SeenSamples()
+    problems = [
+        problem for source in sources if reader.reads_files for problem in _record_problems(reader, source, seen)
+    ]
     published, unlike_published = _against_published_sums(files)
     unlike_prepared = prepared_problems(name, prepared_root=prepared_root, files=files)
     every = dict.fromkeys((*problems, *unlike_published, *(unlike_prepared or ())))
     return Verification(len(sources), published, unlike_prepared is not None, tuple(every))
 
 
-def _record_problems(reader: Reader, source: Source) -> list[str]:
+def _record_problems(reader: Reader, source: Source, seen: SeenSamples) -> list[str]:
     """What is wrong with a record as preparing it would find, and with the signal of one that gives no frame."""
     try:
         with one_sentence(source.files[0]):
             windows = reader.windows(source)
             if len(windows):
-                return dead_leads(reader, source, windows, reader.signals(source, windows))
+                return _signal_problems(reader, source, windows, seen)
             if source.files[0].suffix == ".hea":
                 read_stored(read_header(source.files[0]))
     except BadInput as problem:
         return [str(problem)]
     return []
+
+
+def _signal_problems(reader: Reader, source: Source, windows: Windows, seen: SeenSamples) -> list[str]:
+    signals = reader.signals(source, windows)
+    if dead := dead_leads(reader, source, windows, signals):
+        return dead
+    missing, flat = unusable_frames(signals)
+    usable = not (missing | flat).all()
+    same = seen.problem(source, windows, signals) if usable and not reader.tolerates_repeats else None
+    return [same] if same else []
 
 
 def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:

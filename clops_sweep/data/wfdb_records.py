@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.annotation_end import require_end
 from clops_sweep.data.folder import is_of_the_file_system, shorten
+from clops_sweep.data.wfdb_header_lines import check_header_lines
 from clops_sweep.errors import BadInput
 
 _MISSING = {"8": -128, "80": -128, "212": -2048, "310": -512, "311": -512, "24": -(2**23), "32": -(2**31)}
@@ -48,10 +49,12 @@ def read_header(path: Path) -> Header:
     """The header at `path` (with its suffix .hea), and a check that its signal files are there and whole.
 
     Raises:
-        BadInput: no header, one that cannot be parsed, no sample, or a signal file that is missing or too short.
+        BadInput: no header, one that cannot be parsed or has a number that cannot be, no sample, or a signal file that
+            is missing, too short or another record's.
     """
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the header is missing; download the record again")
+    check_header_lines(path)
     record = _dated_or_not(path, (), path, "header", lambda wfdb, stem: wfdb.rdheader(stem))
     if not record.n_sig or not record.sig_len or not record.fs:
         raise BadInput(f"{shorten(path)}: the header promises no samples; download the record again")
@@ -167,6 +170,11 @@ def _check_signal_files(header: Header, record: Any) -> None:
     for file in dict.fromkeys(header.files):
         if not file.is_file():
             raise BadInput(f"{shorten(file)}: the signal file is missing; download the record again")
+        if file.stem != header.path.stem:
+            raise BadInput(
+                f"{shorten(header.path)}: names {shorten(file.name)}, the signal file of another record; "
+                "use the record as its publisher ships it"
+            )
         signals = [number for number, other in enumerate(header.files) if other == file]
         form = str(record.fmt[signals[0]])
         if form not in _BYTES_PER_SAMPLE:

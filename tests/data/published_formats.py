@@ -80,7 +80,7 @@ def write_mitbih_record(
             notes.append("")
         begin += int(seconds * rate)
     if signal is None:
-        stream = np.random.default_rng(sum(map(ord, name)))
+        stream = np.random.default_rng([*map(ord, name)])
         signal = stream.normal(0, 0.3, (begin, len(leads)))
     with warnings.catch_warnings():  # wfdb uses what newer releases of pandas deprecate
         warnings.simplefilter("ignore")

@@ -1,0 +1,58 @@
+"""Recordings that are there twice under two names, which can put one person into two splits."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.folder import shorten
+from clops_sweep.data.reader import Signals, Source, Windows
+
+_MOST_NAMED = 10
+
+
+def samples_digest(samples: NDArray[Any]) -> bytes:
+    """16 bytes that are the same for the same samples only: BLAKE2b of their bytes."""
+    return blake2b(np.ascontiguousarray(samples), digest_size=16).digest()
+
+
+class SeenSamples:
+    """The recordings met so far, by their samples, and those that were kept although an earlier one has the same."""
+
+    def __init__(self) -> None:
+        self._first: dict[bytes, tuple[Source, str]] = {}
+        self._kept: list[str] = []
+        self._of_others = 0
+
+    def problem(self, source: Source, windows: Windows, signals: Signals) -> str | None:
+        """A sentence where an earlier record holds the same samples; None otherwise, and where a reader keeps none."""
+        first = self._earlier(source, windows, signals)
+        if first is None:
+            return None
+        here, there = (shorten(record.signal_file or record.record) for record in (source, first[0]))
+        return f"{here}: holds the same samples as {there}; keep one of the two records"
+
+    def keep(self, source: Source, windows: Windows, signals: Signals) -> None:
+        """Remembers for `note` that a record is kept although an earlier one holds the same samples."""
+        if first := self._earlier(source, windows, signals):
+            self._kept.append(f"{shorten(source.record)} those of {shorten(first[0].record)}")
+            self._of_others += windows.patient != first[1]
+
+    def note(self) -> list[str]:
+        """One sentence where such records were kept."""
+        if not self._kept:
+            return []
+        named = ", ".join([*self._kept[:_MOST_NAMED], *(["..."] if len(self._kept) > _MOST_NAMED else [])])
+        return [
+            f"records with the samples of an earlier one: {len(self._kept):,} ({named}), of which under another "
+            f"patient: {self._of_others:,}; leave them out with data prepare --on-error skip"
+        ]
+
+    def _earlier(self, source: Source, windows: Windows, signals: Signals) -> tuple[Source, str] | None:
+        if signals.recording is None:
+            return None
+        first = self._first.setdefault(signals.recording, (source, windows.patient))
+        return None if first[0] is source else first
