@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from clops_sweep.analysis.style import write_whole
 from clops_sweep.analysis.tracings import Frames
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.selection import check_names, file_name
 from clops_sweep.store.run_store import RunStore
 
 
@@ -60,10 +60,7 @@ def write_report(
     """
     if not spaces:
         raise BadInput("report: expected at least one search space")
-    names = [file_name(space.name) for space in spaces]
-    if len(set(names)) < len(names):
-        twice = next(space.name for space, name in zip(spaces, names, strict=True) if names.count(name) > 1)
-        raise BadInput(f"report: two search spaces would write files of the name {twice!r}")
+    check_names(spaces)
     known = {axis for space in spaces for axis in space.axes}
     for axis in axes or ():
         if axis not in known:
@@ -94,11 +91,6 @@ def write_report(
     except OSError as error:
         raise BadInput(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
     return ReportPaths(index, tuple(figures), tuple(tables))
-
-
-def file_name(name: str) -> str:
-    """A search space's name as the beginning of file names and anchors."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "space"
 
 
 def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:

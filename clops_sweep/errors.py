@@ -47,3 +47,15 @@ class Diverged(FloatingPointError):
 def one_line(what: object) -> str:
     """What an exception says, or any text, on one line."""
     return " ".join(str(what).split())
+
+
+_LONGEST_VALUE = 100
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, as far as there is room for it in a sentence."""
+    try:
+        text = repr(value)
+    except Exception:  # a number of thousands of digits; an object of the user's own
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."

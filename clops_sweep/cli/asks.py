@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from clops_sweep.cli.options import NotEmpty, data_root_option, prepared_root_option, results_option
-from clops_sweep.errors import BadInput
+from clops_sweep.cli.options import NotEmpty, NotEmptyPath, data_root_option, prepared_root_option, results_option
+from clops_sweep.errors import BadInput, shown
 
 
 def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -22,7 +23,7 @@ def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...,
             metavar="SPACE.py ..." if required else "[SPACE.py ...]",
             nargs=-1,
             required=required,
-            type=click.Path(path_type=Path),
+            type=NotEmptyPath(),
         ),
         results_option,
         data_root_option,
@@ -53,9 +54,7 @@ def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...,
             from clops_sweep.planning.asked import Asked
             from clops_sweep.store.run_store import RunStore
 
-            selection = Selection.of_files(
-                files, settings=dict(map(_setting, settings)), seeds=seeds, limit=limit, where=where
-            )
+            selection = Selection.of_files(files, settings=_settings(settings), seeds=seeds, limit=limit, where=where)
             for space in selection.left_out:
                 click.echo(
                     f"left out: search space {space.name!r}, since the data set has no {space.base.scenario}", err=True
@@ -70,12 +69,29 @@ def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...,
     return decorate
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, the value being JSON or text."""
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise BadInput(f"--set {text!r}: expected NAME=VALUE")
+def _settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Each NAME=VALUE."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise BadInput(f"--set {shown(text)}: expected NAME=VALUE")
+        if name in found:
+            raise BadInput(f"--set {shown(text)}: {name} is set twice; expected it once")
+        found[name] = _value(text, value)
+    return found
+
+
+def _value(text: str, value: str) -> Any:
+    """A value is JSON, a number or a truth value as Python writes them (.5, True), or text."""
     try:
-        return name, json.loads(value)
+        return json.loads(value)
     except json.JSONDecodeError:
-        return name, value
+        pass
+    except (ValueError, RecursionError):  # a number of thousands of digits; brackets inside brackets
+        raise BadInput(f"--set {shown(text)}: no such value can be read; expected text, a number or a list") from None
+    if re.fullmatch(r"[+-]?[0-9]{1,4000}", value):
+        return int(value)
+    if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value):
+        return float(value)
+    return {"True": True, "False": False}.get(value, value)

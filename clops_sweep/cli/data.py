@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clops_sweep.cli.options import data_root_option, prepared_root_option
+from clops_sweep.cli.options import NotEmptyPath, data_root_option, prepared_root_option
 from clops_sweep.errors import BadInput
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def prepare(
 @click.option(
     "--data-root",
     envvar="CLOPS_DATA_ROOT",
-    type=click.Path(path_type=Path),
+    type=NotEmptyPath(),
     metavar="DIR",
     help="Folder to put the publisher's folder into (or CLOPS_DATA_ROOT).",
 )

@@ -6,25 +6,32 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from clops_sweep.cli.options import data_root_option, prepared_root_option, results_option
+from clops_sweep.cli.options import NotEmpty, data_root_option, prepared_root_option, results_option
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.machine import available_cores, software
+
+if TYPE_CHECKING:
+    from clops_sweep.store.run_store import RunStore
 
 
 @click.command()
 @results_option
 @data_root_option
 @prepared_root_option
-@click.option("--address", help="A Ray cluster to look at (auto or HOST:PORT).")
+@click.option("--address", type=NotEmpty(), help="A Ray cluster to look at (auto or HOST:PORT).")
 def doctor(results: str, data_root: Path | None, prepared_root: Path | None, address: str | None) -> None:
     """Say what this machine or cluster has, what is missing, and how many runs fit a GPU."""
+    from clops_sweep.store.run_store import RunStore
+
+    store = RunStore.named(results)
     for name, value in software().items():
         click.echo(f"{name:16} {'unknown' if value is None else value}")
     _machine()
-    _store(results)
+    _store(store)
     _data(data_root, prepared_root)
     _gpus()
     if address:
@@ -45,10 +52,7 @@ def _machine() -> None:
         click.echo(f"{'compiler':16} none: install one (g++), then clops-sweep anew")
 
 
-def _store(results: str) -> None:
-    from clops_sweep.store.run_store import RunStore
-
-    store = RunStore.named(results)
+def _store(store: RunStore) -> None:
     try:
         states = list(store.statuses().values())
     except BadInput as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from clops_sweep.cli.options import NotEmptyPath
 from clops_sweep.data.folder import one_sentence, shorten
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import shipped_space
@@ -35,7 +36,7 @@ SPACE = SearchSpace(
 
 
 @click.command()
-@click.argument("name", metavar="NAME.py", type=click.Path(path_type=Path))
+@click.argument("name", metavar="NAME.py", type=NotEmptyPath())
 @click.option("--from", "source", metavar="NAME", help="Copy one that comes along: class_il_grid, paper, ...")
 def new(name: Path, source: str | None) -> None:
     """Write a search-space file to begin with: small and explained, or a copy of one that comes along."""

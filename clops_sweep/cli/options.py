@@ -12,21 +12,6 @@ EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 _LEAST = 0.01
 
-data_root_option = click.option(
-    "--data-root",
-    envvar="CLOPS_DATA_ROOT",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the data sets as their publishers ship them (or CLOPS_DATA_ROOT). Never written to.",
-)
-prepared_root_option = click.option(
-    "--prepared-root",
-    envvar="CLOPS_PREPARED_ROOT",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the prepared frames (or CLOPS_PREPARED_ROOT); by default in this user's cache.",
-)
-
 
 class Share(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
     """How much of a resource a trial takes: CPUs from 0.01 on, or no GPU, a share of one, or several whole ones."""
@@ -57,6 +42,53 @@ class NotEmpty(click.ParamType):  # type: ignore[type-arg]  # generic in the new
         if not str(value).strip():
             self.fail("it is empty", param, ctx)
         return str(value)
+
+
+class NotEmptyPath(click.Path):
+    """A path, where an empty one would mean the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if not str(value).strip():
+            self.fail("it is empty", param, ctx)
+        if "\0" in str(value):
+            self.fail("no path has a zero byte", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Tolerance(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
+    """How close two numbers have to be: a number from 0, which neither nan nor infinity is."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        try:
+            tolerance = float(value)
+        except ValueError:
+            tolerance = math.nan
+        if not 0 <= tolerance < math.inf:
+            self.fail(f"{value!r}: expected a number from 0", param, ctx)
+        return tolerance
+
+
+data_root_option = click.option(
+    "--data-root",
+    envvar="CLOPS_DATA_ROOT",
+    type=NotEmptyPath(),
+    metavar="DIR",
+    help="Folder of the data sets as their publishers ship them (or CLOPS_DATA_ROOT). Never written to.",
+)
+prepared_root_option = click.option(
+    "--prepared-root",
+    envvar="CLOPS_PREPARED_ROOT",
+    type=NotEmptyPath(),
+    metavar="DIR",
+    help="Folder of the prepared frames (or CLOPS_PREPARED_ROOT); by default in this user's cache.",
+)
 
 
 results_option = click.option(

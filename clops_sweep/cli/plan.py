@@ -9,7 +9,7 @@ import click
 from clops_sweep.cli.search import print_searches
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.machine import available_cores, check_gpu, gpus
-from clops_sweep.search.standing import runs_to_come, standings, unprepared
+from clops_sweep.search.standing import check_samplers, runs_to_come, standings, unprepared
 
 _FEW_HOURS = 0.01  # less is easier to grasp in seconds
 
@@ -43,9 +43,11 @@ def say_plan(
         gpus_per_trial: share of a GPU that a trial takes.
         measure: whether kinds of runs of which nothing is known are measured.
     """
+    check_samplers(asked)
+    searches = standings(asked)  # what is wrong with one is said before anything else is
     if plan.asked:
         click.echo(counts(plan))
-    print_searches(standings(asked))
+    print_searches(searches)
     for name in dict.fromkeys((*plan.unprepared, *unprepared(asked))):
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     say_first(plan)

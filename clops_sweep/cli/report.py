@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import click
 
 from clops_sweep.cli.asks import asks
+from clops_sweep.cli.options import NotEmptyPath
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import SearchSpace, all_requests
 from clops_sweep.planning.asked import Asked
+
+_LONGEST_NAME, _LONGEST_STEM = 200, 40
+"""Bytes of a folder's name, and characters of a file's in a name that would be longer."""
 
 
 @click.command()
 @asks(required=False)
 @click.option("--axes", help="The two axes of the heatmaps, e.g. storage_fraction,acquisition_fraction.")
-@click.option("--output", type=click.Path(path_type=Path), help="Folder of the report.")
+@click.option("--output", type=NotEmptyPath(), help="Folder of the report: a new one, or that of an earlier report.")
 def report(asked: Asked, axes: str | None, output: Path | None) -> None:
     """Render figures, tables and index.html from the store; also of an unfinished sweep.
 
@@ -58,7 +63,10 @@ def _default_folder(asked: Asked) -> Path:
     """Beside tables that are in a folder, else in the current folder; named after the search-space files."""
     beside = asked.store.files.folder
     base = Path("report") if beside is None else beside / "report"
-    return base / ("+".join(file.stem for file in asked.selection.files) or "everything")
+    name = "+".join(file.stem for file in asked.selection.files) or "everything"
+    if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:  # of many files, or long ones
+        name = f"{asked.selection.files[0].stem[:_LONGEST_STEM]}+{hashlib.sha256(ascii(name).encode()).hexdigest()[:8]}"
+    return base / name
 
 
 def _all_spaces(asked: Asked) -> list[SearchSpace]:

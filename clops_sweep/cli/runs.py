@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import click
 
-from clops_sweep.cli.options import prepared_root_option, results_option
+from clops_sweep.cli.options import NotEmptyPath, Tolerance, prepared_root_option, results_option
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import unregistered
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.selection import spaces_of
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
 
@@ -53,7 +53,7 @@ def show(run_id: str, results: str) -> None:
 @click.option("--verify", is_flag=True, help="Compare every number with the stored ones; exit 1 if any differs.")
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0),
+    type=Tolerance(),
     default=0,
     help="Compare metrics and R alone, and take for equal what is so close: for another device than the run's.",
 )
@@ -64,7 +64,7 @@ def show(run_id: str, results: str) -> None:
 )
 @click.option(
     "--plugins",
-    type=click.Path(path_type=Path),
+    type=NotEmptyPath(),
     metavar="SPACE.py",
     help="The search-space file that registers what the run uses.",
 )
@@ -82,7 +82,7 @@ def rerun(
     from clops_sweep.sweep.rerun import differences, repeat, stored_run
 
     if plugins is not None:
-        load_spaces(plugins)
+        spaces_of(plugins)
     store = RunStore.named(results)
     row = stored_run(store, run_id)
     if missing := unregistered(row):
@@ -105,9 +105,8 @@ def rerun(
     for difference in found:
         click.echo(f"{difference.column}: differs in {difference.places} places, by {difference.largest:.3g} at most")
     if found:
-        click.echo(
-            f"the stored run was computed on {row['device']} ({row['backend']}), by package {row['package_version']}"
-        )
+        where = f"{row['device']} ({row['backend']}), by package {row['package_version']}"
+        click.echo(f"the stored run was computed on {printable(where)}")
         if row["device"] != "cpu" and not tolerance:
             click.echo("numbers of a GPU are the same but for rounding: see --tolerance")
         sys.exit(1)
@@ -118,7 +117,7 @@ def rerun(
 def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:
     """Says how a repeated run has failed, and to be asked for, whether the stored one failed alike."""
     said = one_line(f"{type(error).__name__}: {error}")
-    click.echo(f"the run fails: {said}")
+    click.echo(f"the run fails: {printable(said)}")
     stored = one_line(row["error"] or "")
     alike = row["status"] == "failed" and stored.endswith(said)
     if verify:

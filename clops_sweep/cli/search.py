@@ -10,6 +10,7 @@ import click
 from clops_sweep.experiment.search_space import in_words
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.standing import Standing
+from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 
 
@@ -22,7 +23,7 @@ def print_searches(searches: Sequence[Standing]) -> None:
             f"search {it.space.name!r}: {it.search.n_trials} trials asked for, {_counted(found)}, {pending} pending"
         )
         if it.record is not None and it.record.best:
-            click.echo(f"  {best_in_words(it.record)}")
+            click.echo(f"  {printable(best_in_words(it.record))}")
 
 
 def print_studies(store: RunStore) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+import numbers
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from clops_sweep.data.catalog import DATASETS, EPOCHS_PER_TASK, PERTURBATION_STD, DataKey, Normalization, ScenarioName
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.declarations import DECLARED
 from clops_sweep.experiment.registry import REGISTRIES, STRATEGIES
 
@@ -42,9 +43,14 @@ NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
 }
 """The orders of the paper's six Class-IL tasks: a shuffle, 10-11 8-9 4-5 2-3 0-1 6-7, and its reverse."""
 
+_NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_ORDERS)
+
 
 class RunConfig(BaseModel):
     """One continual-learning run, fully determined: same config, same data, same numbers.
+
+    A number is a number here: neither text such as "20" nor True is taken for one, and of those with a decimal point
+    20.0 is a whole number and 20.5 is none.
 
     Fields carry the names of the paper's hyperparameters (Kiyasseh, Zhu and Clifton, CLOPS). A field that is not
     given takes the paper's value for the scenario and data set at hand, and is then as much part of the run's
@@ -122,10 +128,38 @@ class RunConfig(BaseModel):
             raise ValueError(f"not known{nearest(value, registry)}; known: {', '.join(registry)}")
         return value
 
+    @field_validator(
+        *("storage_fraction", "acquisition_fraction", "mc_samples", "acquire_every", "replay_ratio"),
+        *("epochs_per_task", "batch_size", "learning_rate", "beta_learning_rate", "beta_penalty", "perturbation_std"),
+        *("split_seed", "seed"),
+        mode="before",
+    )
+    @classmethod
+    def _is_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if not _is_number(value):
+            whole = cls.model_fields[str(info.field_name)].annotation is int
+            raise ValueError(f"expected a {'whole ' if whole else ''}number, not {_kind(value)}")
+        return value
+
+    @field_validator("weight_replay", mode="before")
+    @classmethod
+    def _is_true_or_false(cls, value: Any) -> Any:
+        if type(value).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
+            raise ValueError(f"expected true or false, not {_kind(value)}")
+        return value
+
     @field_validator("task_order", mode="before")
     @classmethod
     def _named_order(cls, value: Any) -> Any:
-        return NAMED_TASK_ORDERS.get(value, value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            if value not in _NAMES_OF_ORDERS:
+                raise ValueError("no name of an order")
+            return NAMED_TASK_ORDERS.get(value, value)
+        in_order = isinstance(value, Iterable) and not isinstance(value, Set | Mapping | Iterator)
+        positions = list(value) if in_order else [value]
+        if not positions or not all(map(_is_whole, positions)):
+            raise ValueError("no positions")
+        return value
 
     @model_validator(mode="after")
     def _scenario_fits(self) -> Self:
@@ -195,11 +229,24 @@ def _canonical(it: Any) -> str:
     return json.dumps(it, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def _is_number(value: Any) -> bool:
+    """Whether it is a number of Python's or NumPy's own and finite or not, but no truth value."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    return "text" if isinstance(value, str) else type(value).__name__
+
+
+def _is_whole(value: Any) -> bool:
+    return _is_number(value) and (isinstance(value, numbers.Integral) or float(value).is_integer())
+
+
 def known_key(name: str) -> str:
     """`name` if it is a config field; otherwise BadInput that names the nearest one."""
     if name in RunConfig.model_fields:
         return name
-    raise BadInput(f"unknown key {name!r}{nearest(name, RunConfig.model_fields)}")
+    raise BadInput(f"unknown key {shown(name)}{nearest(name, RunConfig.model_fields)}")
 
 
 def nearest(name: str, known: Mapping[str, Any]) -> str:
@@ -215,11 +262,11 @@ def _first_sentence(error: ValidationError, model: type[BaseModel]) -> str:
     first = next((item for item in details if item["type"] == "extra_forbidden"), details[0])
     key = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r}{nearest(key, model.model_fields)}"
+        return f"unknown key {shown(key)}{nearest(key, model.model_fields)}"
     message = first["msg"].removeprefix("Value error, ")
     if not key:
         return message
     if key == "task_order":
-        names = ", ".join(("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_ORDERS))
+        names = ", ".join(_NAMES_OF_ORDERS)
         message = f"expected one of {names}, a seed (an integer from 0) or a permutation of the task positions"
-    return f"{key} = {first['input']!r}: {message[0].lower()}{message[1:]}"
+    return f"{key} = {shown(first['input'])}: {message[0].lower()}{message[1:]}"

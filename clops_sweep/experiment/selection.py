@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -10,10 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces
 from clops_sweep.experiment.where import Where
+
+_LONGEST_FILE_NAME = 150
+"""In bytes: figures and tables add their own names to that of a search space, and file names end at 255 bytes."""
+
+_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""What turns the direction of writing, so that a text is not what it seems to be."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,10 @@ class Selection:
         limit: only so many runs; of a search, only so many trials.
         where: a condition on config fields (see `Where`); not for searches.
         files: where they come from, if from files.
+
+    Raises:
+        BadInput: a name or label that cannot be printed, or names of search spaces that cannot be those of files
+            beside each other (see `check_names`).
     """
 
     given: tuple[SearchSpace, ...]
@@ -36,6 +48,9 @@ class Selection:
     where: str | None = None
     files: tuple[Path, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_names(self.given)
+
     @classmethod
     def of_files(cls, files: Sequence[Path], **options: Any) -> Selection:
         """What search-space files define.
@@ -43,7 +58,7 @@ class Selection:
         Raises:
             BadInput: see `load_spaces`.
         """
-        spaces = [space for file in files for space in load_spaces(file)]
+        spaces = [space for file in files for space in spaces_of(file)]
         return cls(tuple(spaces), files=tuple(files), **options)
 
     @classmethod
@@ -86,6 +101,9 @@ class Selection:
         if self.where and requests:
             holds = Where(self.where)
             requests = [request for request in requests if holds(request.config)]
+        orders = {(it.space, it.config.dataset, it.config.scenario, it.config.task_order): it for it in requests}
+        for request in orders.values():
+            _check_task_order(request.space, request.config)
         if not requests and not self.searches:
             raise BadInput(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
         return requests[: self.limit]
@@ -99,6 +117,9 @@ class Selection:
                 f"--where keeps some of a list of runs, and search space {found[0][0].name!r} has none before it is "
                 "run; bound its distributions instead"
             )
+        for space, _ in found:
+            for config in configs_at_bounds(space):
+                _check_task_order(space.name, config)
         trials = [search.n_trials if self.limit is None else min(self.limit, search.n_trials) for _, search in found]
         return [
             replace(space, search=replace(search, n_trials=n)) for (space, search), n in zip(found, trials, strict=True)
@@ -126,3 +147,69 @@ def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
         return []
     settings = [space.search.settings(corner) for corner in space.search.corners()]
     return [space.base.replace(**setting, seed=space.seeds[0]) for setting in settings]
+
+
+def spaces_of(file: Path) -> list[SearchSpace]:
+    """What a search-space file defines, see `load_spaces`.
+
+    Raises:
+        BadInput: it defines none, or ends in any other way than by an interrupt.
+    """
+    try:
+        return load_spaces(file)
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # one that the file has made up, which is no Exception
+        raise BadInput(f"{file} raises {type(error).__name__}: {one_line(error)}") from None
+
+
+def file_name(name: str) -> str:
+    """A search space's name as the beginning of file names and anchors."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "space"
+
+
+def check_names(spaces: Sequence[SearchSpace]) -> None:
+    """Sees to it that search spaces can be written about: on a terminal, in a database, and in files beside each other.
+
+    Raises:
+        BadInput: a name or label with characters that only a terminal would obey, a name that is too long for a file,
+            or two that would be one on some file system.
+    """
+    names: dict[str, str] = {}
+    for space in spaces:
+        for what, text in _texts(space):
+            if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in _CONTROLS for c in text):
+                raise BadInput(f"{what} {shown(text)}: expected characters that can be printed")
+        own = file_name(space.name)
+        if len(own.encode()) > _LONGEST_FILE_NAME:
+            raise BadInput(
+                f"search space {shown(space.name)}: a name for files may have {_LONGEST_FILE_NAME} bytes, and this one "
+                f"has {len(own.encode())}; expected a shorter one"
+            )
+        key = unicodedata.normalize("NFC", own).casefold()
+        if key in names:
+            raise BadInput(
+                f"search spaces {shown(names[key])} and {shown(space.name)}: their files would have one name; expected "
+                "names that differ in letters or digits, and not in case alone"
+            )
+        names[key] = space.name
+
+
+def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
+    """What a search space calls itself, its axes and the labels on them, each with what it is."""
+    yield "search space name", space.name
+    axes = space.axes if space.search is None else space.search.parameters
+    for axis, values in axes.items():
+        yield f"search space {space.name!r}: axis", str(axis)
+        for label in values if isinstance(values, Mapping) else ():
+            yield f"search space {space.name!r}, axis {axis!r}: label", str(label)
+
+
+def _check_task_order(space: str, config: RunConfig) -> None:
+    """A permutation must be one of the tasks that there are, which is known without the data."""
+    tasks = DATASETS[config.dataset].task_count(config.scenario)
+    if isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
+        raise BadInput(
+            f"search space {space!r}: task_order {shown(list(config.task_order))}: {config.scenario} of "
+            f"{config.dataset} has {tasks} tasks; expected a permutation of 0..{tasks - 1}"
+        )

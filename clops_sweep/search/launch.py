@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import DamagedStore, StoreError
+from clops_sweep.errors import BadInput, DamagedStore, StoreError
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
-from clops_sweep.search.standing import Standing, data_hashes, standings
+from clops_sweep.search.standing import Standing, check_samplers, data_hashes, standings
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import without_damage
@@ -106,6 +110,8 @@ def launch(
     pending, ran = _to_do(plan, retry_failed), False
     if pending:
         frames = asked.frames([run.config for run in pending])
+        if not resources.address:
+            _check_temporary_folder()
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
         from clops_sweep.sweep.driver import run_sweep
 
@@ -139,13 +145,57 @@ def launch(
 def _check(asked: Asked, resources: Resources) -> None:
     """Whatever can be wrong is said before anything starts, and as far as possible before anything is written."""
     configs = asked.selection.configs
+    check_samplers(asked)
     resources.check()
+    _check_work_folder(asked.store.log_folder)
     asked.store.open_for_writing()
     asked.data.prepare(config.data_key for config in configs)
-    for standing in standings(asked):
-        from clops_sweep.search.samplers import make_sampler
+    standings(asked)
 
-        make_sampler(standing.search)
+
+def _check_work_folder(folder: Path) -> None:
+    """Sees whether logs, locks and checkpoints can be written; nothing is there afterwards that was not before.
+
+    Raises:
+        BadInput: they cannot.
+    """
+    for place in (folder, *(folder / name for name in ("logs", "locks", "checkpoints"))):
+        if not os.path.lexists(place):
+            continue  # it is going to be made
+        try:
+            tempfile.TemporaryFile(dir=place).close()
+        except OSError as error:
+            raise BadInput(
+                f"{place}: a sweep's logs and checkpoints cannot be written there ({error.strerror}); make it a folder "
+                "that can be written to, or remove it"
+            ) from None
+
+
+_ROOM_FOR_RAY = 32 * 2**20
+
+
+def _check_temporary_folder() -> None:
+    """Sees whether Ray can start a cluster here: its processes meet over files, and wait for each other in vain else.
+
+    Raises:
+        BadInput: there is no such folder, it cannot be written to, or it is full.
+    """
+    name = next((name for name in ("RAY_TMPDIR", "TMPDIR") if name in os.environ), "TMPDIR")
+    folder = Path(os.environ.get(name, "/tmp"))
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(2**16))
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise BadInput(
+            f"temporary folder {folder}: cannot be written to ({error.strerror}), and Ray needs it; set {name} to a "
+            "folder that can be"
+        ) from None
+    if free < _ROOM_FOR_RAY:
+        raise BadInput(
+            f"temporary folder {folder}: {free / 2**20:.0f} MiB are free, and Ray needs {_ROOM_FOR_RAY >> 20}; free "
+            f"some, or set {name} to a folder on another disk"
+        )
 
 
 def _outcome(asked: Asked, plan: Plan, *, ran: bool, interrupted: bool = False, stopped: str | None = None) -> Outcome:
@@ -179,6 +229,8 @@ def _search(
         if not study.left:
             return False
         frames = asked.frames(configs_at_bounds(space))
+        if not resources.address:
+            _check_temporary_folder()
         with make_display(sorted(space.search.fields)) as display:
             try:
                 run_search(

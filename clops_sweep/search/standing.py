@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from clops_sweep.errors import BadInput
 from clops_sweep.experiment.optuna_search import OptunaSearch
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import configs_at_bounds
@@ -34,6 +35,22 @@ class Standing:
     def complete(self) -> bool:
         """Whether it has all of its trials, and none of them has failed."""
         return self.count("complete", "pruned") >= self.search.n_trials and not self.count("failed")
+
+
+def check_samplers(asked: Asked) -> None:
+    """Looks at the samplers of all searches, which only Optuna knows.
+
+    Raises:
+        BadInput: options that a sampler does not take.
+    """
+    for space in asked.selection.searches:
+        from clops_sweep.search.samplers import make_sampler
+
+        assert space.search is not None
+        try:
+            make_sampler(space.search)
+        except BadInput as error:
+            raise BadInput(f"search space {space.name!r}: {error}") from None
 
 
 def standings(asked: Asked) -> list[Standing]:

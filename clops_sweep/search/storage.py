@@ -71,6 +71,25 @@ def quiet(url: str) -> Iterator[None]:
         optuna.logging.set_verbosity(verbosity)
 
 
+@contextlib.contextmanager
+def reading(url: str) -> Iterator[None]:
+    """Around all that reads a database: what is in it may be damaged, or edited by something else than Optuna.
+
+    Raises:
+        BadInput: the database cannot be used.
+    """
+    try:
+        with quiet(url):
+            yield
+    except BadInput:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, AssertionError, ArithmeticError) as error:
+        raise BadInput(
+            f"study database {place(url)}: damaged, or edited ({type(error).__name__}: {one_line(error)}); put back a "
+            "copy that Optuna has written, or move it away to begin anew"
+        ) from None
+
+
 def open_storage(url: str) -> RDBStorage:
     """The database, made if it is not there.
 

@@ -20,7 +20,7 @@ from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.records import TrialState as State
 from clops_sweep.search.samplers import make_sampler
-from clops_sweep.search.storage import STUDIES, close, existing_storage, open_storage, place, quiet, study_url
+from clops_sweep.search.storage import STUDIES, close, existing_storage, open_storage, place, quiet, reading, study_url
 from clops_sweep.store.run_store import RunStore
 
 DEFINITION, RUN_IDS, ERROR, REPEATS = "definition", "run_ids", "error", "repeats"
@@ -108,7 +108,7 @@ class SearchStudy:
         self._search = search
         self._url = study_url(space, store)
         pruner = search.pruner
-        with quiet(self._url):
+        with reading(self._url):
             self._storage = open_storage(self._url)
             self._study = optuna.create_study(
                 study_name=space.name,
@@ -187,16 +187,16 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
     """
     search = _search(space)
     url = study_url(space, store)
-    with quiet(url):
+    with reading(url):
         storage = existing_storage(url)
         if storage is None:
             return None
         try:
+            if space.name not in optuna.get_all_study_names(storage):
+                return None
             study = optuna.load_study(study_name=space.name, storage=storage)
             check_definition(space, study, data_hashes or {}, place(url))
             trials = current_trials(study.get_trials(deepcopy=False))
-        except KeyError:
-            return None
         finally:
             close(storage)
         return StudyRecord(space.name, search.objectives, tuple(_record(trial, search) for trial in trials))
@@ -308,7 +308,7 @@ def search_counts(store: RunStore) -> dict[str, Counter[State]]:
     if folder is None or not (folder / STUDIES).is_file():
         return {}
     url = f"sqlite:///{folder / STUDIES}"
-    with quiet(url):
+    with reading(url):
         storage = existing_storage(url)
         if storage is None:
             return {}

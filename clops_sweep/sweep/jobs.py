@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clops_sweep.data.catalog import DataKey
+from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import Plugin
 from clops_sweep.learning.lockstep import lockstep_key
-from clops_sweep.machine import check_gpu
+from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun
 
 if TYPE_CHECKING:
@@ -71,13 +73,22 @@ class Resources:
         """Sees whether they are there, as far as that can be known before Ray starts.
 
         Raises:
-            BadInput: no cluster answers at the address, or PyTorch can use no GPU here.
+            BadInput: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
         """
         if self.address:
             from clops_sweep.sweep.cluster_address import running_cluster
 
             running_cluster(self.address)
-        elif self.gpus_per_trial:
+            return
+        ray = sys.modules.get("ray")
+        if ray is not None and ray.is_initialized():
+            return  # there is a cluster already, which says itself whether a trial fits
+        if self.cpus_per_trial > available_cores():
+            raise BadInput(
+                f"--cpus-per-trial {self.cpus_per_trial:g}: this machine has {available_cores()} for this process; "
+                "expected no more, or a cluster with --address"
+            )
+        if self.gpus_per_trial:
             check_gpu("--gpus-per-trial")
 
     @property

@@ -165,7 +165,7 @@ def test_text_from_outside_is_escaped(tmp_path: Path, generated: ModuleType) -> 
     [
         (("storage_fraction", "depth"), ["one"], "no search space has an axis 'depth'"),
         (None, [], "expected at least one search space"),
-        (None, ["a b", "a?b"], "would write files of the name"),
+        (None, ["a b", "a?b"], "their files would have one name"),
     ],
 )
 def test_wrong_requests_end_in_a_sentence(

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -166,14 +167,30 @@ def test_counts_are_whole(name: str, value: float) -> None:
 
 @given(st.lists(st.integers(-3, 8), max_size=8))
 def test_a_task_order_is_a_permutation(order: list[int]) -> None:
-    if sorted(order) == list(range(len(order))):
+    if order and sorted(order) == list(range(len(order))):
         assert RunConfig(task_order=order).task_order == tuple(order)
     else:
         with pytest.raises(BadInput, match="permutation"):
             RunConfig(task_order=order)
 
 
-@pytest.mark.parametrize("value", ["qqq", -1, 1.5, 2**32])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mc_samples", True), ("mc_samples", "20"), ("storage_fraction", True), ("storage_fraction", "0.5")]
+    + [("seed", False), ("seed", "1"), ("weight_replay", 1), ("weight_replay", "yes")],
+    ids=str,
+)
+def test_a_number_is_no_text_and_no_truth_value(name: str, value: object) -> None:
+    _refused(name, value)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    config = RunConfig(mc_samples=np.int64(20), storage_fraction=np.float32(0.5), weight_replay=np.bool_(True))
+    assert config == RunConfig(mc_samples=20.0, storage_fraction=0.5, weight_replay=True)
+    assert RunConfig(task_order=np.array([1, 0, 2])).task_order == RunConfig(task_order=[1, 0, 2]).task_order
+
+
+@pytest.mark.parametrize("value", ["qqq", -1, 1.5, 2**32, True, "3", (), {0, 1}, [True, 0], ["0", "1"], [0.5, 1], [[]]])
 def test_anything_else_is_no_task_order(value: object) -> None:
     with pytest.raises(BadInput, match=r"^task_order = .*: expected .*sequential.*, a seed .* or a permutation"):
         RunConfig(task_order=value)
