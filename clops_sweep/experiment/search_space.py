@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import BadInput, one_line
+from clops_sweep.experiment.beside import importable
 from clops_sweep.experiment.config import RunConfig, known_key, nearest
 from clops_sweep.experiment.optuna_search import OptunaSearch
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
+_LONGEST_SAID = 500
 
 Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
 
@@ -154,7 +156,7 @@ class SearchSpace:
             return self.where is None or bool(self.where(config))
         except Exception as error:  # the user's own code raises whatever it likes
             where = f"search space {self.name!r}: where"
-            raise BadInput(f"{where} raises {type(error).__name__}: {one_line(error)}") from None
+            raise BadInput(f"{where} raises {type(error).__name__}: {_said(error)}") from None
 
     def _cells(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         choices = [
@@ -210,20 +212,22 @@ def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
 def load_spaces(path: Path) -> list[SearchSpace]:
     """The `SPACE` that a search-space file defines, always as a list.
 
-    The file is Python and is executed: run only files that you trust.
+    The file is Python and is executed: run only files that you trust. It may import modules that lie beside it, where
+    it begins; workers need not find them (see `beside.importable`).
 
     Raises:
-        BadInput: no such file, it raises, or it defines no SPACE.
+        BadInput: no such file, it raises, or it defines no SPACE; or it imports a compiled module that lies beside it.
     """
     if not path.is_file():
         raise BadInput(f"{path}: no such search-space file")
     try:
-        names = runpy.run_path(str(path), run_name="clops_sweep_search_space")
+        with importable(path.resolve().parent):
+            names = runpy.run_path(str(path), run_name="clops_sweep_search_space")
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
     except (Exception, SystemExit) as error:
         kind = f"{type(error).__name__}{_line_in(path, error)}"
-        raise BadInput(f"{path} raises {kind}: {one_line(error)}") from None
+        raise BadInput(f"{path} raises {kind}: {_said(error)}") from None
     space = names.get("SPACE")
     spaces = [space] if isinstance(space, SearchSpace) else space
     if not isinstance(spaces, list | tuple) or not spaces or not all(isinstance(s, SearchSpace) for s in spaces):
@@ -253,6 +257,16 @@ def shipped_space(name: str) -> Path:
             f"{', '.join(shipped)}"
         )
     return shipped[name]
+
+
+def _said(error: BaseException) -> str:
+    """What an exception of the user's own code says, on one line: it may raise another, or say whole books."""
+    try:
+        said = one_line(error)
+    except Exception:
+        return "(it cannot be printed)"
+    said = said.encode("utf-8", "backslashreplace").decode("utf-8")
+    return said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}..."
 
 
 def _line_in(path: Path, error: BaseException) -> str:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import shutil
+import sys
 from collections.abc import Callable
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +16,7 @@ import pytest
 from clops_sweep import acquisition_function, storage_function, strategy
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, REGISTRIES, STORAGE_FUNCTIONS, STRATEGIES
+from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.learning.strategies.finetune import FineTuning
 
 
@@ -95,3 +102,84 @@ def test_anything_that_can_be_called_is_a_function() -> None:
     acquisition_function("mine")(Scores())
     assert "mine" in STORAGE_FUNCTIONS
     assert "mine" in ACQUISITION_FUNCTIONS
+
+
+SPACE = """
+import helpers
+from helpers import NUMBER
+from parts.deep import WORD
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+
+@acquisition_function({name!r})
+def score(context, rows):
+    return NUMBER, WORD, helpers.number(), helpers.NUMBER
+
+SPACE = SearchSpace("s{number}", RunConfig(acquisition={name!r}), seeds=range(NUMBER))
+"""
+
+
+def _folder(folder: Path, number: int) -> Path:
+    """A search-space file and what it imports from beside it."""
+    (folder / "parts").mkdir(parents=True)
+    (folder / "helpers.py").write_text(f"NUMBER = {number}\ndef number():\n    return NUMBER\n")
+    (folder / "parts" / "__init__.py").write_text("")
+    (folder / "parts" / "deep.py").write_text(f"WORD = 'w' * {number}\n")
+    (folder / "space.py").write_text(SPACE.format(name=f"n{number}", number=number))
+    return folder / "space.py"
+
+
+def test_each_file_imports_what_lies_beside_itself(tmp_path: Path) -> None:
+    files = [_folder(tmp_path / name, number) for number, name in ((1, "a"), (2, "b"))]
+    path, modules = list(sys.path), dict(sys.modules)
+    for number, file in enumerate(files, start=1):
+        (space,) = load_spaces(file)
+        assert len(space.seeds) == number
+    assert sys.path == path
+    assert not {"helpers", "parts", "parts.deep"} & sys.modules.keys()
+    assert {name: sys.modules[name] for name in modules} == modules
+    assert ACQUISITION_FUNCTIONS["n1"](None, None) == (1, "w", 1, 1)
+    assert ACQUISITION_FUNCTIONS["n2"](None, None) == (2, "ww", 2, 2)
+    (tmp_path / "a" / "helpers.py").write_text("raise ValueError('changed')")
+    with pytest.raises(BadInput, match="raises ValueError in line 2: changed"):
+        load_spaces(files[0])
+    assert sys.path == path
+
+
+def test_a_module_of_the_same_name_that_this_process_has_imported_is_not_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _folder(tmp_path / "a", 3)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "helpers.py").write_text("NUMBER = 8\n")
+    monkeypatch.syspath_prepend(tmp_path / "mine")
+    mine = importlib.import_module("helpers")
+    try:
+        load_spaces(file)
+        assert sys.modules["helpers"] is mine
+        assert ACQUISITION_FUNCTIONS["n3"](None, None) == (3, "www", 3, 3)
+    finally:
+        del sys.modules["helpers"]
+
+
+def test_a_compiled_module_beside_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.find_spec("_lsprof")
+    if spec is None or spec.origin is None or not spec.origin.endswith(tuple(EXTENSION_SUFFIXES)):
+        pytest.skip("this Python has no compiled module that nothing has imported yet")
+    shutil.copy(spec.origin, tmp_path)
+    monkeypatch.delitem(sys.modules, "_lsprof", raising=False)
+    (tmp_path / "space.py").write_text("import _lsprof\n")
+    with pytest.raises(BadInput, match=r"space.py: imports _lsprof\..*, a compiled module beside it, which cannot be"):
+        load_spaces(tmp_path / "space.py")
+
+
+def test_a_file_whose_exception_cannot_be_printed_is_refused_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "space.py").write_text(
+        "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\n\nraise Mute\n"
+    )
+    with pytest.raises(BadInput, match=r"raises Mute in line 5: \(it cannot be printed\)$"):
+        load_spaces(tmp_path / "space.py")
+    (tmp_path / "space.py").write_text("raise ValueError('\\udc80' + 10**6 * 'x')\n")
+    with pytest.raises(BadInput) as refused:
+        load_spaces(tmp_path / "space.py")
+    assert str(refused.value).encode()
+    assert len(str(refused.value)) < 1000

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.buffer import Buffer, Portion, count_of
+from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 
 
@@ -59,7 +59,7 @@ class CLOPS(Strategy):
         for config, runs in self.training.groups:
             seeds = [self.training.seeds[run] for run in runs]
             context = AcquisitionContext(self.training.learner.excerpt(runs), config, seeds, counters)
-            scores = ACQUISITION_FUNCTIONS[config.acquisition](context, portion.rows[runs])
+            scores = acquisition_scores(config.acquisition, context, portion.rows[runs], runs)
             chosen[runs] = storage.highest(scores, count)
         return chosen
 
@@ -98,14 +98,21 @@ class CLOPS(Strategy):
     def _with_beta(self, record: InstanceRecord, beta: TaskInstanceParameters) -> InstanceRecord:
         """The record with what beta has become, for the runs that have one."""
         trajectories, configs = beta.trajectories(), self.training.configs
-        areas = {
-            name: STORAGE_FUNCTIONS[name](trajectories) for name in {config.storage_function for config in configs}
-        }
-        s = torch.stack([areas[config.storage_function][run] for run, config in enumerate(configs)])
+        users: dict[str, list[int]] = {}
+        for run, config in enumerate(configs):
+            if config.storage_order != "random":  # the others have no beta
+                users.setdefault(config.storage_function, []).append(run)
+        areas = {name: storage_scores(name, trajectories, runs) for name, runs in users.items()}
+        s = torch.stack(
+            [
+                record.s[run] if config.storage_order == "random" else areas[config.storage_function][run]
+                for run, config in enumerate(configs)
+            ]
+        )
         without = torch.tensor([config.storage_order == "random" for config in configs], device=s.device)
         return replace(
             record,
-            s=torch.where(without[:, None], torch.nan, s),
+            s=s,
             beta=torch.where(without[:, None], torch.nan, beta.values),
             trajectories=torch.where(without[:, None, None], torch.nan, trajectories.transpose(1, 2)),
         )

@@ -1,0 +1,87 @@
+"""Modules that lie beside a search-space file: imported while it is executed, and by no other file afterwards."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+
+from clops_sweep.errors import BadInput
+
+_ENDINGS = (".py", *EXTENSION_SUFFIXES)
+_INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Around the execution of a file: the folder that it lies in comes first where modules are looked for.
+
+    Afterwards the interpreter knows nothing of the modules that have been imported from there, and another folder may
+    have some of the same names. Whoever holds on to them keeps them, and what is handed to workers takes with it what
+    it needs of them: they need not lie on the workers' machines. So they are to be imported where the file begins, and
+    not in a function that is called later.
+
+    Raises:
+        BadInput: a module from there is a compiled one, which cannot be handed to workers.
+    """
+    folder = folder.resolve()
+    hidden = {name: module for name, module in sys.modules.items() if _is_offered(folder, name.partition(".")[0])}
+    for name in hidden:
+        del sys.modules[name]
+    before = set(sys.modules)
+    place = str(folder)
+    sys.path.insert(0, place)
+    importlib.invalidate_caches()  # a module may have been written a moment ago
+    try:
+        yield
+        _refuse_compiled(folder, before)
+    finally:
+        if place in sys.path:
+            sys.path.remove(place)
+        for name in _imported(folder, before):
+            del sys.modules[name]
+        sys.modules.update(hidden)
+
+
+def _is_offered(folder: Path, name: str) -> bool:
+    """Whether a module that has been imported has the name of one in a folder. What is installed keeps its name."""
+    module = sys.modules.get(name)
+    if name in ("clops_sweep", "__main__") or name in sys.stdlib_module_names or module is None:
+        return False
+    if not ((folder / name / "__init__.py").is_file() or any((folder / f"{name}{end}").is_file() for end in _ENDINGS)):
+        return False
+    place = _place(module)
+    return place is not None and not any(place.is_relative_to(installed) for installed in _INSTALLED)
+
+
+def _imported(folder: Path, before: set[str]) -> list[str]:
+    """The modules that have been imported from a folder meanwhile, those of packages in it as well."""
+    roots = {
+        name
+        for name in {name.partition(".")[0] for name in sys.modules} - {name.partition(".")[0] for name in before}
+        if name in sys.modules and _place(sys.modules[name]) == folder
+    }
+    return [name for name in sys.modules if name.partition(".")[0] in roots]
+
+
+def _refuse_compiled(folder: Path, before: set[str]) -> None:
+    for name in _imported(folder, before):
+        origin = getattr(sys.modules[name], "__file__", None)
+        if origin and origin.endswith(tuple(EXTENSION_SUFFIXES)):
+            raise BadInput(
+                f"imports {Path(origin).name}, a compiled module beside it, which cannot be handed to workers; install "
+                "it as a package"
+            )
+
+
+def _place(module: ModuleType) -> Path | None:
+    """The folder in which a module that is no part of a package, or the folder of a package, lies."""
+    spec = getattr(module, "__spec__", None)
+    locations = getattr(spec, "submodule_search_locations", None)
+    file = next(iter(locations), None) if locations else getattr(module, "__file__", None)
+    return Path(file).resolve().parent if isinstance(file, str) else None
