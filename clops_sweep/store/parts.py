@@ -21,10 +21,9 @@ _COMPACT = "compact-"
 
 _NAME = re.compile(rf"(finished|failed)-([0-9a-f]+)\.parquet|({_COMPACT})(\d+)-[0-9a-f]+\.parquet")
 _RUN_IDS, _DIGEST = "clops_sweep.run_ids", "clops_sweep.digest"
-_SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
-_UNSEALED = b"sha256:" + b"0" * 64
+_SEAL = b"sha256 of place and bytes: "
+_UNSEALED = _SEAL + b"0" * 64
 _ID_LENGTH_OF_0_1 = 20
-_LONGEST_FOOTER = 2**22
 _ROWS_PER_GROUP = 2**16
 _MANY_ROWS = 10_000
 
@@ -122,6 +121,10 @@ class PartFolder:
         """Where a part is, in the file system of the store."""
         return f"{self.folder}/{part.name}"
 
+    def _place(self, part: Part) -> str:
+        """Its table and name: a part that was copied to another place is not what was written there."""
+        return f"{self.folder.rpartition('/')[2]}/{part.name}"
+
     def listing(self, *, only_compacted: bool = False) -> Listing:
         """The parts, such that no run is missing although its parts are just being put together.
 
@@ -192,21 +195,13 @@ class PartFolder:
         """
         try:
             content = self.files.read(self.path(part))
-            _check_seal(content)
+            _check_seal(content, self._place(part))
             table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
-            self._check_run(part, table)
             return self._conform(table, columns)
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(part, error) from None
-
-    def _check_run(self, part: Part, table: pa.Table) -> None:
-        """A file that something else has put there would otherwise be read as the run of its name, and be compacted."""
-        ids = table["run_id"] if "run_id" in table.column_names else []
-        foreign = table.num_rows and (not len(ids) or {ids[0].as_py(), ids[-1].as_py()} != {part.run_id})
-        if foreign:
-            raise pa.ArrowInvalid(f"it does not hold run {part.run_id}")
 
     def read_compacted(
         self,
@@ -265,21 +260,20 @@ class PartFolder:
         with pq.ParquetWriter(sink, self.schema, write_page_checksum=True, **options) as writer:
             writer.write_table(content, row_group_size=_ROWS_PER_GROUP)
             writer.add_key_value_metadata({**(metadata or {}), _DIGEST: _UNSEALED.decode()})
-        self.files.write(self.path(part), _sealed(sink.getvalue()))
+        self.files.write(self.path(part), _sealed(sink.getvalue(), self._place(part)))
 
     def verify(self, part: Part) -> None:
-        """Reads all of a part, and sees that every byte is what was written and that its rows are what it says.
+        """Reads all of a part, and sees that every byte is what was written there, and that its rows are what it says.
 
         Raises:
             FileNotFoundError: it is no longer there.
             DamagedStore: it is not so.
         """
-        if part.run_id is not None:
-            self.read_single(part)
-            return
         try:
             content = self.files.read(self.path(part))
-            _check_seal(content)
+            _check_seal(content, self._place(part))
+            if part.run_id is not None:
+                return
             found = pq.ParquetFile(pa.BufferReader(content)).read(["run_id"])["run_id"].unique().to_pylist()
         except FileNotFoundError:
             raise
@@ -338,30 +332,32 @@ class PartFolder:
         )
 
 
-def _sealed(content: pa.Buffer) -> bytes:
-    """A file with its SHA-256 in the place that was left for it, computed with zeros there."""
+def _sealed(content: pa.Buffer, place: str) -> bytes:
+    """A file with a SHA-256 of its place and all its bytes where `_UNSEALED` was left for it."""
     data = content.to_pybytes()
-    place = data.rindex(_UNSEALED)
-    return data[:place] + b"sha256:" + hashlib.sha256(data).hexdigest().encode() + data[place + len(_UNSEALED) :]
+    at = data.rindex(_UNSEALED)
+    return data[:at] + _SEAL + _digest(data, at, place) + data[at + len(_UNSEALED) :]
 
 
-def _check_seal(content: pa.Buffer) -> None:
-    """Sees that a file is what `_sealed` returned, byte for byte.
+def _check_seal(content: pa.Buffer, place: str) -> None:
+    """Sees that a file is what `_sealed` returned, byte for byte, and lies where it was written.
 
     Raises:
         ArrowInvalid: it is not.
     """
-    view = memoryview(content)
-    tail = bytes(view[-_LONGEST_FOOTER:])
-    places = [found.start() for found in _SEAL.finditer(tail)]
-    if not places:
+    data = content.to_pybytes()
+    at = data.rfind(_SEAL)
+    if at < 0:
         raise pa.ArrowInvalid("it has no digest: it is cut short, or something else has written it")
-    place = len(view) - len(tail) + places[-1]
-    digest = hashlib.sha256(view[:place])
-    digest.update(_UNSEALED)
-    digest.update(view[place + len(_UNSEALED) :])
-    if bytes(view[place + 7 : place + len(_UNSEALED)]) != digest.hexdigest().encode():
-        raise pa.ArrowInvalid("its content is not what was written")
+    if data[at + len(_SEAL) : at + len(_UNSEALED)] != _digest(data, at, place):
+        raise pa.ArrowInvalid("it is not what was written there")
+
+
+def _digest(data: bytes, at: int, place: str) -> bytes:
+    digest = hashlib.sha256(place.encode())
+    digest.update(memoryview(data)[:at])
+    digest.update(memoryview(data)[at + len(_UNSEALED) :])
+    return digest.hexdigest().encode()
 
 
 def in_order(table: pa.Table) -> pa.Table:

@@ -148,12 +148,17 @@ def test_a_part_that_holds_something_else_is_damaged(
 ) -> None:
     store = RunStore(tmp_path)
     store.write_finished("a" * 24, finished_tables("a" * 24, RunConfig()))
-    for content in (tmp_path / "runs" / f"finished-{'a' * 24}.parquet", next((tmp_path / "curves").iterdir())):
-        shutil.copy(content, tmp_path / "runs" / f"finished-{'b' * 24}.parquet")
+    tables = ("runs", "r_matrix", "curves", "instances")
+    for table in tables:
+        shutil.copy(next((tmp_path / table).iterdir()), tmp_path / table / f"finished-{'b' * 24}.parquet")
+    for other in ("runs", "curves"):
+        shutil.copy(
+            tmp_path / other / f"finished-{'a' * 24}.parquet", tmp_path / "runs" / f"finished-{'b' * 24}.parquet"
+        )
         for arguments in (("show", "bbb"), ("rerun", "bbb"), ("compact",)):
             refused = ask(*arguments)
             assert isinstance(refused.exception, DamagedStore)
-            assert f"it does not hold run {'b' * 24}); move it away" in str(refused.exception)
+            assert "it is not what was written there); a launch sets it aside" in str(refused.exception)
     assert RunStore(tmp_path).rows("runs", ["run_id"], ["a" * 24]) == [{"run_id": "a" * 24}]
 
 

@@ -194,7 +194,7 @@ def test_the_command_says_what_is_damaged_and_changes_nothing(store: RunStore) -
     _part(store, "instances").unlink()
     before = {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()}
     damaged, incomplete = check(1)
-    assert damaged.startswith(f"{path}: not a whole Parquet file (its content is not what was written); ")
+    assert damaged.startswith(f"{path}: not a whole Parquet file (it is not what was written there); ")
     assert incomplete == f"run {IDS[0]}: it has no part in instances; a launch that is asked for it computes it anew"
     assert {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()} == before
 
