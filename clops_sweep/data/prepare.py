@@ -14,7 +14,14 @@ from clops_sweep.data.arrays import Arrays
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.manifest import array_sha256, check_small_files, frames_hash
 from clops_sweep.data.normalization import normalized_gain_offset
-from clops_sweep.data.prepared_folder import PreparedSet, folder_of, mapped_frames, prepared_set, required_set
+from clops_sweep.data.prepared_folder import (
+    PreparedSet,
+    default_prepared_root,
+    folder_of,
+    mapped_frames,
+    prepared_set,
+    required_set,
+)
 from clops_sweep.data.prepared_split import make_splits, split_at_hand, split_of
 from clops_sweep.data.reader import OnError, OptionValue
 from clops_sweep.data.readers import reader_for
@@ -73,8 +80,10 @@ def prepare(
     return prepared
 
 
-def open_frames(name: str, *, prepared_root: Path, split_seed: int = 0, normalize: str = "none") -> FrameSet:
-    """A prepared data set, its frames mapped read-only from the disk.
+def open_frames(
+    name: str, *, prepared_root: Path | None = None, split_seed: int = 0, normalize: str = "none"
+) -> FrameSet:
+    """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
 
     Sizes of all files and the content of all but the frames are checked. A split that takes a solver and is not there
     is solved, and kept in the prepared folder.
@@ -82,7 +91,7 @@ def open_frames(name: str, *, prepared_root: Path, split_seed: int = 0, normaliz
     Raises:
         BadInput: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
     """
-    prepared = required_set(name, prepared_root)
+    prepared = required_set(name, prepared_root or default_prepared_root())
     manifest = prepared.manifest
     check_small_files(prepared.folder, manifest)
     load = Arrays(prepared.folder)

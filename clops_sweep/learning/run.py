@@ -45,7 +45,7 @@ class ContinualRun:
 
     Three lines run one::
 
-        frames = open_frames("synthetic", prepared_root=default_prepared_root())
+        frames = open_frames("synthetic")
         result = ContinualRun(RunConfig(dataset="synthetic"), frames).run()
         result.runs["auc"]
 
