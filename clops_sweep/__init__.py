@@ -66,6 +66,7 @@ def sweep(
     stack: int | Literal["auto"] = "auto",
     max_retries: int = 2,
     checkpoint_every: int = 0,
+    epoch_timeout: float | None = None,
     retry_failed: bool = False,
 ) -> Outcome:
     """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
@@ -89,6 +90,7 @@ def sweep(
         stack: how many runs are trained in lockstep in a job.
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+        epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
         retry_failed: whether runs that have failed are taken up again.
 
     Returns:
@@ -108,7 +110,9 @@ def sweep(
 
     selection = Selection.of(space, settings=settings or {}, seeds=seeds, limit=limit, where=where)
     runs = None if stack == "auto" else stack
-    resources = Resources(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every)
+    resources = Resources(
+        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout
+    )
     asked = Asked(selection, PreparedData.found(prepared_root, data_root), RunStore.named(str(results)))
     return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from clops_sweep.cli.options import EXIT_FAILED, EXIT_FINISHED, EXIT_INTERRUPTED
 from clops_sweep.cli.plan import counts, say_cost, say_first, say_plan
 from clops_sweep.cli.report import render
 from clops_sweep.cli.search import print_searches
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, shown
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.search.launch import Outcome
@@ -35,6 +36,7 @@ from clops_sweep.search.launch import launch as launched
 )
 @click.option("--max-retries", type=click.IntRange(min=0), default=2, show_default=True)
 @click.option("--checkpoint-every", type=click.IntRange(min=0), default=0, metavar="EPOCHS", help="Beside task ends.")
+@click.option("--epoch-timeout", type=float, metavar="SECONDS", help="End a run whose epoch takes longer.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Take up failed runs again.")
 @click.option("--dry-run", is_flag=True, help="The same as plan.")
 @click.option("--no-report", is_flag=True, help="Do not render the report afterwards.")
@@ -46,6 +48,7 @@ def launch(
     stack: str,
     max_retries: int,
     checkpoint_every: int,
+    epoch_timeout: float | None,
     retry: str | None,
     dry_run: bool,
     no_report: bool,
@@ -54,7 +57,9 @@ def launch(
     from clops_sweep.sweep.display import SweepDisplay
     from clops_sweep.sweep.jobs import Resources
 
-    resources = Resources(address, cpus_per_trial, gpus_per_trial, _stack(stack), max_retries, checkpoint_every)
+    resources = Resources(
+        address, cpus_per_trial, gpus_per_trial, _stack(stack), max_retries, checkpoint_every, epoch_timeout
+    )
     if dry_run:
         say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         return
@@ -109,6 +114,6 @@ def _say_if_slow() -> None:
 def _stack(text: str) -> int | None:
     if text == "auto":
         return None
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise BadInput(f"--stack {text!r}: expected a number from 1, or auto")
+    if re.fullmatch("[0-9]{1,9}", text) is None or int(text) < 1:
+        raise BadInput(f"--stack {shown(text)}: expected a number from 1, or auto")
     return int(text)

@@ -67,7 +67,7 @@ class ProcessState:
         random.setstate(mine)
         np.random.set_state(numpys)  # noqa: NPY002
         torch.set_rng_state(torchs)
-        np.seterr(**self._numpy_errors)  # type: ignore[arg-type]
+        np.seterr(**self._numpy_errors)
         if warnings.filters != self._warnings:
             warnings.resetwarnings()
             warnings.filters[:] = self._warnings  # type: ignore[index]

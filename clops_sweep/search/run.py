@@ -21,6 +21,7 @@ from clops_sweep.sweep.cluster import cluster
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.driver import make_workplace, new_log
 from clops_sweep.sweep.jobs import Resources, make_jobs
+from clops_sweep.sweep.plugins import packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
 
@@ -51,10 +52,12 @@ def run_search(
         retry_failed: whether runs that have failed are taken up again.
 
     Raises:
-        BadInput: no cluster at the address, or it cannot hold a single trial.
+        BadInput: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written, or what becomes of trials; both go on from there.
     """
-    log = new_log(store)
+    plugins = packed_plugins()
+    with storing(store):
+        log = new_log(store)
     software: dict[str, Any] = {}
     feed = SearchFeed(
         space,
@@ -73,7 +76,7 @@ def run_search(
             # What takes seconds of this, the start of the cluster has imported.
             from clops_sweep.search.tune import run_fed
 
-            workplace = make_workplace(frames, store, resources)
+            workplace = make_workplace(frames, store, resources, plugins)
             software.update(workplace.software)
             with _many_pending():
                 run_fed(feed, workplace, resources, display)

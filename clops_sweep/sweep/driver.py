@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,6 @@ import ray
 from clops_sweep import machine
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
@@ -25,6 +25,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.jobs import Job, Resources, Workplace, make_jobs, shuffled
+from clops_sweep.sweep.plugins import PackedPlugin, packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
 
@@ -67,13 +68,15 @@ def run_sweep(
         display: shows what happens.
 
     Raises:
-        BadInput: no cluster at the address, or it cannot hold a single trial.
+        BadInput: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written; what is not finished is still pending.
     """
-    log = new_log(store)
+    plugins = packed_plugins()
+    with storing(store):
+        log = new_log(store)
     display.begin(total, log)
     with only_sweep(store) as alone, output_to(log), cluster(resources, frames, display.warn):
-        workplace = make_workplace(frames, store, resources)
+        workplace = make_workplace(frames, store, resources, plugins)
         for pending in rounds:
             jobs = make_jobs(pending, resources.runs_per_job)
             if not alone:
@@ -93,7 +96,12 @@ def new_log(store: RunStore) -> Path:
     return log
 
 
-def make_workplace(frames: Mapping[DataKey, FrameSet], store: RunStore, resources: Resources) -> Workplace:
+def make_workplace(
+    frames: Mapping[DataKey, FrameSet],
+    store: RunStore,
+    resources: Resources,
+    plugins: Mapping[str, Mapping[str, PackedPlugin]],
+) -> Workplace:
     """What the workers need to know, with the frames in the object store of the cluster that is running."""
     return Workplace(
         frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
@@ -101,9 +109,11 @@ def make_workplace(frames: Mapping[DataKey, FrameSet], store: RunStore, resource
         store_uri=store.uri,
         checkpoints=f"{store.work_folder}/checkpoints",
         software=machine.software(),
-        plugins={name: registry.added for name, registry in REGISTRIES.items()},
+        plugins=plugins,
         max_retries=resources.max_retries,
         checkpoint_every=resources.checkpoint_every,
+        epoch_timeout=resources.epoch_timeout,
+        sweep=uuid.uuid4().hex,
     )
 
 
@@ -120,6 +130,12 @@ def _run_jobs(
             return
         jobs = []
         for job, death in deaths:
+            if death.hung and len(job.run_ids) > 1:
+                again, failed = retries.without_hung(job, death)
+                jobs += again
+                if failed is not None:
+                    display.report(job.part([job.run_ids.index(failed.run_ids[0])]), failed)
+                continue
             report = retries.after_death(job, death.error)
             if report is None:
                 jobs.append(job)

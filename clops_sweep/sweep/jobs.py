@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import ray
 
     from clops_sweep.data.frames import FrameSet
+    from clops_sweep.sweep.plugins import PackedPlugin
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Resources:
             gains nothing, and 40 on a GPU.
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+        epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
     """
 
     address: str | None = None
@@ -68,6 +70,7 @@ class Resources:
     stack: int | None = None
     max_retries: int = 2
     checkpoint_every: int = 0
+    epoch_timeout: float | None = None
 
     def check(self) -> None:
         """Sees whether they are there, as far as that can be known before Ray starts.
@@ -75,6 +78,8 @@ class Resources:
         Raises:
             BadInput: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
         """
+        if self.epoch_timeout is not None and not 0 < self.epoch_timeout < float("inf"):
+            raise BadInput(f"--epoch-timeout {self.epoch_timeout:g}: expected a number of seconds above 0")
         if self.address:
             from clops_sweep.sweep.cluster_address import running_cluster
 
@@ -110,6 +115,8 @@ class Workplace:
         plugins: what the search-space file has registered, by registry and name.
         max_retries: how often a run that raises is taken up again from its last checkpoint.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+        epoch_timeout: seconds that an epoch may take; None for any time.
+        sweep: tells this sweep from others on the same cluster.
         jobs: those of a Tune run over a grid, where a trial's config holds the index of its own; elsewhere it holds
             the job.
     """
@@ -119,9 +126,11 @@ class Workplace:
     store_uri: str
     checkpoints: str
     software: Mapping[str, Any]
-    plugins: Mapping[str, Mapping[str, Plugin]]
+    plugins: Mapping[str, Mapping[str, Plugin | PackedPlugin]]
     max_retries: int
     checkpoint_every: int
+    epoch_timeout: float | None = None
+    sweep: str = ""
     jobs: Sequence[Job] = ()
 
     def data_hash(self, config: RunConfig) -> str:

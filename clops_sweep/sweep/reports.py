@@ -75,13 +75,51 @@ class Unrecorded:
 
 @dataclass(frozen=True)
 class WorkerDied:
-    """The job's worker has died; whether it is tried once more is not decided yet."""
+    """The job's worker has died; whether it is tried once more is not decided yet.
+
+    Attributes:
+        error: what is known about it.
+        hung: the runs of the job that were under way, if the worker was ended because an epoch of them took too long.
+        later: those that were to be taken up after them.
+    """
 
     error: str
+    hung: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
 
 
 Report = Running | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
 """What a worker reports. The last of a job is none of the first three."""
+
+
+_TIMED_OUT = "TimedOut: an epoch took longer than"
+_LONGEST_ERROR = 20_000
+_LONGEST_BEGINNING = 4_000
+
+
+def timed_out(seconds: float, place: str = "") -> str:
+    """What is recorded of a run of which an epoch took too long.
+
+    Args:
+        seconds: what an epoch may take.
+        place: where it hung, as a traceback has it.
+    """
+    where = f"Traceback (most recent call last):\n{place}" if place else ""
+    return f"{where}{_TIMED_OUT} --epoch-timeout {seconds:g} s, and the worker was ended"
+
+
+def is_timed_out(error: str) -> bool:
+    """Whether an error is one that `timed_out` returned."""
+    return any(line.startswith(_TIMED_OUT) for line in error.splitlines()[-1:])
+
+
+def bounded(error: str) -> str:
+    """An error as it is recorded: of a very long one its beginning and its end."""
+    if len(error) <= _LONGEST_ERROR:
+        return error
+    end = error[_LONGEST_BEGINNING - _LONGEST_ERROR :]
+    left_out = len(error) - _LONGEST_ERROR
+    return f"{error[:_LONGEST_BEGINNING]}\n  ... {left_out} characters are left out ...\n  {end}"
 
 
 def ends(report: Report) -> bool:

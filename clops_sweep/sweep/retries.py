@@ -9,11 +9,13 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.store.rows import record_failure, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.jobs import Job
-from clops_sweep.sweep.reports import Failed, FoundFinished
+from clops_sweep.sweep.reports import Failed, FoundFinished, WorkerDied, bounded, is_timed_out
 
 
 class Retries:
     """Takes a job up again, from its checkpoint, up to `max_retries` times; after that its runs have failed.
+
+    Of a run that hangs an epoch would take too long once more: it is not taken up again.
 
     Tune could start jobs again itself, but it counts one death of a worker several times, once for everything that it
     had asked of it, and so gives a job up too early.
@@ -46,7 +48,28 @@ class Retries:
         with storing(self._store):
             if self._store.finished(job.run_ids).issuperset(job.run_ids):
                 return FoundFinished(elsewhere=True)
-            if self._deaths[job] <= self._max_retries:
+            if self._deaths[job] <= self._max_retries and not is_timed_out(error):
                 return None
-            record_failure(self._store, job.runs, error, self._data_hash, self._software)
+            record_failure(self._store, job.runs, bounded(error), self._data_hash, self._software)
         return Failed(job.run_ids)
+
+    def without_hung(self, job: Job, death: WorkerDied) -> tuple[list[Job], Failed | None]:
+        """What is to be done of a job that held several runs, one of which at least hangs.
+
+        Where it is not known which, those that were under way are halved until what hangs is alone.
+
+        Returns:
+            The jobs to be done, and the run that has failed, if it is known.
+
+        Raises:
+            StoreError: the store cannot be read, or the failure not be recorded.
+        """
+        with storing(self._store):
+            hung, later = ([job.run_ids.index(run_id) for run_id in runs] for runs in (death.hung, death.later))
+            if len(hung) == 1:
+                record_failure(self._store, job.part(hung).runs, bounded(death.error), self._data_hash, self._software)
+                parts, failed = [later], Failed(job.part(hung).run_ids)
+            else:
+                half = (len(hung) + 1) // 2
+                parts, failed = [hung[:half], hung[half:], later], None
+        return [job.part(part) for part in parts if part], failed

@@ -5,9 +5,8 @@ Importing this takes a second, with Tune, so a sweep does it only when there is 
 
 from __future__ import annotations
 
-import shutil
 import signal
-import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import wraps
@@ -28,8 +27,20 @@ from ray.tune.search import Searcher
 from clops_sweep.errors import StoreError
 from clops_sweep.sweep.cluster import places
 from clops_sweep.sweep.display import Display
+from clops_sweep.sweep.epoch_watch import SECONDS_OF_GRACE, word_left
 from clops_sweep.sweep.jobs import Job, Resources, Workplace
-from clops_sweep.sweep.reports import Failed, Finished, FoundFinished, Paused, Unrecorded, WorkerDied, ends
+from clops_sweep.sweep.reports import (
+    Failed,
+    Finished,
+    FoundFinished,
+    Paused,
+    Unrecorded,
+    WorkerDied,
+    bounded,
+    ends,
+    timed_out,
+)
+from clops_sweep.sweep.scratch import scratch_folder
 
 
 class FirstWithoutWorker(FIFOScheduler):
@@ -144,9 +155,22 @@ def run_tune(
         tune.with_parameters(ContinualRunTrainable, workplace=workplace),
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
-    # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
-    files = Path(tempfile.mkdtemp(prefix="clops-sweep-"))
     _take_deaths_for_one()
+    # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
+    with scratch_folder() as files:
+        _fit(trainable, resources, watcher, files, param_space, search_alg)
+    if watcher.store_error:
+        raise StoreError(watcher.store_error)
+
+
+def _fit(
+    trainable: Any,
+    resources: Resources,
+    watcher: Watcher,
+    files: Path,
+    param_space: dict[str, Any] | None,
+    search_alg: Searcher | None,
+) -> None:
     tuner = tune.Tuner(
         trainable,
         param_space=param_space,
@@ -167,12 +191,7 @@ def run_tune(
             verbose=0,
         ),
     )
-    try:
-        tuner.fit()
-    finally:
-        shutil.rmtree(files, ignore_errors=True)
-    if watcher.store_error:
-        raise StoreError(watcher.store_error)
+    tuner.fit()
 
 
 class Watcher(tune.Callback):
@@ -189,6 +208,7 @@ class Watcher(tune.Callback):
         self.died: dict[Any, WorkerDied] = {}
         self.store_error: str | None = None
         self._unrecorded = 0
+        self._heard: dict[Any, float] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing: Tune pickles its callbacks so that it can restore a sweep, which is never asked of it."""
@@ -218,12 +238,14 @@ class Watcher(tune.Callback):
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A worker has got its job."""
+        self._heard[trial.trial_id] = time.monotonic()
         self._display.started(self._job(trial))
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """A step of a trial has ended."""
+        self._heard[trial.trial_id] = time.monotonic()
         match report := result["report"]:
             case Unrecorded():
                 self._unrecorded += 1
@@ -236,13 +258,30 @@ class Watcher(tune.Callback):
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A worker died, or raised what the trainable could not catch."""
         try:
-            error = Path(trial.error_file).read_text()
+            error = Path(trial.error_file).read_text(errors="replace")
         except (OSError, TypeError):  # there is no such file, or none that could be written
             error = "the worker died"
         if "low on memory" in error:  # Ray's words, before pages of advice; the last line is what `status` shows
             error = f"{error.rstrip()}\n{_NO_MEMORY}"
-        self.died[trial.config["job"]] = WorkerDied(error)
-        self._display.report(self._job(trial), WorkerDied(error))
+        death = self._hung(trial, error) or WorkerDied(bounded(error))
+        self.died[trial.config["job"]] = death
+        self._display.report(self._job(trial), death)
+
+    def _hung(self, trial: Any, error: str) -> WorkerDied | None:
+        """The death of a worker that ended itself because an epoch took too long; None for any other.
+
+        Where it could not say so itself, nothing has been heard of it for so long.
+        """
+        seconds, job = self._workplace.epoch_timeout, self._job(trial)
+        if seconds is None:
+            return None
+        word = word_left(self._workplace.sweep, job.run_ids)
+        if word is not None:
+            return word
+        silent = time.monotonic() - self._heard.get(trial.trial_id, time.monotonic())
+        if silent < seconds + SECONDS_OF_GRACE or _NO_MEMORY in error:
+            return None
+        return WorkerDied(timed_out(seconds), job.run_ids)
 
     def _job(self, trial: Any) -> Job:
         return self._workplace.job(trial.config)

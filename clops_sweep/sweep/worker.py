@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 import traceback
 from datetime import UTC, datetime
@@ -16,12 +17,16 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, Diverged, StoreError
 from clops_sweep.experiment.registry import REGISTRIES
+from clops_sweep.learning.process_state import ProcessState
+from clops_sweep.learning.replay.checked import BadScores
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.store.checkpoint import CheckpointFile, ForeignCheckpoint
 from clops_sweep.store.rows import record_failure, record_result, storing
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.epoch_watch import EpochWatch, leave_word
 from clops_sweep.sweep.jobs import Job, Workplace
+from clops_sweep.sweep.plugins import PackedPlugin
 from clops_sweep.sweep.reports import (
     Failed,
     Finished,
@@ -32,6 +37,8 @@ from clops_sweep.sweep.reports import (
     Retrying,
     Running,
     Unrecorded,
+    WorkerDied,
+    bounded,
     ends,
 )
 
@@ -58,10 +65,13 @@ class JobRunner:
     """
 
     def __init__(self, workplace: Workplace) -> None:
+        self._process = ProcessState()
         for registry, members in workplace.plugins.items():
-            for name, plugin in members.items():
+            for name, packed in members.items():
+                plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
         self._workplace = workplace
+        self._watch = EpochWatch(workplace.epoch_timeout, self._leave_word)
         self._store = RunStore(workplace.store_uri)
         self._frames: dict[DataKey, FrameSet] = {}
 
@@ -70,7 +80,8 @@ class JobRunner:
         self._runs_failed: tuple[str, ...] = ()
         self._runs_finished: tuple[str, ...] = ()
         self._auc_so_far: dict[str, float] = {}
-        self._begin_job(self._workplace.job(config))
+        self._assigned = self._workplace.job(config)
+        self._begin_job(self._assigned)
 
     def _begin_job(self, job: Job, *later: Job) -> None:
         """Takes up a job; others, into which the trial's job has fallen apart, come later."""
@@ -93,7 +104,9 @@ class JobRunner:
                 raise
             except ForeignCheckpoint as foreign:
                 report = Noted(str(foreign))
-            except Exception as error:
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt) or hasattr(error, "ray_terminate_msg"):
+                    raise  # this worker is to end
                 report = self._after(error)
         except StoreError as error:
             self._run = None
@@ -116,20 +129,21 @@ class JobRunner:
             return Paused(self._auc_so_far, self._runs_finished)
         return report
 
-    def _after(self, error: Exception) -> Report:
+    def _after(self, error: BaseException) -> Report:
         """Another try from the last checkpoint, one without the runs that are at fault, or the end of the job."""
         job, runs = self._job, len(self._job.run_ids)
         self._run = None
-        if isinstance(error, Diverged) and len(error.runs) < runs:
+        if isinstance(error, Diverged | BadScores) and len(error.runs) < runs:
             self._record_failure(job.part(error.runs))
             if job.until is None:
                 return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
             return Failed(self._runs_failed)
-        certain = isinstance(error, BadInput | Diverged) or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
+        own_fault = isinstance(error, BadInput | Diverged | BadScores)
+        certain = own_fault or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
         if self._retries_left and not certain:
             self._retries_left -= 1
             return Retrying()
-        if runs > 1 and not isinstance(error, BadInput | Diverged):
+        if runs > 1 and not own_fault:
             half = (runs + 1) // 2
             return self._fall_apart(job.part(range(half)), job.part(range(half, runs)))
         self._record_failure(job)
@@ -146,7 +160,7 @@ class JobRunner:
         """Runs that have failed with the error that is being handled."""
         with storing(self._store):
             facts = {**self._facts(), "started_at": self._began_at}
-            record_failure(self._store, job.runs, traceback.format_exc(), self._workplace.data_hash, facts)
+            record_failure(self._store, job.runs, _printed_error(), self._workplace.data_hash, facts)
         self._runs_failed += job.run_ids
 
     def _advance(self) -> Report:
@@ -156,6 +170,7 @@ class JobRunner:
                 finished = self._store.finished(self._job.run_ids)
             if finished.issuperset(self._job.run_ids):
                 return FoundFinished(elsewhere=True)  # another sweep on the same store was faster
+            self._process.restore()  # whatever ran before may have changed what PyTorch and the process go by
             self._run = self._begin()
         run = self._run
         deadline = time.monotonic() + _SECONDS_PER_STEP
@@ -165,12 +180,14 @@ class JobRunner:
                 self._run = None
                 auc = dict(zip(self._job.run_ids, run.auc_so_far(until), strict=True))
                 return Paused(auc)
-            progress = run.advance()
+            with self._watch.epoch():
+                progress = run.advance()
             if not run.finished and self._is_checkpoint(run, progress):
                 self._save()
             if time.monotonic() > deadline and not run.finished and run.tasks_trained != until:
                 return Running(**vars(progress))
-        result = run.result()
+        with self._watch.epoch():
+            result = run.result()
         self._record(result)
         with storing(self._store):
             self._checkpoint.delete()
@@ -224,10 +241,23 @@ class JobRunner:
                 time.sleep(pause)
         record_result(self._store, self._job.runs, result, self._workplace.data_hash, facts)
 
+    def _leave_word(self, error: str) -> None:
+        later = [run_id for job in self._later for run_id in job.run_ids]
+        leave_word(self._workplace.sweep, self._assigned.run_ids, WorkerDied(error, self._job.run_ids, tuple(later)))
+
     def stop(self) -> None:
         """Keeps what has been trained so far, for the next launch to go on with."""
         if self._run is not None and not self._run.finished:
             self._save()
+
+
+def _printed_error() -> str:
+    """The error that is being handled, with its traceback; what a user's code raises may not let itself be printed."""
+    kind, _, _ = sys.exc_info()
+    try:
+        return bounded(traceback.format_exc())
+    except Exception:
+        return f"{kind.__name__ if kind else 'Exception'}: what was raised cannot be printed"
 
 
 def _device() -> torch.device:
