@@ -22,7 +22,7 @@ from clops_sweep.cli.search import print_studies
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.planning.asked import Asked
 from clops_sweep.search.standing import failed_runs
-from clops_sweep.store.rows import failure_reason
+from clops_sweep.store.rows import failure_reason, printable
 from clops_sweep.sweep.terminal import lenient_output, matters
 
 
@@ -108,7 +108,7 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
         return EXIT_BAD_INPUT
     except (BadInput, click.ClickException) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"clops-sweep: {message}", err=True)
+        click.echo(f"clops-sweep: {printable(one_line(message))}", err=True)
         return EXIT_BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, known_key, nearest
 from clops_sweep.experiment.distributions import (
@@ -135,14 +135,22 @@ class OptunaSearch:
         _whole_number("sampler_seed", self.sampler_seed, 0)
         if self.max_concurrent is not None:
             _whole_number("max_concurrent", self.max_concurrent, 1)
+        for name, value in (
+            ("parameters", self.parameters),
+            ("objectives", self.objectives),
+            ("sampler_options", self.sampler_options),
+        ):
+            if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+                raise BadInput(f"OptunaSearch: {name} = {shown(value)}: expected a mapping from names")
+        if self.storage is not None and not isinstance(self.storage, str):
+            raise BadInput(f"OptunaSearch: storage = {shown(self.storage)}: expected the URL of a database")
         if not self.parameters:
             raise BadInput("OptunaSearch: parameters is empty; expected at least one")
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
         self._check_objectives()
-        if self.sampler not in SAMPLERS:
-            raise BadInput(
-                f"sampler = {self.sampler!r}: not known{nearest(self.sampler, SAMPLERS)}; known: {', '.join(SAMPLERS)}"
-            )
+        if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
+            close = nearest(self.sampler, SAMPLERS) if isinstance(self.sampler, str) else ""
+            raise BadInput(f"sampler = {shown(self.sampler)}: not known{close}; known: {', '.join(SAMPLERS)}")
         if not isinstance(self.pruning, bool | SuccessiveHalving):
             raise BadInput(f"pruning = {self.pruning!r}: expected True, False or SuccessiveHalving(...)")
         if self.pruning and dict(self.objectives) != {"auc": "maximize"}:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.folder import shorten
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces
@@ -157,6 +158,8 @@ def spaces_of(file: Path) -> list[SearchSpace]:
     """
     try:
         return load_spaces(file)
+    except OSError as error:  # a name that no file can have, or a file that may not be read
+        raise BadInput(f"{shorten(file)}: cannot be read ({error.strerror or one_line(error)})") from None
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:  # one that the file has made up, which is no Exception

@@ -12,7 +12,7 @@ import optuna
 import sqlalchemy
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.experiment.search_space import SearchSpace
@@ -27,9 +27,13 @@ def study_url(space: SearchSpace, store: RunStore) -> str:
     """The URL of the database that holds, or is going to hold, the study of a search.
 
     Raises:
-        BadInput: results are not in a folder and the search names no database.
+        BadInput: results are not in a folder and the search names no database, or it names one that cannot be.
     """
-    if space.search is not None and space.search.storage:
+    if space.search is not None and space.search.storage is not None:
+        with quiet(space.search.storage):
+            parsed = sqlalchemy.engine.make_url(space.search.storage)
+        if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").parent.is_dir():
+            raise BadInput(f"study database {parsed.database}: there is no folder to put it into; make it first")
         return space.search.storage
     if store.files.folder is None:
         raise BadInput(
@@ -64,6 +68,7 @@ def quiet(url: str) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
+            warnings.simplefilter("ignore", SAWarning)
             yield
     except (SQLAlchemyError, StorageInternalError, ImportError) as error:
         raise BadInput(f"study database {place(url)}: {_reason(error)}") from None

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from clops_sweep import RunConfig
+from clops_sweep import RunConfig, __version__
 from clops_sweep.cli.command import main
 from clops_sweep.data.prepare import data_hash
 from clops_sweep.experiment.columns import config_row
@@ -106,7 +106,7 @@ def _refused(done: subprocess.CompletedProcess[str], sentence: str, folder: Path
         ),
         (
             HEAD + "SPACE = SearchSpace(name='s', base=RunConfig(task_order=(1, 0)))",
-            "task_order ",
+            "search space 's': task_order [1, 0]: class_il of synthetic has 6 tasks",
         ),
     ],
     ids=_id,
@@ -182,7 +182,7 @@ def test_a_gpu_that_pytorch_cannot_use_is_not_waited_for(command: Command, space
 
 def test_files_that_are_not_there_are_refused(command: Command, tmp_path: Path) -> None:
     _refused(command("nothing.py"), "nothing.py: no such search-space file", tmp_path)
-    _refused(command("nothing"), "'nothing' is neither a search-space file (*.py) nor one of: compact, ", tmp_path)
+    _refused(command("nothing"), "'nothing' is neither a search-space file (*.py) nor one of: check, ", tmp_path)
 
 
 def test_the_paper_s_data_set_that_has_to_be_asked_for(command: Command, space: Path, tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_help_and_version(clops_sweep: Command) -> None:
     options = clops_sweep("launch", "--help").stdout
     for name in ("--data-root", "--results", "--set", "--seeds", "--limit", "--where", "--address", "--stack"):
         assert name in options
-    assert clops_sweep("--version").stdout == "clops-sweep, version 0.1.0\n"
+    assert clops_sweep("--version").stdout == f"clops-sweep, version {__version__}\n"
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly(
