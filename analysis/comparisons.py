@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable, number
+from clops_sweep.analysis.formats import DASH, TextCell, TextTable, as_csv, number
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.results import Reference, aligned
 from clops_sweep.analysis.selection import cell_name
@@ -106,18 +104,18 @@ def comparison_text(record: Comparisons, name: str, title: str) -> TextTable:
 
 def comparisons_csv(record: Comparisons) -> str:
     """Every comparison in full precision."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     parts = ("difference", "low", "high", "pairs", "p", "p_holm")
-    writer.writerow(["configuration", "baseline", *(f"{metric}_{part}" for metric in METRICS for part in parts)])
+    lines: list[Sequence[object]] = [
+        ["configuration", "baseline", *(f"{metric}_{part}" for metric in METRICS for part in parts)]
+    ]
     for row in record.rows:
         values: list[object] = [row.name, row.baseline]
         for metric in METRICS:
             d = row.differences[metric]
             numbers = (d.mean, d.low, d.high, float(d.n), d.p, row.corrected[metric])
             values += ["" if not np.isfinite(x) else (int(x) if i == 3 else repr(x)) for i, x in enumerate(numbers)]
-        writer.writerow(values)
-    return stream.getvalue()
+        lines.append(values)
+    return as_csv(lines)
 
 
 def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:

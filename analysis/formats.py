@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ import numpy as np
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.results import ResultTable, Row
 from clops_sweep.analysis.statistics import Estimate
+from clops_sweep.errors import one_line
+from clops_sweep.store.rows import printable
 
 DASH = "\N{EN DASH}"
 
@@ -85,14 +87,12 @@ def results_csv(table: ResultTable) -> str:
 
     `departures` names the settings in which a configuration is not the published one, with their values here.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     parts = ("mean", "sd", "n", "published_mean", "published_sd", "difference", "clearly_best")
-    writer.writerow(
+    lines: list[Sequence[object]] = [
         [*table.label_names, "asked", "finished", "failed"]
         + [f"{metric}_{part}" for metric in METRICS for part in parts]
         + ["departures", "run_ids"]
-    )
+    ]
     for row in table.rows:
         values: list[object] = [*row.labels, row.asked, row.finished, row.failed]
         for metric in METRICS:
@@ -101,7 +101,17 @@ def results_csv(table: ResultTable) -> str:
             values += [_exact(theirs.mean), _exact(theirs.sd)] if theirs else ["", ""]
             values += [_exact(row.difference(metric)), metric in row.best_in]
         unlike = "; ".join(f"{departure.field}={departure.ours}" for departure in row.departures)
-        writer.writerow([*values, unlike, " ".join(row.run_ids)])
+        lines.append([*values, unlike, " ".join(row.run_ids)])
+    return as_csv(lines)
+
+
+def as_csv(lines: Iterable[Sequence[object]]) -> str:
+    """Lines of cells as CSV, in which a spreadsheet finds numbers and text but no formula.
+
+    Text that begins like a formula gets an apostrophe before it, as OWASP advises ("CSV Injection").
+    """
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows([_no_formula(cell) for cell in line] for line in lines)
     return stream.getvalue()
 
 
@@ -110,22 +120,18 @@ def to_markdown(table: TextTable) -> str:
     body = [[_markdown(cell) for cell in row] for row in table.rows]
     header = [_escape_markdown(name) for name in table.header]
     widths = [max(3, *(len(row[i]) for row in [header, *body])) for i in range(len(header))]
-    lines = [f"### {table.title}", "", _line(header, widths)]
+    lines = [f"### {_no_markup(table.title)}", "", _line(header, widths)]
     rule = ["-" * w if i < table.n_label_columns else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
     lines += [_line(rule, widths), *(_line(row, widths) for row in body)]
     if table.notes:
-        lines += ["", *table.notes]
+        lines += ["", *map(_no_markup, table.notes)]
     return "\n".join(lines) + "\n"
 
 
 def to_csv(table: TextTable) -> str:
     """The table with its numbers in full precision where a cell is a number, else its text."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.header)
-    for row in table.rows:
-        writer.writerow([_exact(cell.value) if _is_number(cell) else cell.text for cell in row])
-    return stream.getvalue()
+    cells = ([_exact(cell.value) if _is_number(cell) else cell.text for cell in row] for row in table.rows)
+    return as_csv([table.header, *cells])
 
 
 def runs_text(row: Row) -> str:
@@ -181,6 +187,17 @@ def _exact(value: float | str | None) -> str:
     return "" if value is None or not np.isfinite(float(value)) else repr(float(value))
 
 
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf|nan", re.IGNORECASE)
+
+
+def _no_formula(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    formula = cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}"))
+    return f"'{text}" if formula and not _NUMBER.fullmatch(cell) else text
+
+
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
 
@@ -191,4 +208,8 @@ def _markdown(cell: TextCell) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    return re.sub(r"([|*_<\\`])", r"\\\1", text).replace("\n", " ")
+    return re.sub(r"([|*_<\\`\[\]])", r"\\\1", printable(one_line(text)))
+
+
+def _no_markup(text: str) -> str:
+    return re.sub(r"([<`\[\]])", r"\\\1", printable(one_line(text)))

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from clops_sweep.analysis.formats import DASH, TextCell, TextTable
 from clops_sweep.analysis.latex_layout import Columns, Layout, Size, one_name
 from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.errors import one_line
+from clops_sweep.store.rows import printable
 
 LONG = 40
 """Rows up to which a table is one float; one of more breaks over pages."""
@@ -100,7 +102,7 @@ def _caption(table: TextTable, part: int = 0, parts: int = 1) -> str:
 
 def _stacked(heading: str) -> str:
     """A heading with a word in each line: that of a number is longer than the number."""
-    lines = r"\\".join(map(escaped, heading.split()))
+    lines = r"\\".join(map(_after_a_break, map(escaped, heading.split())))
     return rf"\shortstack[l]{{{lines}}}" if " " in heading else lines
 
 
@@ -109,7 +111,12 @@ def _metric(name: str) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    return _after_a_break(" & ".join(cells)) + r" \\"
+
+
+def _after_a_break(line: str) -> str:
+    r"""A line that stands behind a ``\\`` or a rule, which would take a bracket or an asterisk for its own."""
+    return "{}" + line if line.startswith(("[", "*")) else line
 
 
 def _cell(cell: TextCell) -> str:
@@ -119,8 +126,8 @@ def _cell(cell: TextCell) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text with every character that LaTeX would take for a command as itself."""
-    return "".join(_CHARACTERS.get(character, character) for character in text)
+    """Text with every character that LaTeX would take for a command as itself, on one line."""
+    return "".join(_CHARACTERS.get(character, character) for character in printable(one_line(text)))
 
 
 _CHARACTERS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}

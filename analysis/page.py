@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -120,7 +121,7 @@ def render_page(
     environment.filters["row_name"] = row_name
     assets = resources.files("clops_sweep.analysis")
     template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
-    return template.render(
+    page = template.render(
         title=title,
         lead=lead,
         sections=sections,
@@ -129,6 +130,11 @@ def render_page(
         style=Markup(assets.joinpath("page.css").read_text("utf-8")),
         script=Markup(assets.joinpath("page.js").read_text("utf-8")),
     )
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
+
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal would obey, and what turns the direction of writing, so that a text is not what it seems to be."""
 
 
 def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:

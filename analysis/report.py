@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,14 @@ from clops_sweep.analysis.sections import SectionFiles, build_section
 from clops_sweep.analysis.selection import cell_name, departures
 from clops_sweep.analysis.style import write_whole
 from clops_sweep.analysis.tracings import Frames
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import check_names, file_name
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+
+MARKER = ".clops-sweep-report"
+"""An empty file in the folder of a report, by which the next one knows that it may write there."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,12 @@ def write_report(
 
     Raises:
         BadInput: no search space, two of one name, an axis or a data hash that is not there, or a folder that
-            cannot be written to.
+            cannot be written to or holds something else.
     """
     if not spaces:
         raise BadInput("report: expected at least one search space")
     check_names(spaces)
+    check_folder(folder, store)
     known = {axis for space in spaces for axis in space.axes}
     for axis in axes or ():
         if axis not in known:
@@ -85,12 +91,44 @@ def write_report(
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     page = render_page(title, _lead(experiments), sections, provenance(experiments), store.files.anywhere)
     try:
+        write_whole(folder / MARKER, b"")
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
         index = write_whole(folder / "index.html", page.encode())
     except OSError as error:
         raise BadInput(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
     return ReportPaths(index, tuple(figures), tuple(tables))
+
+
+def check_folder(folder: Path, store: RunStore) -> None:
+    """Sees whether a report may be written into a folder: a new or empty one, or that of an earlier report.
+
+    Raises:
+        BadInput: it is, or lies in, what belongs to the store, or it holds files that no report has made.
+    """
+    where = f"report folder {shown(str(folder))}"
+    try:
+        resolved = folder.resolve()
+        root = store.files.folder.resolve() if store.files.folder is not None else None
+        for own in () if root is None else (root / name for name in (*SCHEMAS, ".work")):
+            if resolved == own or own in resolved.parents:
+                raise BadInput(f"{where}: it belongs to the store in {root}; expected a folder of its own")
+        if resolved == root:
+            raise BadInput(f"{where}: it is the store itself; expected a folder of its own, such as one inside it")
+        if os.path.lexists(folder) and any(folder.iterdir()) and not _is_of_a_report(folder):
+            raise BadInput(f"{where}: it holds files that are of no report; expected a new or an empty folder")
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, BadInput):
+            raise
+        what = error.strerror if isinstance(error, OSError) else one_line(error)
+        raise BadInput(f"{where}: cannot be written to ({what})") from None
+
+
+def _is_of_a_report(folder: Path) -> bool:
+    if (folder / MARKER).is_file():
+        return True
+    index = folder / "index.html"  # of a version that left no mark
+    return index.is_file() and b'<section id="provenance">' in index.read_bytes()
 
 
 def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:

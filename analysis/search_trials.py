@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ import pandas as pd
 
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Edition, Experiment, collect, frame_of_runs, label_text
-from clops_sweep.analysis.formats import TextCell, TextTable, plus_minus
+from clops_sweep.analysis.formats import TextCell, TextTable, as_csv, plus_minus
 from clops_sweep.analysis.metrics import METRICS, Metric
 from clops_sweep.analysis.statistics import Estimate, estimate
 from clops_sweep.experiment.distributions import CategoricalDistribution
@@ -131,22 +129,20 @@ def best_trials_text(table: BestTrials, name: str, title: str, notes: Sequence[s
 def trials_csv(record: StudyRecord, parameters: Sequence[str]) -> str:
     """Every trial for machines: full precision, empty where there is no number."""
     tasks = sorted({task for trial in record.trials for task in trial.intermediate})
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(
+    lines: list[Sequence[object]] = [
         ["trial", "state", *parameters, *(f"mean_{name}" for name in record.objectives)]
         + [f"auc_after_{task}_tasks" for task in tasks]
         + ["run_ids", "error"]
-    )
+    ]
     for trial in record.trials:
-        writer.writerow(
+        lines.append(
             [trial.number, trial.state]
             + [_exact(trial.labels.get(parameter, "")) for parameter in parameters]
             + [_exact(value) for value in trial.values or ("",) * len(record.objectives)]
             + [_exact(trial.intermediate.get(task, "")) for task in tasks]
             + [" ".join(trial.run_ids), trial.error or ""]
         )
-    return stream.getvalue()
+    return as_csv(lines)
 
 
 def objective(column: str) -> Metric:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -59,11 +61,15 @@ _RC: dict[Any, Any] = {
     "hatch.linewidth": 0.6,
     "hatch.color": "#8a8a8a",
     "svg.fonttype": "path",
+    "text.parse_math": False,  # a label with dollar signs is no formula
     "svg.hashsalt": "clops-sweep",
     "path.simplify": True,
     "figure.constrained_layout.w_pad": 0.06,
     "figure.constrained_layout.h_pad": 0.06,
 }
+
+_NOT_IN_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""Text of a figure stands in its SVG file as a comment, and no XML may hold these."""
 
 
 def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -71,7 +77,8 @@ def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with mpl.rc_context():
+        with mpl.rc_context(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a label in a script that it lacks
             mpl.rcdefaults()
             mpl.rcParams.update(_RC)
             return function(*args, **kwargs)
@@ -166,7 +173,7 @@ def as_svg(figure: Figure) -> bytes:
     """The figure as an SVG file; text is drawn as outlines, so that no font has to be there."""
     stream = io.BytesIO()
     FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
-    return stream.getvalue()
+    return _NOT_IN_XML.sub(b"?", stream.getvalue())
 
 
 def write_whole(path: Path, content: bytes) -> Path:

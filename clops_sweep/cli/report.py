@@ -49,8 +49,9 @@ def render(asked: Asked, output: Path | None, *, keep: bool, axes: tuple[str, st
     folder = output or _default_folder(asked)
     index = folder / "index.html"
     if not (keep and index.exists()):
-        from clops_sweep.analysis.report import write_report
+        from clops_sweep.analysis.report import check_folder, write_report
 
+        check_folder(folder, asked.store)
         spaces = asked.resolved_spaces() if asked.selection.given else _all_spaces(asked)
         found = [request.config for request in all_requests(spaces)]
         configs = asked.selection.configs if asked.selection.given else found

@@ -1,0 +1,204 @@
+"""Names, labels and errors that would do something where they are shown: in a report they are text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.formats import as_csv
+from clops_sweep.analysis.latex import escaped
+from clops_sweep.analysis.report import MARKER, ReportPaths, write_report
+from clops_sweep.errors import BadInput
+from clops_sweep.store.rows import record_failure
+from clops_sweep.store.run_store import RunStore
+
+LABELS = [
+    '=HYPERLINK("http://nowhere","x")',
+    "+1+cmd|' /C calc'!A0",
+    "@SUM(1)",
+    "-2+3",
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "--><script>alert(2)</script><!--",
+    r"\input{/etc/passwd} % & # _ ~ ^ { } $x$",
+    "$\\frac{",
+    "[2ex] *",
+    "![a](javascript:alert(3))",
+]
+ERROR = (
+    "Traceback (most recent call last):\nValueError: \x1b[2J\x1b]0;owned\x07</p><script>alert(4)</script>{{ 7 * 7 }}\n"
+)
+TASKS = ("<b>0-1</b>", "2-3\x1b[2J", "$4-5$", "6-7")
+
+
+@pytest.fixture(scope="module")
+def spaces() -> list[SearchSpace]:
+    variants = {label: {"mc_samples": 5 + position} for position, label in enumerate(LABELS)}
+    return [
+        SearchSpace(
+            name="=1+1 <script> $x_{&",
+            base=RunConfig(epochs_per_task=5),
+            axes={"=variant <i>$": variants},
+            seeds=[0, 1],
+        ),
+        SearchSpace(name="fine-tuning", base=RunConfig(strategy="finetune", epochs_per_task=5), seeds=[0, 1]),
+    ]
+
+
+@pytest.fixture(scope="module")
+def written(spaces: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> ReportPaths:
+    store = RunStore(tmp_path_factory.mktemp("results"))
+    generated.write_generated_runs(store, spaces, keep=lambda config: config.mc_samples != 6, tasks=TASKS, instances=8)
+    for seed in (0, 1):
+        config = RunConfig(mc_samples=6, epochs_per_task=5, seed=seed)
+        record_failure(
+            store, {config.run_id("generated0001"): config}, ERROR, lambda _: "generated0001", {"host": "<script>"}
+        )
+    return write_report(spaces, store, tmp_path_factory.mktemp("report"))
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.handlers: list[str] = []
+        self.links: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.links += [str(value) for name, value in attrs if name in ("href", "src")]
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_in_the_page_they_are_text(written: ReportPaths) -> None:
+    content = written.index.read_text("utf-8")
+    page = _Page()
+    page.feed(content)
+    assert page.tags.count("script") == 1, "the page's own"
+    assert "i" not in page.tags
+    assert page.handlers == []
+    assert all(link.startswith(("#", "figures/", "tables/", "data:")) for link in page.links)
+    shown = " ".join(page.text)
+    for label in LABELS:
+        assert label in shown
+    assert "{{ 7 * 7 }}" in shown
+    assert "\x1b" not in content
+
+
+def test_figures_are_xml_and_show_dollars_as_they_are(written: ReportPaths) -> None:
+    drawings = [path for path in written.figures if path.suffix == ".svg"]
+    assert drawings
+    for path in drawings:
+        root = ElementTree.fromstring(path.read_bytes())
+        assert not any(tag.tag.endswith(("script", "foreignObject")) for tag in root.iter())
+        assert not any(name.startswith("on") for tag in root.iter() for name in tag.attrib)
+
+
+def test_no_cell_of_a_csv_file_is_a_formula(written: ReportPaths) -> None:
+    seen = set()
+    for path in (path for path in written.tables if path.suffix == ".csv"):
+        for line in csv.reader(io.StringIO(path.read_text("utf-8"))):
+            for cell in line:
+                assert cell[:1] not in ("=", "@", "\t", "\r"), cell
+                if cell[:1] in ("+", "-"):
+                    float(cell)
+                seen.add(cell)
+    assert seen >= {f"'{label}" for label in LABELS[:4]}
+    assert any(re.fullmatch(r"-0\.\d+", cell) for cell in seen), "numbers below zero stay numbers"
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("=1", "'=1"),
+        ("+1", "+1"),
+        ("+a", "'+a"),
+        ("-1e-3", "-1e-3"),
+        ("-", "'-"),
+        ("@a", "'@a"),
+        (" =1", "' =1"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", "'\\r=1"),
+        ("a\x1b", "a\\x1b"),
+        (-1.5, "-1.5"),
+        ("\N{EN DASH}", "\N{EN DASH}"),
+    ],
+)
+def test_a_cell_of_a_csv_file(cell: object, expected: str) -> None:
+    assert next(csv.reader(io.StringIO(as_csv([[cell]])))) == [expected]
+
+
+def test_in_latex_they_are_no_commands(written: ReportPaths) -> None:
+    files = [path.read_text("utf-8") for path in written.tables if path.suffix == ".tex"]
+    assert any(r"\textbackslash{}input\{/etc/passwd\} \% \& \# \_" in content for content in files)
+    for content in files:
+        assert r"\input" not in content
+        assert "\x1b" not in content
+        assert not re.search(r"(\\\\|rule)\s*[\[*]", content), "a bracket would be an argument of the break before it"
+        for line in content.splitlines()[1:]:
+            assert not re.search(r"(?<!\\)#", line)
+            assert line.endswith("%") or not re.search(r"(?<!\\)%", line)
+
+
+def test_latex_has_no_line_breaks_and_controls() -> None:
+    assert escaped("a\n\nb\x1b\u202ec") == r"a b\textbackslash{}x1b\textbackslash{}u202ec"
+
+
+def test_in_markdown_they_are_no_markup(written: ReportPaths) -> None:
+    for path in (path for path in written.tables if path.suffix == ".md"):
+        content = path.read_text("utf-8")
+        assert not re.search(r"(?<!\\)<[a-z/]", content)
+        assert not re.search(r"(?<!\\)\]\(", content)
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def one(tmp_path: Path, generated: ModuleType) -> tuple[list[SearchSpace], RunStore]:
+    """A search space of one cell and its store."""
+    spaces = [SearchSpace(name="one", base=RunConfig(epochs_per_task=5), seeds=[0])]
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, spaces)
+    return spaces, store
+
+
+@pytest.mark.parametrize("folder", ["results", "results/runs", "results/curves/deeper", "results/.work/x", "link"])
+def test_a_report_does_not_go_into_a_store(
+    one: tuple[list[SearchSpace], RunStore], tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "results" / "runs")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BadInput, match=r"^report folder '.*': it (belongs to|is) the store"):
+        write_report(*one, tmp_path / folder)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_of_somebody_else_is_left_alone(one: tuple[list[SearchSpace], RunStore], tmp_path: Path) -> None:
+    (tmp_path / "own" / "figures").mkdir(parents=True)
+    (tmp_path / "own" / "index.html").write_text("<p>my page</p>")
+    with pytest.raises(BadInput, match=r"^report folder '.*own': it holds files that are of no report"):
+        write_report(*one, tmp_path / "own")
+    assert sorted(path.name for path in (tmp_path / "own").iterdir()) == ["figures", "index.html"]
+
+
+def test_a_report_is_written_over_an_earlier_one(one: tuple[list[SearchSpace], RunStore], tmp_path: Path) -> None:
+    """Also over one whose writer was killed, and one of a version that left no mark."""
+    folder = tmp_path / "results" / "report"
+    index = write_report(*one, folder).index
+    index.unlink()
+    assert write_report(*one, folder).index == index
+    (folder / MARKER).unlink()
+    assert write_report(*one, folder).index == index
