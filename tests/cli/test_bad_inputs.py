@@ -1,0 +1,404 @@
+"""Whatever can be wrong with what is typed, written or found: exit status 2, one sentence, and nothing written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from clops_sweep import RunConfig
+from clops_sweep.cli.command import main
+from clops_sweep.planning.asked import Asked
+from clops_sweep.store.run_store import RunStore
+
+Tables = Callable[..., dict[str, pa.Table]]
+Refused = Callable[..., str]
+
+HEAD = """
+import numpy as np
+from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace
+base = RunConfig()
+"""
+RUN = "a" * 24
+
+
+def grid(arguments: str = "", name: str = "'s'", base: str = "base") -> str:
+    """A search space with one run, or whatever the arguments make of it."""
+    seeds = "" if "seeds" in arguments else "seeds=[0], "
+    return f"{HEAD}SPACE = SearchSpace(name={name}, base={base}, {seeds}{arguments})\n"
+
+
+def run(fields: str) -> str:
+    """A search space with one run of these fields."""
+    return grid(base=f"RunConfig({fields})")
+
+
+def search(arguments: str, parameters: str = "{'learning_rate': FloatDistribution(1e-5, 1e-2, log=True)}") -> str:
+    """A search space with a search."""
+    return grid(f"search=OptunaSearch(parameters={parameters}, n_trials=2, {arguments})")
+
+
+def raising(what: str) -> str:
+    """A file that raises something."""
+    return f"class Own(BaseException):\n    pass\nraise {what}\n"
+
+
+TWO = "SPACE = [SearchSpace(name={!r}, base=base, seeds=[0]), SearchSpace(name={!r}, base=base, seeds=[0])]\n"
+
+SPACES: list[tuple[str, str]] = [
+    # numbers that are none
+    (run("mc_samples=True"), "space.py: mc_samples = True: expected a whole number, not bool"),
+    (run("mc_samples='20'"), "space.py: mc_samples = '20': expected a whole number, not text"),
+    (run("mc_samples=20.5"), "space.py: mc_samples = 20.5: "),
+    (run("mc_samples=float('nan')"), "space.py: mc_samples = nan: "),
+    (run("mc_samples=float('inf')"), "space.py: mc_samples = inf: "),
+    (run("mc_samples=0"), "space.py: mc_samples = 0: "),
+    (run("mc_samples=10**5000"), "space.py: mc_samples = "),
+    (run("mc_samples=None"), "space.py: mc_samples = None: expected a whole number, not NoneType"),
+    (run("mc_samples=[20]"), "space.py: mc_samples = [20]: expected a whole number, not list"),
+    (run("storage_fraction=True"), "space.py: storage_fraction = True: expected a number, not bool"),
+    (run("storage_fraction='0.5'"), "space.py: storage_fraction = '0.5': expected a number, not text"),
+    (run("storage_fraction=float('nan')"), "space.py: storage_fraction = nan: "),
+    (run("storage_fraction=0.5+0j"), "space.py: storage_fraction = (0.5+0j): expected a number, not complex"),
+    (run("learning_rate=float('inf')"), "space.py: learning_rate = inf: "),
+    (run("learning_rate=-1e-3"), "space.py: learning_rate = -0.001: "),
+    (run("seed=2**32"), "space.py: seed = 4294967296: "),
+    (run("seed=-1"), "space.py: seed = -1: "),
+    (run("weight_replay=1"), "space.py: weight_replay = 1: expected true or false, not int"),
+    (run("weight_replay='yes'"), "space.py: weight_replay = 'yes': expected true or false, not text"),
+    # task orders
+    (run("task_order=True"), "space.py: task_order = True: expected one of sequential, "),
+    (run("task_order=[]"), "space.py: task_order = []: expected one of sequential, "),
+    (run("task_order=()"), "space.py: task_order = (): expected one of sequential, "),
+    (run("task_order='3'"), "space.py: task_order = '3': expected one of sequential, "),
+    (run("task_order=[0, 0]"), "space.py: task_order [0, 0] is not a permutation of 0..N-1"),
+    (run("task_order=[1, 0]"), "search space 's': task_order [1, 0]: class_il of synthetic has 6 tasks; expected a"),
+    (
+        run("scenario='time_il', task_order=[0, 1, 2, 3]"),
+        "search space 's': task_order [0, 1, 2, 3]: time_il of synthetic has 3 tasks; expected a permutation of 0..2",
+    ),
+    (
+        search("", "{'task_order': [[1, 0], [0, 1]]}"),
+        "search space 's': task_order [1, 0]: class_il of synthetic has 6 tasks; expected a permutation of 0..5",
+    ),
+    # names of things that there are not
+    (run("batch_sise=3"), "space.py: unknown key 'batch_sise' (did you mean 'batch_size'?)"),
+    (run("**{'x' * 5000: 3}"), "space.py: unknown key 'xxx"),
+    (run("strategy='clop'"), "space.py: strategy = 'clop': not known (did you mean 'clops'?)"),
+    (run("strategy=None"), "space.py: strategy = None: "),
+    (run("strategy='\\x1b[2J'"), "space.py: strategy = '\\x1b[2J': not known"),
+    (run("dataset='x' * 100_000"), "space.py: dataset = 'xxx"),
+    (run("scenario='domain_il', dataset='mitbih'"), "space.py: scenario 'domain_il' does not go with dataset"),
+    (run("weight_replay=True, storage_order='random'"), "space.py: weight_replay needs beta, which storage_order"),
+    # what a file may do
+    ("", "space.py defines no SPACE; expected SPACE = SearchSpace(...)"),
+    ("SPACE = None\n", "space.py defines no SPACE; expected SPACE = SearchSpace(...)"),
+    ("SPACE = []\n", "space.py defines no SPACE; expected SPACE = SearchSpace(...)"),
+    ("SPACE = (\n", "space.py raises SyntaxError in line 1: "),
+    ("\0", "space.py raises SyntaxError"),
+    ("(" * 5000, "space.py raises "),
+    ("import no_such_module_of_mine\n", "space.py raises ModuleNotFoundError in line 1: "),
+    (raising("SystemExit"), "space.py raises SystemExit in line 3"),
+    (raising("SystemExit(0)"), "space.py raises SystemExit in line 3: 0"),
+    (raising("GeneratorExit"), "space.py raises GeneratorExit"),
+    (raising("Own('two\\nlines')"), "space.py raises Own"),
+    (raising("BaseExceptionGroup('several', [Own()])"), "space.py raises BaseExceptionGroup"),
+    (raising("ValueError('\\x1b[2J\\udcff\\u202e')"), "space.py raises ValueError in line 3: \\x1b[2J\\udcff\\u202e"),
+    (raising("MemoryError"), "space.py raises MemoryError in line 3"),
+    ("def f():\n    f()\nf()\n", "space.py raises RecursionError in line 2"),
+    # names, labels, collisions
+    (grid(name="None"), "space.py: search space name None: expected text"),
+    (grid(name="''"), "space.py: search space name '': expected a name that can stand in a file name"),
+    (grid(name="'a/b'"), "space.py: search space name 'a/b': expected a name that can stand in a file name"),
+    (grid(name="'.hidden'"), "space.py: search space name '.hidden': expected a name that can stand in a file name"),
+    (grid(name="'x' * 101"), "space.py: search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 characters at most"),
+    (grid(name="'\\u4e2d' * 60"), "search space '\u4e2d\u4e2d"),
+    (grid(name="'a\\tb'"), "search space name 'a\\tb': expected characters that can be printed"),
+    (grid(name="'a\\x1b[2J'"), "search space name 'a\\x1b[2J': expected characters that can be printed"),
+    (grid(name="'a\\udcff'"), "search space name 'a\\udcff': expected characters that can be printed"),
+    (grid(name="'a\\u202eb'"), "search space name 'a\\u202eb': expected characters that can be printed"),
+    (HEAD + TWO.format("same", "same"), "space.py has two search spaces of the name 'same'"),
+    (HEAD + TWO.format("Same", "same"), "search spaces 'Same' and 'same': their files would have one name"),
+    (HEAD + TWO.format("a b", "a?b"), "search spaces 'a b' and 'a?b': their files would have one name"),
+    (grid("axes={'v': {'a\\nb': {}}}"), "search space 's', axis 'v': label 'a\\nb': expected characters that can be"),
+    (grid("axes={'v': {'a\\udcff': {}}}"), "search space 's', axis 'v': label 'a\\udcff': expected characters that"),
+    (grid("axes={'v\\x07': {'a': {}}}"), "search space 's': axis 'v\\x07': expected characters that can be printed"),
+    # axes, seeds, conditions
+    (grid("axes=[1]"), "space.py: search space 's': axes: expected a mapping"),
+    (grid("axes={'mc_samples': 'abc'}"), "space.py: search space 's', axis 'mc_samples': expected a list"),
+    (grid("axes={'mc_samples': 5}"), "space.py: search space 's', axis 'mc_samples': expected a list"),
+    (grid("axes={'mc_samples': []}"), "space.py: search space 's', axis 'mc_samples' has no values"),
+    (grid("axes={'mc_samples': [5, 5]}"), "space.py: search space 's', axis 'mc_samples' holds a value twice"),
+    (grid("axes={'mc_samples': [5, True]}"), "space.py: mc_samples = True: "),
+    (grid("axes={'mc_sample': [5]}"), "space.py: unknown key 'mc_sample' (did you mean 'mc_samples'?)"),
+    (grid("axes={'v': {'a': 3}}"), "space.py: search space 's', axis 'v': variant 'a': expected a mapping"),
+    (grid("axes={'v': {'a': {'seed': 1}}}"), "space.py: search space 's', axis 'v': give seeds as seeds=..."),
+    (grid("seeds=[]"), "space.py: search space 's': seeds has no values"),
+    (grid("seeds=[1, 1]"), "space.py: search space 's': seeds holds a value twice"),
+    (grid("seeds=5"), "space.py: search space 's': seeds: expected a list of numbers or a range, not int"),
+    (grid("seeds=['1']"), "space.py: seed = '1': expected a whole number, not text"),
+    (grid("seeds=[0.5]"), "space.py: seed = 0.5: "),
+    (
+        grid("where=lambda config: 1 / 0"),
+        "space.py: search space 's': where raises ZeroDivisionError: division by zero",
+    ),
+    (grid("where=lambda: True"), "space.py: search space 's': where raises TypeError: "),
+    (grid("where=3"), "space.py: search space 's': where "),
+    (grid("where=lambda config: False"), "space.py: no run is left to ask for"),
+    (grid(base="{}"), "space.py: search space 's': base: expected a RunConfig, not dict"),
+    # searches
+    (search("", "{}"), "space.py: OptunaSearch: parameters is empty"),
+    (search("", "{'learning_rate': 3}"), "space.py: parameter 'learning_rate': expected a distribution"),
+    (search("", "{'seed': [1, 2]}"), "space.py: search space 's': parameter 'seed': 'seed' is nothing to search over"),
+    (search("", "{'learning_rate': FloatDistribution(2, 1)}"), "space.py: FloatDistribution("),
+    (search("", "{'batch_size': FloatDistribution(1, 2)}"), "space.py: search space 's': parameter 'batch_size': "),
+    (search("", "{'v': {'a\\x1b': {}, 'b': {}}}"), "search space 's', axis 'v': label 'a\\x1b': expected characters"),
+    (search("sampler='tpee'"), "space.py: sampler = 'tpee': not known (did you mean 'tpe'?)"),
+    (search("sampler_options={'no_such': 1}"), "search space 's': sampler_options of 'tpe': "),
+    (search("sampler='nsga2', sampler_options={'population_size': 0}"), "search space 's': sampler_options of 'nsga2'"),
+    (search("sampler_options=3"), "space.py: OptunaSearch: sampler_options = 3: expected a mapping from names"),
+    (search("objectives={'aucc': 'maximize'}"), "space.py: objective 'aucc': the table runs has no numeric column"),
+    (search("objectives={'auc': 'max'}"), "space.py: objective 'auc': 'max': expected maximize or minimize"),
+    (search("sampler_seed=-1"), "space.py: OptunaSearch: sampler_seed = -1: expected a whole number from 0"),
+    (search("max_concurrent=True"), "space.py: OptunaSearch: max_concurrent = True: expected a whole number from 1"),
+    (search("storage='nonsense'"), "study database 'nonsense': "),
+    (search("storage='sqlite:////nowhere/at/all.db?x={'"), "study database /nowhere/at/all.db: there is no folder"),
+]
+
+GOOD = grid("axes={'storage_fraction': [0.1, 0.5]}")
+LONG = "x" * 5000
+
+SELECTIONS: list[tuple[list[str], str]] = [
+    (["--set", "task_order=" + "[" * 100_000], "--set 'task_order=[[["),
+    (["--set", "task_order=[" + "9" * 5000 + "]"], "--set 'task_order=[999"),
+    (["--set", "batch_size=" + "9" * 5000], "--set 'batch_size=999"),
+    (["--set", "mc_samples=true"], "mc_samples = True: expected a whole number, not bool"),
+    (["--set", "mc_samples=True"], "mc_samples = True: expected a whole number, not bool"),
+    (["--set", "mc_samples=20.5"], "mc_samples = 20.5: "),
+    (["--set", 'mc_samples="20"'], "mc_samples = '20': expected a whole number, not text"),
+    (["--set", "mc_samples=NaN"], "mc_samples = nan: "),
+    (["--set", "learning_rate=Infinity"], "learning_rate = inf: "),
+    (["--set", "learning_rate="], "learning_rate = '': expected a number, not text"),
+    (["--set", "weight_replay=yes"], "weight_replay = 'yes': expected true or false, not text"),
+    (["--set", "task_order=true"], "task_order = True: expected one of sequential, "),
+    (["--set", "task_order=[]"], "task_order = []: expected one of sequential, "),
+    (["--set", "task_order={}"], "task_order = {}: expected one of sequential, "),
+    (["--set", "task_order=[2, 1, 0]"], "search space 's': task_order [2, 1, 0]: class_il of synthetic has 6 tasks; "),
+    (["--set", "batch_size"], "--set 'batch_size': expected NAME=VALUE"),
+    (["--set", "=3"], "--set '=3': expected NAME=VALUE"),
+    (["--set", ""], "--set '': expected NAME=VALUE"),
+    (["--set", "batch_size=3", "--set", "batch_size=4"], "--set 'batch_size=4': batch_size is set twice"),
+    (["--set", "batch_sise=3"], "unknown key 'batch_sise' (did you mean 'batch_size'?)"),
+    (["--set", f"{LONG}=3"], "unknown key 'xxx"),
+    (["--set", "a\x1b[2J\udcff\u202e=3"], "unknown key 'a\\x1b[2J\\udcff\\u202e'"),
+    (["--set", "dataset=\x1b[2J"], "dataset = '\\x1b[2J': no data set of that name"),
+    (["--set", f"dataset={LONG}"], "dataset = 'xxx"),
+    (["--set", "seed=1"], "seeds are set by the search space and by --seeds"),
+    (["--set", "storage_fraction=1"], "search space 's' varies 'storage_fraction' itself"),
+    (["--where", " "], "Invalid value for '--where': it is empty"),
+    (["--where", "storage_fraction = 0.5"], "--where 'storage_fraction = 0.5': a condition compares with =="),
+    (["--where", "__import__('os')"], "--where \"__import__('os')\": it takes comparisons"),
+    (["--where", "(" * 1000], "--where '(((("),
+    (["--where", "not " * 2000 + "True"], "--where 'not not"),
+    (["--where", "storage_fraction > 'a'"], "--where \"storage_fraction > 'a'\": "),
+    (["--where", "storage_fraction / 0 > 1"], "--where 'storage_fraction / 0 > 1': "),
+    (["--where", "1" * 5000], "--where '111"),
+    (["--where", "strategy == '\udcff\x1b'"], "--where \"strategy == '\\udcff\\x1b'\": Python cannot read it"),
+    (["--where", LONG * 3], "--where 'xxx"),
+    (["--seeds", "0"], "Invalid value for '--seeds': "),
+    (["--seeds", "two"], "Invalid value for '--seeds': "),
+    (["--seeds", "1e3"], "Invalid value for '--seeds': "),
+    (["--limit", "0"], "Invalid value for '--limit': "),
+    (["--results", ""], "Invalid value for '--results': it is empty"),
+    (["--results", " \t"], "Invalid value for '--results': it is empty"),
+    (["--results", "a\0b"], "results 'a\\x00b': "),
+    (["--results", "a\udcffb"], "results '"),
+    (["--results", "gopher://results"], "results 'gopher://results': "),
+    (["--results", "file://results"], "results 'file://results': "),
+    (["--results", "~nobody-of-this-name/results"], "results '~nobody-of-this-name/results': "),
+    (["--data-root", ""], "Invalid value for '--data-root': it is empty"),
+    (["--prepared-root", ""], "Invalid value for '--prepared-root': it is empty"),
+    (["--prepared-root", "a\0b"], "Invalid value for '--prepared-root': no path has a zero byte"),
+    (["--no-such-option"], "No such option '--no-such-option'"),
+    (["--limit"], "Option '--limit' requires an argument"),
+]
+
+LAUNCHES: list[tuple[list[str], str]] = [
+    (["--stack", "0"], "--stack '0': expected a number from 1, or auto"),
+    (["--stack", ""], "--stack '': expected a number from 1, or auto"),
+    (["--stack", "9" * 5000], "--stack '999"),
+    (["--stack", "\x1b[2J"], "--stack '\\x1b[2J': expected a number from 1, or auto"),
+    (["--cpus-per-trial", "1000"], "--cpus-per-trial 1000: this machine has "),
+    (["--cpus-per-trial", "-1"], "Invalid value for '--cpus-per-trial': '-1': expected a number from 0.01"),
+    (["--cpus-per-trial", "inf"], "Invalid value for '--cpus-per-trial': 'inf': expected a number from 0.01"),
+    (["--gpus-per-trial", "inf"], "Invalid value for '--gpus-per-trial': 'inf': expected 0, a share"),
+    (["--max-retries", "-1"], "Invalid value for '--max-retries': "),
+    (["--checkpoint-every", "x"], "Invalid value for '--checkpoint-every': "),
+    (["--retry", "all"], "Invalid value for '--retry': "),
+    (["--address", " "], "Invalid value for '--address': it is empty"),
+    (["--address", "nowhere"], "--address nowhere: 'nowhere' is no address; expected auto or HOST:PORT"),
+    (["--address", "a\x1b:1:2"], "--address a\\x1b:1:2: "),
+    (["--results", "/proc/results"], "results /proc/results: cannot be written to"),
+    (["--results", "space.py"], "results "),
+]
+
+OTHERS: list[tuple[list[str], str]] = [
+    (["nothing"], "'nothing' is neither a search-space file (*.py) nor one of: "),
+    (["\x1b[2J\udcff"], "'\\x1b[2J\\udcff' is neither a search-space file (*.py) nor one of: "),
+    ([""], "'' is neither a search-space file (*.py) nor one of: "),
+    (["nothing.py"], "nothing.py: no such search-space file"),
+    (["a\nb\x1b.py"], "a b\\x1b.py: no such search-space file"),
+    (["plan"], "Missing argument 'SPACE.py ...'"),
+    (["plan", ""], "Invalid value for 'SPACE.py ...': it is empty"),
+    (["plan", "."], ".: no such search-space file"),
+    (["plan", f"{LONG}.py"], "xxx"),
+    (["plan", "space.py", "space.py"], "search spaces 's' and 's': their files would have one name"),
+    (["plan", "space.py", "nothing.py"], "nothing.py: no such search-space file"),
+    (["plan", "space.py", "--cpus-per-trial", "x"], "Invalid value for '--cpus-per-trial': 'x': expected a number"),
+    (["status", "--results", "mistyped"], "results "),
+    (["status", "--results", "space.py"], "results "),
+    (["status", "nothing.py"], "nothing.py: no such search-space file"),
+    (["report", "--results", "mistyped"], "results "),
+    (["report", "--limit", "3"], "a report shows whole search spaces: it takes neither --limit nor --where"),
+    (["report", "--seeds", "3"], "--set and --seeds change what a search-space file asks for, and none is given"),
+    (["report", "space.py", "--axes", "a"], "--axes 'a': expected two names with a comma between them"),
+    (["report", "space.py", "--axes", "a,b"], "no search space has an axis 'a'; there are storage_fraction"),
+    (["report", "space.py", "--axes", ""], "--axes '': expected two names with a comma between them"),
+    (["report", "space.py", "--output", ""], "Invalid value for '--output': it is empty"),
+    (["report", "space.py", "--output", "space.py"], "report folder 'space.py': "),
+    (["report", "space.py", "--output", "results"], "report folder 'results': "),
+    (["report", "space.py", "--output", "results/runs"], "report folder 'results/runs': "),
+    (["report", "space.py", "--output", "results/runs/deeper"], "report folder 'results/runs/deeper': "),
+    (["report", "space.py", "--output", "results/.work"], "report folder 'results/.work': "),
+    (["report", "space.py", "--output", "own"], "report folder 'own': "),
+    (["report", "space.py", "--output", "x" * 300], "report folder 'xxx"),
+    (["show"], "Missing argument 'RUN_ID'"),
+    (["show", ""], "run '': no run of "),
+    (["show", "zzz"], "run 'zzz': no run of "),
+    (["show", "\x1b[2J\udcff"], "run '\\x1b[2J\\udcff': no run of "),
+    (["show", RUN, "--results", " "], "Invalid value for '--results': it is empty"),
+    (["rerun"], "Missing argument 'RUN_ID'"),
+    (["rerun", "zzz"], "run 'zzz': no run of "),
+    (["rerun", RUN, "--tolerance", "nan"], "Invalid value for '--tolerance': 'nan': expected a number from 0"),
+    (["rerun", RUN, "--tolerance", "inf"], "Invalid value for '--tolerance': 'inf': expected a number from 0"),
+    (["rerun", RUN, "--tolerance", "-1"], "Invalid value for '--tolerance': '-1': expected a number from 0"),
+    (["rerun", RUN, "--tolerance", "x"], "Invalid value for '--tolerance': 'x': expected a number from 0"),
+    (["rerun", RUN, "--device", "tpu"], "Invalid value for '--device': "),
+    (["rerun", RUN, "--plugins", ""], "Invalid value for '--plugins': it is empty"),
+    (["rerun", RUN, "--plugins", "nothing.py"], "nothing.py: no such search-space file"),
+    (["rerun", RUN, "--plugins", "own.py"], "own.py raises Own"),
+    (["compact", "--results", "mistyped"], "results "),
+    (["compact", "--results", ""], "Invalid value for '--results': it is empty"),
+    (["compact", "more"], "Got unexpected extra argument"),
+    (["new"], "Missing argument 'NAME.py'"),
+    (["new", ""], "Invalid value for 'NAME.py': it is empty"),
+    (["new", "name.txt"], "name.txt: a search-space file needs a name that ends in .py"),
+    (["new", "space.py"], "space.py: it is there already and stays as it is; choose another name"),
+    (["new", "deeper/mine.py"], "deeper/mine.py: there is no folder deeper"),
+    (["new", f"{LONG}.py"], "xxx"),
+    (["new", "a\0.py"], "Invalid value for 'NAME.py': no path has a zero byte"),
+    (["new", "mine.py", "--from", "papers"], "--from 'papers': no search-space file of that name comes with"),
+    (["new", "mine.py", "--from", "\x1b[2J"], "--from '\\x1b[2J': no search-space file of that name comes with"),
+    (["data", "nothing"], "No such command 'nothing'"),
+    (["data", "prepare"], "Missing argument 'NAME'"),
+    (["data", "prepare", "mitbi"], ""),
+    (["data", "prepare", "\x1b[2J\udcff"], ""),
+    (["data", "prepare", "mitbih", "--data-root", "mistyped"], "data root mistyped: there is no such folder"),
+    (["data", "prepare", "mitbih", "--data-root", ""], "Invalid value for '--data-root': it is empty"),
+    (["data", "prepare", "mitbih", "--on-error", "shrug"], "Invalid value for '--on-error': "),
+    (["data", "prepare", "mitbih", "--split-seed", "-1"], "Invalid value for '--split-seed': "),
+    (["data", "prepare", "mitbih", "--option", "no_such=1"], ""),
+    (["data", "prepare", "synthetic", "--option", "=1"], ""),
+    (["data", "prepare", "synthetic", "--prepared-root", "space.py"], ""),
+    (["data", "verify", "nothing"], ""),
+    (["data", "verify", "mitbih", "--data-root", "mistyped"], ""),
+    (["data", "download", "nothing", "--data-root", "own"], ""),
+    (["data", "download", "mitbih"], "data download needs a folder to put the files into"),
+    (["data", "download", "mitbih", "--data-root", "space.py"], ""),
+    (["data", "list", "more"], "Got unexpected extra argument"),
+    (["doctor", "--results", ""], "Invalid value for '--results': it is empty"),
+    (["doctor", "--results", "gopher://results"], "results 'gopher://results': "),
+    (["doctor", "--results", "a\0b"], "results 'a\\x00b': "),
+    (["doctor", "--address", ""], "Invalid value for '--address': it is empty"),
+    (["doctor", "more"], "Got unexpected extra argument"),
+]
+
+
+def _id(value: object) -> str:
+    return ascii(value)[-40:]
+
+
+def _tree(folder: Path) -> dict[str, bytes | None]:
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, finished_tables: Tables) -> Path:
+    """A folder with a search-space file, a store with one run, and files of the user's own; shared: nothing changes."""
+    place = tmp_path_factory.mktemp("place")
+    (place / "good.py").write_text(GOOD)
+    (place / "own.py").write_text(raising("Own()"))
+    (place / "own").mkdir()
+    (place / "own" / "thesis.tex").write_text("years of work")
+    RunStore(place / "results").write_finished(RUN, finished_tables(RUN, RunConfig()))
+    return place
+
+
+@pytest.fixture
+def refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], prepared_root: Path
+) -> Refused:
+    """Runs the command in this process, and returns its one sentence."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
+    monkeypatch.setattr(Asked, "frames", lambda *_: pytest.fail("workers would start"))
+
+    def run(arguments: list[str], space: str = GOOD) -> str:
+        (place / "space.py").write_text(space, "utf-8")
+        before, began = _tree(place), time.monotonic()
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        output, errors = capfd.readouterr()
+        assert ended.value.code == 2, output + errors
+        assert output == ""
+        assert errors.startswith("clops-sweep: ")
+        assert errors.endswith("\n")
+        sentence = errors.removeprefix("clops-sweep: ").removesuffix("\n")
+        assert sentence.isprintable(), sentence
+        assert len(sentence) < 1000
+        assert "Traceback" not in sentence
+        assert _tree(place) == before
+        assert time.monotonic() - began < 5
+        return sentence
+
+    return run
+
+
+def _begins(sentence: str, expected: str) -> None:
+    assert sentence.startswith(expected), sentence
+
+
+@pytest.mark.parametrize("verb", ["plan", "launch"])
+@pytest.mark.parametrize(("space", "expected"), SPACES, ids=_id)
+def test_a_wrong_file(refused: Refused, space: str, expected: str, verb: str) -> None:
+    _begins(refused([verb, "space.py"], space), expected)
+
+
+@pytest.mark.parametrize("verb", ["plan", "launch"])
+@pytest.mark.parametrize(("options", "expected"), SELECTIONS, ids=_id)
+def test_a_wrong_selection(refused: Refused, options: list[str], expected: str, verb: str) -> None:
+    _begins(refused([verb, "space.py", *options]), expected)
+
+
+@pytest.mark.parametrize(("options", "expected"), LAUNCHES, ids=_id)
+def test_a_wrong_launch(refused: Refused, options: list[str], expected: str) -> None:
+    _begins(refused(["space.py", *options]), expected)
+
+
+@pytest.mark.parametrize(("arguments", "expected"), OTHERS, ids=_id)
+def test_a_wrong_command(refused: Refused, arguments: list[str], expected: str) -> None:
+    _begins(refused(arguments), expected)
