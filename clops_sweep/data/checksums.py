@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from clops_sweep.data.folder import is_file, one_sentence
+from clops_sweep.data.folder import is_file, one_sentence, shorten
 from clops_sweep.data.manifest import file_sha256
 from clops_sweep.errors import BadInput
 
@@ -40,6 +40,6 @@ def unlike(file: Path, sha256: str, says: str) -> list[str]:
     """What is wrong where a file has another content, one sentence that ends in `says`, or may not be read."""
     try:
         with one_sentence(file):
-            return [] if is_whole(file, sha256) else [f"{file}: {says}"]
+            return [] if is_whole(file, sha256) else [f"{shorten(file)}: {says}"]
     except BadInput as problem:
         return [str(problem)]

@@ -55,8 +55,8 @@ def is_file(path: Path) -> bool:
 
 
 def shorten(path: Path | str, limit: int = 200) -> str:
-    """A path that fits in a sentence: its end, where the file's own name stands, is kept."""
-    text = str(path)
+    """A path that fits in a sentence of one line: its end, where the file's own name stands, is kept."""
+    text = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
     return text if len(text) <= limit else f"{text[: limit // 4]}...{text[-limit // 2 :]}"
 
 

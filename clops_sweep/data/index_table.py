@@ -42,4 +42,5 @@ def write_index(
     if index.times is not None:
         columns["time"] = pa.array(index.times)
     columns["split"] = named(split, SPLIT_NAMES)
-    pq.write_table(pa.table(columns), path, compression="zstd")
+    with open(path, "wb") as file:  # Arrow itself opens no path that is not UTF-8
+        pq.write_table(pa.table(columns), file, compression="zstd")

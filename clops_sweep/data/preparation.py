@@ -57,7 +57,7 @@ def make_prepared_folder(
         sources = reader.find(data_root)
     problems = _Problems(on_error)
     seen = SeenSamples()
-    sources = _without_duplicates(sources, problems)
+    sources = _without_duplicates(_with_names(sources, problems), problems)
     with appearing_folder(folder) as staging, record_pool(reader.name, len(sources), workers) as run:
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
@@ -79,6 +79,19 @@ class _Problems:
         if self.on_error == "stop":
             raise BadInput(f"{reason}; or leave such records out with data prepare --on-error skip")
         self.skipped.append((record, reason))
+
+
+def _with_names(sources: Sequence[Source], problems: _Problems) -> list[Source]:
+    """The sources whose names can be written down."""
+    named = []
+    for source in sources:
+        if source.record.isprintable():
+            named.append(source)
+        else:
+            where = shorten(source.files[0] if source.files else source.record)
+            reason = f"{where}: the record's name holds characters that cannot be printed; rename it"
+            problems.note(shorten(source.record), reason)
+    return named
 
 
 def _without_duplicates(sources: Sequence[Source], problems: _Problems) -> list[Source]:
@@ -244,9 +257,8 @@ def _without_bad_frames(
         return np.zeros(0, np.int64)
     missing, flat = unusable_frames(signals)
     good = np.flatnonzero(~missing & ~flat)
-    if len(good) and reader.tolerates_repeats and problems.on_error == "stop":
-        seen.keep(source, windows, signals)
-    elif len(good) and (same := seen.problem(source, windows, signals)):
+    tolerant = reader.tolerates_repeats and problems.on_error == "stop"
+    if len(good) and (same := seen.problem(source, windows, signals, tolerant)):
         problems.note(source.record, same)
         return np.zeros(0, np.int64)
     for bad, what in ((missing, MISSING), (flat, FLAT)):

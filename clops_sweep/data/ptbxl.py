@@ -6,6 +6,7 @@ Wagner et al., "PTB-XL, a large publicly available electrocardiography dataset",
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -60,7 +61,7 @@ class PtbXl(IntegerFrames):
         header = self.header(source)
         labels = self.labels(_classes(row, superclass, database))
         time = _date(row, database)
-        patient = row["patient_id"].removesuffix(".0") or f"recording {source.record}"
+        patient = _patient(row, database)
         windows = whole_windows(patient, header.samples, FRAME_LENGTH, RATE, labels, time)
         if labels.any():
             return windows
@@ -102,6 +103,19 @@ def _classes(row: Mapping[str, str], superclass: Mapping[str, str], database: Pa
                 f"explain; use both tables as published"
             )
     return [superclass[code] for code in codes]
+
+
+def _patient(row: Mapping[str, str], database: Path) -> str:
+    """The patient's number, the same written as 15709 and as 15709.0; the recording's own where there is none."""
+    given = row["patient_id"].strip()
+    if not given:
+        return f"recording {row['ecg_id']}"
+    match = re.fullmatch(r"0*([0-9]+)(\.0*)?", given)
+    if match is None:
+        raise BadInput(
+            f"{shorten(database)}: patient_id of {row['ecg_id']} is {given[:60]!r}, expected a whole number; {_REMEDY}"
+        )
+    return match[1]
 
 
 def _date(row: Mapping[str, str], database: Path) -> np.datetime64:

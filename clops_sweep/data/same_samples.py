@@ -16,7 +16,7 @@ _MOST_NAMED = 10
 
 def samples_digest(samples: NDArray[Any]) -> bytes:
     """16 bytes that are the same for the same samples only: BLAKE2b of their bytes."""
-    return blake2b(np.ascontiguousarray(samples), digest_size=16).digest()
+    return blake2b(np.ascontiguousarray(samples).data, digest_size=16).digest()
 
 
 class SeenSamples:
@@ -27,19 +27,25 @@ class SeenSamples:
         self._kept: list[str] = []
         self._of_others = 0
 
-    def problem(self, source: Source, windows: Windows, signals: Signals) -> str | None:
-        """A sentence where an earlier record holds the same samples; None otherwise, and where a reader keeps none."""
-        first = self._earlier(source, windows, signals)
-        if first is None:
-            return None
-        here, there = (shorten(record.signal_file or record.record) for record in (source, first[0]))
-        return f"{here}: holds the same samples as {there}; keep one of the two records"
+    def problem(self, source: Source, windows: Windows, signals: Signals, tolerant: bool) -> str | None:
+        """A sentence where an earlier record holds the same samples; None otherwise, and where a reader keeps none.
 
-    def keep(self, source: Source, windows: Windows, signals: Signals) -> None:
-        """Remembers for `note` that a record is kept although an earlier one holds the same samples."""
-        if first := self._earlier(source, windows, signals):
-            self._kept.append(f"{shorten(source.record)} those of {shorten(first[0].record)}")
-            self._of_others += windows.patient != first[1]
+        Where `tolerant`, None also where the two have a file each: the record is then kept, and part of `note`.
+        """
+        if signals.recording is None:
+            return None
+        first, patient = self._first.setdefault(signals.recording, (source, windows.patient))
+        if first is source:
+            return None
+        here, there = (shorten(record.signal_file or record.record) for record in (source, first))
+        if first.signal_file is not None and first.signal_file == source.signal_file:
+            names = f"{shorten(first.record)!r} and {shorten(source.record)!r}"
+            return f"{here}: is the signal file of two records, {names}; keep one of them"
+        if not tolerant:
+            return f"{here}: holds the same samples as {there}; keep one of the two records"
+        self._kept.append(f"{shorten(source.record)} those of {shorten(first.record)}")
+        self._of_others += windows.patient != patient
+        return None
 
     def note(self) -> list[str]:
         """One sentence where such records were kept."""
@@ -50,9 +56,3 @@ class SeenSamples:
             f"records with the samples of an earlier one: {len(self._kept):,} ({named}), of which under another "
             f"patient: {self._of_others:,}; leave them out with data prepare --on-error skip"
         ]
-
-    def _earlier(self, source: Source, windows: Windows, signals: Signals) -> tuple[Source, str] | None:
-        if signals.recording is None:
-            return None
-        first = self._first.setdefault(signals.recording, (source, windows.patient))
-        return None if first[0] is source else first

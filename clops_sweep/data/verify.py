@@ -75,7 +75,7 @@ def _signal_problems(reader: Reader, source: Source, windows: Windows, seen: See
         return dead
     missing, flat = unusable_frames(signals)
     usable = not (missing | flat).all()
-    same = seen.problem(source, windows, signals) if usable and not reader.tolerates_repeats else None
+    same = seen.problem(source, windows, signals, reader.tolerates_repeats) if usable else None
     return [same] if same else []
 
 

@@ -23,6 +23,7 @@ _AS_PUBLISHED: Final = "use the record as its publisher ships it"
 _RATE: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(/.*)?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
 _COUNT: Final = re.compile(r"[0-9]{1,15}")
+_NAME: Final = re.compile(r"[-A-Za-z0-9_]+")
 _FILE: Final = re.compile(r"[-A-Za-z0-9_]+\.[A-Za-z0-9_]+")
 _GAIN: Final = re.compile(
     r"(?P<gain>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)(?:\((?P<baseline>[^()/]*)\))?(?:/(?P<unit>\S+))?"
@@ -30,11 +31,17 @@ _GAIN: Final = re.compile(
 
 
 def check_header_lines(path: Path) -> None:
-    """Raises BadInput, with line and field, where a header's numbers are not such as a publisher writes.
+    """Raises BadInput, with line and field, where a header's names and numbers are not such as a publisher writes.
 
     A gain of 0, or none, says that the signal is not calibrated. header(5) suggests 200 for it; frames in mV cannot be
     made of a guess, and it is refused.
     """
+    if "::" in str(path):
+        raise BadInput(f"{shorten(path)}: '::' in a path is an address to the wfdb package; use a folder without it")
+    if not _NAME.fullmatch(path.stem):
+        raise BadInput(
+            f"{shorten(path)}: the record's name has more than the letters A to Z, digits, _ and -; {_AS_PUBLISHED}"
+        )
     lines = [
         (number, line.strip())
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)

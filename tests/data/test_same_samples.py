@@ -1,0 +1,257 @@
+"""A recording that is there twice under two names, and people who would be in two splits."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.prepared_folder import PreparedSet
+from clops_sweep.data.verify import verify
+from clops_sweep.data.wfdb_records import load_wfdb
+from clops_sweep.errors import BadInput
+from tests.data import published_formats
+from tests.data.published_formats import noise, write_challenge_record, write_diagnostics, write_ecg
+
+
+def _prepare(name: str, tmp_path: Path, **options: Any) -> PreparedSet:
+    return prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1, **options)
+
+
+def _problems(name: str, tmp_path: Path) -> tuple[str, ...]:
+    return verify(name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data").problems
+
+
+def _copied(folder: Path, record: str, other: str, suffixes: tuple[str, ...]) -> None:
+    """A record once more, whole, under another name."""
+    for suffix in suffixes:
+        shutil.copy(folder / f"{record}{suffix}", folder / f"{other}{suffix}")
+    header = folder / f"{other}.hea"
+    header.write_text(header.read_text().replace(record, other))
+
+
+def _mitbih(root: Path) -> tuple[str, str]:
+    _copied(published_formats.small_mitbih(root) / "mitdb", "103", "140", (".hea", ".dat", ".atr"))
+    return "103.dat", "140.dat"
+
+
+def _physionet2020(root: Path) -> tuple[str, str]:
+    published_formats.physionet2020(root)
+    _copied(root / "cpsc2018", "A0003", "B0001", (".hea", ".mat"))
+    return "A0003.mat", "B0001.mat"
+
+
+def _chapman_wfdb(root: Path) -> tuple[str, str]:
+    published_formats.chapman_wfdb(root)
+    folder = root / "chapman" / "WFDBRecords" / "01" / "010"
+    _copied(folder, "JS00003", "JS90003", (".hea", ".mat"))
+    return "JS00003.mat", "JS90003.mat"
+
+
+def _chapman_csv(root: Path) -> tuple[str, str]:
+    published_formats.chapman_csv(root)
+    folder = root / "chapman" / "ECGDataDenoised"
+    names = sorted(path.stem for path in folder.glob("*.csv"))
+    other = "MUSE_20180401_120000_9000"
+    # The same numbers, written with other digits.
+    np.savetxt(folder / f"{other}.csv", np.loadtxt(folder / f"{names[2]}.csv", delimiter=","), delimiter=",")
+    write_diagnostics(root / "chapman", [(name, "SB") for name in (*names, other)])
+    return f"{names[2]}.csv", f"{other}.csv"
+
+
+def _cardiology(root: Path) -> tuple[str, str]:
+    published_formats.cardiology(root)
+    write_ecg(root / "cardiology", "ff_0001", [(1, 6000, "VT")])
+    shutil.copy(root / "cardiology" / "0003_0001.ecg", root / "cardiology" / "ff_0001.ecg")
+    return "0003_0001.ecg", "ff_0001.ecg"
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("mitbih", _mitbih),
+        ("physionet2020", _physionet2020),
+        ("chapman", _chapman_wfdb),
+        ("chapman", _chapman_csv),
+        ("cardiology", _cardiology),
+    ],
+)
+def test_a_recording_under_two_names_is_refused_or_the_first_one_stays(
+    name: str, write: Callable[[Path], tuple[str, str]], tmp_path: Path
+) -> None:
+    first, second = write(tmp_path / "data")
+    sentence = rf"{second}: holds the same samples as \S+{first}; keep one of the two records"
+    with pytest.raises(BadInput, match=rf"{sentence}; or leave such records out with data prepare --on-error skip$"):
+        _prepare(name, tmp_path)
+    prepared = _prepare(name, tmp_path, on_error="skip")
+    ((record, reason),) = prepared.manifest.skipped
+    assert record == Path(second).stem
+    assert reason.endswith("keep one of the two records")
+    records = set(pd.read_parquet(prepared.folder / "index.parquet")["record"])
+    assert Path(first).stem in records
+    assert record not in records
+    (problem,) = _problems(name, tmp_path)
+    assert problem == reason
+
+
+def test_it_is_noticed_whatever_the_labels_the_caps_and_the_order_of_leads(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "cpsc2018"
+    signal = noise(3, shape=(12, 5000))
+    write_challenge_record(folder, "A0001", "AF", signal)
+    leads = ("V6", "I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5")
+    write_challenge_record(folder, "A0002", "STE", np.roll(signal, 1, axis=0), leads=leads)
+    with pytest.raises(BadInput, match=r"A0002\.mat: holds the same samples as \S+A0001\.mat"):
+        _prepare("physionet2020", tmp_path)
+
+
+def test_recordings_of_one_patient_are_no_exception(tmp_path: Path) -> None:
+    folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
+    published_formats.write_mitbih_record(folder, "201", published_formats.BY_RHYTHM)
+    _copied(folder, "201", "202", (".hea", ".dat", ".atr"))
+    with pytest.raises(BadInput, match=r"202\.dat: holds the same samples as \S+201\.dat"):
+        _prepare("mitbih", tmp_path)
+
+
+def test_recordings_without_a_usable_frame_are_only_dropped(tmp_path: Path) -> None:
+    published_formats.chapman_wfdb(tmp_path / "data")
+    folder = tmp_path / "data" / "chapman" / "WFDBRecords" / "01" / "010"
+    for name in ("JS90001", "JS90002"):
+        write_challenge_record(folder, name, "426177001", np.full((12, 5000), 7, np.int16))
+    manifest = _prepare("chapman", tmp_path).manifest
+    assert manifest.skipped == ()
+    assert manifest.dropped == {"flat line": 24}
+    assert _problems("chapman", tmp_path) == ()
+
+
+def _rows(table: Path) -> list[list[str]]:
+    with open(table, newline="") as file:
+        return list(csv.reader(file))
+
+
+def _write_rows(table: Path, rows: list[list[str]]) -> None:
+    with open(table, "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+def test_ptbxl_is_published_with_such_recordings_which_are_kept_and_noted(tmp_path: Path) -> None:
+    published_formats.ptbxl(tmp_path / "data")
+    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
+    for record, other in (("00003_hr", "00002_hr"), ("00030_hr", "00029_hr")):
+        _copied(table.parent / "records500" / "00000", other, record, (".hea", ".dat"))
+    manifest = _prepare("ptbxl", tmp_path).manifest
+    assert manifest.skipped == ()
+    assert manifest.frames == 30 * 24
+    assert manifest.notes == (
+        "records with the samples of an earlier one: 2 (3 those of 2, 30 those of 29), of which under another patient: "
+        "1; leave them out with data prepare --on-error skip",
+    )
+    assert _problems("ptbxl", tmp_path) == ()
+    skipped = _prepare("ptbxl", tmp_path, on_error="skip", anew=True).manifest
+    assert [record for record, _ in skipped.skipped] == ["3", "30"]
+    assert (skipped.notes, skipped.frames) == ((), 28 * 24)
+
+
+def test_one_file_in_two_rows_is_refused_where_two_files_are_not(tmp_path: Path) -> None:
+    published_formats.ptbxl(tmp_path / "data")
+    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
+    rows = _rows(table)
+    _write_rows(table, [*rows, ["99", "98.0", *rows[5][2:]]])
+    with pytest.raises(BadInput, match=r"00005_hr\.dat: is the signal file of two records, '5' and '99'; keep one"):
+        _prepare("ptbxl", tmp_path)
+    assert [record for record, _ in _prepare("ptbxl", tmp_path, on_error="skip").manifest.skipped] == ["99"]
+
+
+def test_the_real_ptbxl_has_four_of_them(data_root: Path, prepared_root: Path) -> None:
+    prepared = prepare("ptbxl", prepared_root=prepared_root, data_root=data_root)
+    (note,) = prepared.manifest.notes
+    assert note.startswith(
+        "records with the samples of an earlier one: 4 (138 those of 137, 457 those of 456, 460 those of 459, "
+        "463 those of 145), of which under another patient: 1; "
+    )
+
+
+@pytest.mark.parametrize("name", ["mitbih", "mitbih_vfdb", "physionet2020"])
+def test_no_other_real_recording_is_there_twice(name: str, data_root: Path, prepared_root: Path) -> None:
+    manifest = prepare(name, prepared_root=prepared_root, data_root=data_root).manifest
+    assert (manifest.skipped, [note for note in manifest.notes if "samples" in note]) == ((), [])
+
+
+@pytest.mark.parametrize("written", ["28", "28.00", " 28.0 ", "028"])
+def test_a_patient_is_one_however_the_number_is_written(tmp_path: Path, written: str) -> None:
+    published_formats.ptbxl(tmp_path / "data")
+    table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
+    expected = _prepare("ptbxl", tmp_path).manifest
+    rows = _rows(table)
+    assert rows[29][1] == rows[30][1] == "28.0"
+    rows[30][1] = written
+    _write_rows(table, rows)
+    again = _prepare("ptbxl", tmp_path, anew=True)
+    assert again.manifest.data_hash == expected.data_hash
+    frames = open_frames("ptbxl", prepared_root=tmp_path / "prepared")
+    assert len(np.unique(frames.split[frames.patients == frames.patient_names.index("28")])) == 1
+    rows[30][1] = "28.5"
+    _write_rows(table, rows)
+    with pytest.raises(BadInput, match=r"patient_id of 30 is '28\.5', expected a whole number; use the table as"):
+        _prepare("ptbxl", tmp_path, anew=True)
+
+
+def test_swapped_recordings_are_noticed_by_what_the_publisher_says_of_them(tmp_path: Path) -> None:
+    folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
+    listed = sorted(folder.iterdir())
+    sums = "".join(f"{file_sha256(path)} {path.name}\n" for path in listed)
+
+    def swap(suffix: str) -> None:
+        one, other = folder / f"102{suffix}", folder / f"104{suffix}"
+        content = one.read_bytes()
+        one.write_bytes(other.read_bytes())
+        other.write_bytes(content)
+
+    swap(".dat")  # the header has the sum of each lead
+    with pytest.raises(BadInput, match=r"102\.dat: lead MLII does not have the checksum that 102\.hea gives"):
+        _prepare("mitbih", tmp_path)
+    swap(".dat")
+    for name in ("102", "104"):
+        header = folder / f"{name}.hea"
+        header.write_text(header.read_text().replace(name, "NAME"))
+    swap(".hea")
+    swap(".dat")
+    for name in ("102", "104"):
+        header = folder / f"{name}.hea"
+        header.write_text(header.read_text().replace("NAME", name))
+    _prepare("mitbih", tmp_path)
+    assert _problems("mitbih", tmp_path) == ()  # nothing says whose they are
+    (folder / "SHA256SUMS.txt").write_text(sums)
+    problems = _problems("mitbih", tmp_path)
+    assert {Path(problem.split(": ")[0]).name for problem in problems} == {"102.hea", "102.dat", "104.hea", "104.dat"}
+    assert all(problem.endswith("its SHA-256 is not the publisher's; download it again") for problem in problems)
+
+
+def test_signals_of_another_format_with_the_same_samples(tmp_path: Path) -> None:
+    folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
+    wfdb = load_wfdb()
+    with warnings.catch_warnings():  # wfdb uses what newer releases of pandas deprecate
+        warnings.simplefilter("ignore")
+        stored = wfdb.rdrecord(str(folder / "103"), physical=False).d_signal
+        wfdb.wrsamp(
+            "140",
+            fs=360,
+            units=["mV"] * 2,
+            sig_name=["MLII", "V1"],
+            d_signal=stored,
+            fmt=["16"] * 2,
+            adc_gain=[100.0] * 2,
+            baseline=[0] * 2,
+            write_dir=str(folder),
+        )
+    shutil.copy(folder / "103.atr", folder / "140.atr")
+    with pytest.raises(BadInput, match=r"140\.dat: holds the same samples as \S+103\.dat"):
+        _prepare("mitbih", tmp_path)
