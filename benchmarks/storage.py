@@ -62,7 +62,7 @@ def run(*, quick: bool) -> str:
         measure("whether one run is finished", lambda: store.finished([requests[0].config.run_id(HASH)]))
         measure("plan, everything finished", lambda: make_plan(requests, store, lambda _: HASH), count)
         plan = make_plan(requests, store, lambda _: HASH)
-        measure("estimate what half of them would cost", lambda: estimate(plan.runs[::2], plan.runs, store))
+        measure("estimate what half of them would cost", lambda: estimate(plan.asked[::2], plan.asked, store))
         measure("read the table of runs", lambda: store.read("runs"), count)
         measure("read three of its columns", lambda: store.read("runs", columns=["run_id", "status", "auc"]), count)
         measure("read the learning curves", lambda: store.read("curves"), count)

@@ -189,13 +189,17 @@ def _memory(root: Path, shard: int, shards: int) -> str:
 
 def drive(folder: str, shard: int) -> None:
     """A sweep in this process, in Tune runs of so many jobs; prints the megabytes after each."""
-    from clops_sweep.cli.asked import Asked
+    from clops_sweep.data.prepared_data import PreparedData
+    from clops_sweep.experiment.selection import Selection
+    from clops_sweep.planning.asked import Asked
+    from clops_sweep.store.run_store import RunStore
     from clops_sweep.sweep import driver
     from clops_sweep.sweep.display import SweepDisplay
     from clops_sweep.sweep.jobs import Resources
 
     root = Path(folder)
-    asked = Asked((root / "many.py",), str(root / "many"), None, root / "prepared")
+    selection = Selection.of_files([root / "many.py"])
+    asked = Asked(selection, PreparedData(root / "prepared"), RunStore(root / "many"))
     driver._JOBS_PER_TUNE_RUN = shard
     megabytes: list[float] = []
     run_jobs = driver._run_jobs
@@ -213,7 +217,6 @@ def drive(folder: str, shard: int) -> None:
             len(pending),
             asked.frames([run.config for run in pending]),
             asked.store,
-            asked.work_folder,
             Resources(),
             display,
         )
