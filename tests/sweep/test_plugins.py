@@ -1,0 +1,291 @@
+"""Plug-ins that do what they should not: each run of theirs fails with a sentence, and no other."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+from launching import Counted, Sweep, comparable, runs_alone
+
+from clops_sweep import RunConfig
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.sweep.plugins import packed_plugins
+from clops_sweep.sweep.reports import bounded, is_timed_out, timed_out
+from clops_sweep.sweep.scratch import remove_left_behind, scratch_folder
+
+Launch = Callable[..., Sweep]
+
+HARMFUL = """
+import helpers
+from helpers import scores
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+
+@acquisition_function("sleeps")
+def sleeps(context, rows):
+    import time
+    if context.seeds[0] == 0:
+        time.sleep(600)
+    return scores(context, rows)
+
+@acquisition_function("keeps_the_interpreter")
+def keeps_the_interpreter(context, rows):
+    import ctypes
+    ctypes.PyDLL(None).sleep(600)
+
+@acquisition_function("mute")
+def mute(context, rows):
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+        @property
+        def __suppress_context__(self):
+            raise ValueError
+    raise Mute
+
+@acquisition_function("wordy")
+def wordy(context, rows):
+    raise ValueError("\\udc80 begins " + 3 * 10**6 * "x" + " ends")
+
+@acquisition_function("leaves")
+def leaves(context, rows):
+    import sys
+    sys.exit(3)
+
+@acquisition_function("nothing")
+def nothing(context, rows):
+    return None
+
+@acquisition_function("untidy")
+def untidy(context, rows):
+    import os, random, warnings
+    import numpy as np
+    import torch
+    result = helpers.scores(context, rows)
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(1); np.random.seed(1); random.seed(1)
+    np.seterr(all="raise")
+    warnings.simplefilter("error")
+    os.chdir("/")
+    os.environ.clear()
+    return result
+
+VARIANTS = {names}
+SPACE = SearchSpace(
+    "harmful",
+    RunConfig(epochs_per_task=1, mc_samples=3),
+    axes={{"variant": {{name: {{"acquisition": name}} for name in VARIANTS}}}},
+    seeds=range(2),
+)
+"""
+
+HELPERS = """
+WORDS = ("beside",)
+
+def scores(context, rows):
+    from clops_sweep.learning.replay.acquisition import random
+    assert WORDS == ("beside",)
+    return random(context, rows)
+"""
+
+NAMES = ["untidy", "bald_mcd", "sleeps", "keeps_the_interpreter", "mute", "wordy", "leaves", "nothing", "random"]
+
+
+def test_each_harms_its_own_runs_alone(launch: Launch, tmp_path: Path, prepared_root: Path) -> None:
+    (tmp_path / "spaces").mkdir()
+    (tmp_path / "spaces" / "helpers.py").write_text(HELPERS)
+    (tmp_path / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
+    sweep = launch("spaces/harmful.py", "--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
+    assert sweep.wait() == 1
+    assert "18 runs asked for, 7 finished, 0 pending, 11 failed" in sweep.output, sweep.output + sweep.errors
+    runs = pd.read_parquet(tmp_path / "results" / "runs")
+    finished = runs[runs["status"] == "finished"]
+    found = sorted(zip(finished["acquisition"], finished["seed"], strict=True))
+    own = [(name, seed) for name in ("bald_mcd", "random", "untidy") for seed in (0, 1)]
+    assert found == sorted([*own, ("sleeps", 1)])
+    errors = runs.set_index(["acquisition", "seed"])["error"]
+    assert "TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was ended" in errors["sleeps", 0]
+    assert 'harmful.py", line ' in errors["sleeps", 0]
+    assert ", in sleeps\n" in errors["sleeps", 0]
+    assert errors["keeps_the_interpreter", 1].endswith(
+        "TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was ended"
+    )
+    assert errors["mute", 0] == "Mute: what was raised cannot be printed"
+    assert "ValueError: \\udc80 begins xxx" in errors["wordy", 0]
+    assert errors["wordy", 0].rstrip().endswith("xxx ends")
+    assert len(errors["wordy", 0]) < 25_000
+    assert errors["leaves", 0].rstrip().endswith("SystemExit: 3")
+    assert (
+        "acquisition function 'nothing' returned NoneType; expected a tensor of scores [S, m] = [1, "
+        in errors["nothing", 0]
+    )
+    base = RunConfig(epochs_per_task=1, mc_samples=3)
+    alone = runs_alone([base.replace(seed=seed) for seed in (0, 1)], prepared_root)
+    for name, frame in alone.items():
+        stored = pd.read_parquet(tmp_path / "results" / name)
+        stored = stored[stored["run_id"].isin(set(frame["run_id"]))]
+        pd.testing.assert_frame_equal(comparable(name, stored), frame, check_exact=True, check_dtype=False)
+
+
+def test_a_run_that_hangs_is_found_among_those_in_lockstep(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    (tmp_path / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
+    sweep = launch("harmful.py", "--stack", "4", "--epoch-timeout", "5", "--no-report")
+    assert sweep.wait() == 1
+    assert "4 runs asked for, 3 finished, 0 pending, 1 failed" in sweep.output, sweep.output + sweep.errors
+    assert "failed" in sweep.output
+    runs = pd.read_parquet(tmp_path / "results" / "runs").set_index(["acquisition", "seed"])
+    assert runs["status"]["sleeps", 0] == "failed"
+
+
+def test_results_that_are_deleted_in_mid_sweep_are_not_half_made_again(launch: Launch, tmp_path: Path) -> None:
+    counted = Counted(tmp_path, runs=4)
+    counted.gate.touch()
+    sweep = launch("space.py", "--no-report")
+    counted.wait_at_gate(2)
+    shutil.rmtree(tmp_path / "results")
+    counted.gate.unlink()
+    assert sweep.wait() == 1
+    assert f"stopped: results {tmp_path / 'results'}: the folder has gone" in sweep.errors
+    assert not (tmp_path / "results").exists()
+
+
+UNSHIPPABLE = """
+import threading
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+LOCK = threading.Lock()
+
+@acquisition_function("locked")
+def locked(context, rows):
+    with LOCK:
+        return rows
+
+SPACE = SearchSpace("locked", RunConfig(strategy="finetune"), seeds=range(1))
+"""
+
+
+def test_one_that_cannot_be_handed_to_workers_is_refused_before_any_starts(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "locked.py").write_text(UNSHIPPABLE)
+    sweep = launch("locked.py", "--no-report")
+    assert sweep.wait() == 2
+    assert sweep.errors.splitlines()[-1] == (
+        "clops-sweep: acquisition 'locked' cannot be handed to workers (TypeError: cannot pickle '_thread.lock' "
+        "object); make what it holds on to inside of it, when it is called"
+    )
+    assert "Traceback" not in sweep.errors
+    assert not (tmp_path / "results" / ".work" / "logs").exists()
+
+
+def test_one_that_workers_cannot_take_up_fails_whoever_uses_it() -> None:
+    module = ModuleType("only_here")
+    exec("def score(context, rows):\n    return rows\n", vars(module))
+    sys.modules["only_here"] = module
+    try:
+        with ACQUISITION_FUNCTIONS.temporarily("mine", module.score):
+            packed = packed_plugins()["acquisition"]["mine"]
+    finally:
+        del sys.modules["only_here"]
+    unpacked = packed.unpacked()
+    with pytest.raises(
+        RuntimeError, match=r"^acquisition 'mine' cannot be taken up by workers \(ModuleNotFoundError: "
+    ):
+        unpacked.member(None, None)
+
+
+def test_modules_beside_a_file_go_with_what_makes_use_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ACQUISITION_FUNCTIONS, "_added", {})
+    for number, name in enumerate(("a", "b")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "helpers.py").write_text(f"import helpers as me\nimport other\nNUMBER = {number}\n")
+        (folder / "other.py").write_text("import helpers\ndef number():\n    return helpers.NUMBER\n")
+        (folder / "space.py").write_text(
+            "import helpers\nfrom clops_sweep import RunConfig, SearchSpace, acquisition_function\n"
+            f"@acquisition_function('f_{name}')\ndef score(context, rows):\n"
+            "    return helpers.NUMBER, helpers.me.NUMBER, helpers.other.number()\n"
+            "SPACE = SearchSpace('s', RunConfig())\n"
+        )
+        load_spaces(folder / "space.py")
+    code = (
+        "import sys, pickle\n"
+        "for packed in pickle.load(sys.stdin.buffer):\n"
+        "    print(*packed.unpacked().member(None, None))\n"
+    )
+    packed = pickle.dumps(list(packed_plugins()["acquisition"].values()))
+    done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, cwd="/", check=False)
+    assert done.stdout.decode() == "0 0 0\n1 1 1\n", done.stderr.decode()
+
+
+def test_what_killed_drivers_left_in_the_temporary_folder_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with scratch_folder() as folder:
+        prefix, _, _ = folder.name.rpartition(f"-{os.getpid()}-")
+        precious = tmp_path / "precious"
+        precious.mkdir()
+        left = tmp_path / f"{prefix}-{ended.pid}-abc"
+        kept = [
+            tmp_path / f"clops-sweep-elsewhere-{ended.pid}-abc",
+            tmp_path / f"{prefix}-{os.getppid()}-abc",
+            tmp_path / "clops-sweep-abc",
+        ]
+        for path in (left, *kept):
+            path.mkdir()
+            (path / "file").touch()
+        (left / "link").symlink_to(precious)
+        link = tmp_path / f"{prefix}-{ended.pid}-link"
+        link.symlink_to(precious)
+        (precious / "file").touch()
+        remove_left_behind(tmp_path)
+        assert not left.exists()
+        assert all((path / "file").exists() for path in (*kept, precious))
+        assert link.is_symlink()
+        assert folder.is_dir()
+    assert not folder.exists()
+
+
+def test_long_errors_keep_their_beginning_and_their_end() -> None:
+    error = "Traceback (most recent call last):\nValueError: " + 10**6 * "x" + "\nthe end"
+    assert len(bounded(error)) < 21_000
+    assert bounded(error).startswith("Traceback (most recent call last):\nValueError: xxx")
+    assert bounded(error).endswith("x\nthe end")
+    assert bounded("short") == "short"
+    assert is_timed_out(timed_out(3, "  File\n"))
+    assert not is_timed_out("ValueError: no")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+def test_a_time_that_no_epoch_can_take_is_refused(
+    clops_sweep: Callable[..., Any], tmp_path: Path, seconds: str
+) -> None:
+    (tmp_path / "space.py").write_text(
+        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('s', RunConfig())\n"
+    )
+    done = clops_sweep("space.py", "--epoch-timeout", seconds)
+    assert done.returncode == 2
+    assert f"--epoch-timeout {seconds}: expected a number of seconds above 0" in done.stderr
+
+
+def test_a_lock_is_named_where_it_is_packed() -> None:
+    lock = threading.Lock()
+    with (
+        ACQUISITION_FUNCTIONS.temporarily("mine", lambda context, rows: lock),
+        pytest.raises(BadInput, match=r"^acquisition 'mine' cannot be handed to workers \(TypeError: cannot pickle"),
+    ):
+        packed_plugins()
