@@ -1,105 +1,53 @@
-"""The command `clops-sweep`: parses, prints, exits. What it says is the contract with the user's scripts."""
+"""The command `clops-sweep`: parses, prints, exits. What it says is the contract with the user's scripts.
+
+Little is imported with this file, so that an interrupt finds `main` under way from early on.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
-import click
-
-from clops_sweep.cli.asks import asks
-from clops_sweep.cli.check import check
-from clops_sweep.cli.data import data
-from clops_sweep.cli.doctor import doctor
-from clops_sweep.cli.launch import launch
-from clops_sweep.cli.new import new
-from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_FINISHED, EXIT_INTERRUPTED, Share
-from clops_sweep.cli.plan import say_plan
-from clops_sweep.cli.report import report
-from clops_sweep.cli.runs import compact, rerun, show
-from clops_sweep.cli.search import print_studies
-from clops_sweep.errors import BadInput, one_line
-from clops_sweep.planning.asked import Asked
-from clops_sweep.search.standing import failed_runs
-from clops_sweep.store.rows import failure_reason, printable
-from clops_sweep.sweep.terminal import lenient_output, matters
-
-
-class _LaunchByDefault(click.Group):
-    """`clops-sweep SPACE.py` is `clops-sweep launch SPACE.py`."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands:
-            if not args[0].endswith(".py"):
-                names = ", ".join(self.list_commands(ctx))
-                raise click.UsageError(f"{args[0]!r} is neither a search-space file (*.py) nor one of: {names}")
-            args = ["launch", *args]
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=_LaunchByDefault, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="clops-sweep")
-def command() -> None:
-    """Sweeps of whole continual-learning runs.
-
-    \b
-    clops-sweep SPACE.py [options]   runs what is asked for and not yet finished
-
-    A search-space file is Python and is executed: run only files that you trust.
-    """  # noqa: D301
-
-
-@command.command("plan")
-@asks()
-@click.option("--calibrate", is_flag=True, help="Measure kinds of runs of which none is finished; half a minute.")
-@click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
-@click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
-def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float) -> None:
-    """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
-    say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial, measure=calibrate)
-
-
-@command.command()
-@asks(required=False)
-def status(asked: Asked) -> None:
-    """Say how the sweep stands, from the store alone; also while it runs elsewhere."""
-    if asked.selection.given:
-        plan = asked.plan()
-        say_plan(asked, plan)
-        failed = sorted({str(run.run_id) for run in plan.of("failed")} | failed_runs(asked))
-    else:
-        asked.store.files.check_is_there()
-        states = asked.store.statuses()
-        failed = sorted(run_id for run_id, state in states.items() if state == "failed")
-        click.echo(f"{len(states) - len(failed)} runs finished, {len(failed)} failed in {asked.store.files.shown}")
-        print_studies(asked.store)
-    for row in asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else ():
-        if row["status"] == "failed":
-            click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}")
-
-
-for other in (check, compact, data, doctor, launch, new, report, rerun, show):
-    command.add_command(other)
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every foreseen error is one sentence on standard error and exit status 2."""
+    try:
+        status = _main(arguments)
+    except KeyboardInterrupt:  # while modules were imported, or something was printed
+        os.write(2, b"interrupted\n")
+        status = _INTERRUPTED
+    sys.exit(status)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    _no_warning_is_an_error()
+    from clops_sweep.errors import one_line
+    from clops_sweep.sweep.terminal import lenient_output, matters
+
     with lenient_output() as output:
         status = _exit_status(arguments)
     if output.error is not None:
         if matters(output.error):
-            click.echo(f"clops-sweep: standard output: {one_line(output.error)}", err=True)
-            status = status or EXIT_FAILED
+            sys.stderr.write(f"clops-sweep: standard output: {one_line(output.error)}\n")
+            status = status or 1
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would write the rest once more, and fail again
-    sys.exit(status)
+    return status
 
 
 def _exit_status(arguments: Sequence[str] | None) -> int:
+    import click
+
+    from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FINISHED, EXIT_INTERRUPTED
+    from clops_sweep.errors import BadInput, one_line
+
     try:
         _check_current_folder()
+        from clops_sweep.cli.commands import command
+
         command.main(arguments, prog_name="clops-sweep", standalone_mode=False)
     except SystemExit as ended:
         return int(ended.code or EXIT_FINISHED)
@@ -107,6 +55,8 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
         click.echo(error.format_message(), err=True)
         return EXIT_BAD_INPUT
     except (BadInput, click.ClickException) as error:
+        from clops_sweep.store.rows import printable
+
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         click.echo(f"clops-sweep: {printable(one_line(message))}", err=True)
         return EXIT_BAD_INPUT
@@ -116,7 +66,16 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
     return EXIT_FINISHED
 
 
+def _no_warning_is_an_error() -> None:
+    """Whoever has PYTHONWARNINGS=error in his environment means programs of his own, not the libraries in here."""
+    if sys.warnoptions:
+        warnings.filters[:] = [entry for entry in warnings.filters if entry[0] != "error"]  # type: ignore[index]
+        os.environ.pop("PYTHONWARNINGS", None)  # workers would go by it
+
+
 def _check_current_folder() -> None:
+    from clops_sweep.errors import BadInput, one_line
+
     try:
         os.getcwd()
     except OSError as error:

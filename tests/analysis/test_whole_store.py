@@ -16,7 +16,7 @@ from clops_sweep.analysis.cost import cost_frontier, draw_cost_frontier
 from clops_sweep.analysis.profiles import draw_profile, profile
 from clops_sweep.analysis.style import as_png
 from clops_sweep.analysis.whole_store import spaces_in
-from clops_sweep.cli.command import command
+from clops_sweep.cli.commands import command
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.search_space import all_requests
 from clops_sweep.store.run_store import RunStore

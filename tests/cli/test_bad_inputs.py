@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
+from clops_sweep.data.prepared_data import PreparedData
+from clops_sweep.experiment.selection import Selection
 from clops_sweep.planning.asked import Asked
+from clops_sweep.search import launch as run_of_a_launch
+from clops_sweep.search.standing import data_hashes
+from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Tables = Callable[..., dict[str, pa.Table]]
 Refused = Callable[..., str]
 
@@ -402,3 +413,137 @@ def test_a_wrong_launch(refused: Refused, options: list[str], expected: str) -> 
 @pytest.mark.parametrize(("arguments", "expected"), OTHERS, ids=_id)
 def test_a_wrong_command(refused: Refused, arguments: list[str], expected: str) -> None:
     _begins(refused(arguments), expected)
+
+
+# --- places and files that cannot be used -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [".work", ".work/logs", ".work/locks", ".work/checkpoints"])
+def test_a_work_folder_that_is_a_file(refused: Refused, place: Path, tmp_path: Path, name: str) -> None:
+    results = tmp_path / "results"
+    RunStore(results).open_for_writing()
+    (results / name).parent.mkdir(exist_ok=True)
+    (results / name).write_text("in the way")
+    _begins(
+        refused(["space.py", "--results", str(results)]), f"{results / name}: a sweep's logs and checkpoints cannot"
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "free", "expected"),
+    [
+        ("missing", 2**40, "temporary folder missing: cannot be written to (No such file or directory), and Ray needs"),
+        ("space.py", 2**40, "temporary folder space.py: cannot be written to (Not a directory), and Ray needs it; set"),
+        ("own", 2**20, "temporary folder own: 1 MiB are free, and Ray needs 32; free some, or set TMPDIR to a folder"),
+    ],
+)
+def test_a_temporary_folder_that_ray_cannot_use(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, folder: str, free: int, expected: str
+) -> None:
+    monkeypatch.setattr(Asked, "frames", lambda *_: {})
+    monkeypatch.setattr(run_of_a_launch.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    monkeypatch.setattr(run_of_a_launch, "storing", lambda *_: pytest.fail("workers would start"))
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    monkeypatch.setenv("TMPDIR", folder)
+    fine_tuning = run("strategy='finetune'")
+    _begins(refused(["space.py"], fine_tuning), expected)
+
+
+TRIALS = search("max_concurrent=1", "{'batch_size': [8, 16]}")
+
+
+@pytest.fixture
+def studied(tmp_path: Path, place: Path, prepared_root: Path) -> Path:
+    """A folder of results beside which a study with a complete trial lies."""
+    (place / "space.py").write_text(TRIALS)
+    asked = Asked(
+        Selection.of(place / "space.py"), PreparedData.found(prepared_root, None), RunStore(tmp_path / "results")
+    )
+    asked.store.open_for_writing()
+    (space,) = asked.selection.searches
+    study = SearchStudy(space, asked.store, data_hashes(asked, space))
+    study.ask().complete([0.5])
+    study.close()
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        ("cut", "database disk image is malformed"),
+        ("noise", "file is not a database"),
+        ("drop table trial_values", "no such table: trial_values"),
+        ("update study_user_attributes set value_json = '{'", "damaged, or edited (JSONDecodeError: "),
+        ("update study_user_attributes set value_json = '3'", "damaged, or edited (TypeError: "),
+        ("update trial_params set distribution_json = 'x'", "damaged, or edited (JSONDecodeError: "),
+        ("update trial_params set param_value = 77", "damaged, or edited (IndexError: "),
+        ("update trials set state = 'ODD'", "damaged, or edited (LookupError: "),
+    ],
+)
+@pytest.mark.parametrize("verb", ["plan", "status", "launch"])
+def test_a_damaged_study(refused: Refused, studied: Path, verb: str, damage: str, expected: str) -> None:
+    database = studied / "optuna.db"
+    if damage in ("cut", "noise"):
+        database.write_bytes(database.read_bytes()[:5000] if damage == "cut" else bytes(range(1, 256)) * 100)
+    else:
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute(damage)
+            connection.commit()
+    sentence = refused([verb, "space.py", "--results", str(studied)], TRIALS)
+    _begins(sentence, f"study database {database}: {expected}")
+
+
+def test_a_study_lies_beside_results_named_by_a_uri(
+    refused: Refused, studied: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "space.py", "--results", f"file://{studied}"])
+    assert ended.value.code == 0
+    assert capfd.readouterr().out.startswith(
+        "search 's': 2 trials asked for, 1 complete, 0 pruned, 0 failed, 1 pending"
+    )
+
+
+# --- as processes -----------------------------------------------------------------------------------------------------
+
+
+def test_a_refusal_of_a_process(clops_sweep: Command, tmp_path: Path) -> None:
+    (tmp_path / "space.py").write_text(run("mc_samples=True"))
+    done = clops_sweep("space.py", PYTHONWARNINGS="error")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "clops-sweep: space.py: mc_samples = True: expected a whole number, not bool\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["space.py"]
+
+
+def test_warnings_that_are_made_errors_break_nothing(clops_sweep: Command, tmp_path: Path) -> None:
+    (tmp_path / "space.py").write_text(TRIALS)
+    for arguments in (["plan", "space.py"], ["data", "list"], ["doctor"]):
+        done = clops_sweep(*arguments, PYTHONWARNINGS="error")
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+
+
+def test_an_early_interrupt_is_one_word(console_script: str, environment: dict[str, str], tmp_path: Path) -> None:
+    """Whenever it comes after the command has begun: here, while its parts are imported."""
+    code = """
+import os, signal, sys
+from clops_sweep.cli.command import main
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+main(["plan", "space.py"])
+"""
+    (tmp_path / "space.py").write_text(GOOD)
+    for module in (
+        "click",
+        "clops_sweep.sweep.terminal",
+        "clops_sweep.cli.commands",
+        "clops_sweep.cli.asks",
+        "pyarrow",
+    ):
+        command = [sys.executable, "-c", code, module]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n"), module

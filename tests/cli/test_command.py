@@ -323,7 +323,7 @@ def test_plan_counts_what_is_asked_for(
         (["--limit", "7"], 7),
         (["--where", "storage_fraction == 0.5"], 6),
         (["--where", "storage_fraction == 0.5 and seed < 2"], 4),
-        (["--set", "strategy=finetune"], 12),
+        (["--set", "batch_size=8"], 12),
         (["--set", "task_order=[5,4,3,2,1,0]", "--seeds", "1"], 4),
     ],
     ids=_id,

@@ -13,7 +13,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.cli.command import command
+from clops_sweep.cli.commands import command
 from clops_sweep.data.prepare import data_hash, open_frames
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.experiment.columns import config_row

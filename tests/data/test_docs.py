@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clops_sweep.cli.command import command
+from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import FrameSet
 from tests.data.picture import draw_tracings, one_tracing_per_class
 
