@@ -38,7 +38,8 @@ class PackedPlugin:
         """The plug-in; where it cannot be had, one that fails whatever run makes use of it, and says why."""
         try:
             plugin = cloudpickle.loads(self.pickled)
-            assert isinstance(plugin, Plugin)
+            if not (isinstance(plugin, Plugin) and callable(plugin.member)):
+                raise TypeError("what arrives there cannot be called")
         except Exception as error:
             return Plugin(Unusable(f"{self.what} cannot be taken up by workers ({_reason(error)})"), UNKNOWN)
         return plugin

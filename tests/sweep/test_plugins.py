@@ -205,6 +205,20 @@ def test_one_that_workers_cannot_take_up_fails_whoever_uses_it() -> None:
         unpacked.member(None, None)
 
 
+def test_one_that_arrives_as_something_else_fails_whoever_uses_it() -> None:
+    class Luggage:
+        def __call__(self, context: object, rows: object) -> object:
+            return rows
+
+        def __reduce__(self) -> Any:
+            return str, ()
+
+    with ACQUISITION_FUNCTIONS.temporarily("mine", Luggage()):
+        unpacked = packed_plugins()["acquisition"]["mine"].unpacked()
+    with pytest.raises(RuntimeError, match="TypeError: what arrives there cannot be called"):
+        unpacked.member(None, None)
+
+
 def test_modules_beside_a_file_go_with_what_makes_use_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ACQUISITION_FUNCTIONS, "_added", {})
     for number, name in enumerate(("a", "b")):
