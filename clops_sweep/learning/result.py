@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
-from clops_sweep.experiment.columns import PHASES
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.columns import CONFIG, PHASES, RESULTS
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import metrics
 from clops_sweep.learning.evaluation import Evaluation, SplitName
@@ -22,6 +23,10 @@ from clops_sweep.learning.strategies.base import InstanceRecord
 ALL_TASKS: Final = "all tasks"
 """The training task of a joint run, in the learning curves."""
 
+_TAKEN = {*CONFIG, *RESULTS, "run_id", "status", "error", "started_at", "backend", "device", "host"} - {
+    "projections",
+    "projection_failures",
+}
 EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
 
@@ -85,6 +90,9 @@ def _runs_row(run: int, config: RunConfig, frames: FrameSet, history: History, r
     for split, prefix in zip(EVALUATED_SPLITS, ("", "test_"), strict=True):
         row |= {f"{prefix}{name}": value for name, value in _metrics(run, history.r[split]).items()}
         left_out += int(history.r[split][-1].left_out[run].sum())
+    for name in history.counts:
+        if not str(name).isidentifier() or name in _TAKEN:
+            raise BadInput(f"Strategy.counts(): {name!r} is no name for a column of its own in the table runs")
     shares = {phase: history.seconds[phase] / runs for phase in PHASES}
     return row | {
         "left_out": left_out,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ _COMPACT = "compact-"
 
 _NAME = re.compile(rf"(finished|failed)-([0-9a-f]+)\.parquet|({_COMPACT})(\d+)-[0-9a-f]+\.parquet")
 _RUN_IDS, _DIGEST = "clops_sweep.run_ids", "clops_sweep.digest"
+_ALL_COLUMNS = "all-columns.parquet"
 _SEAL = b"sha256 of place and bytes: "
 _UNSEALED = _SEAL + b"0" * 64
 _ID_LENGTH_OF_0_1 = 20
@@ -112,10 +114,36 @@ class PartFolder:
     def __init__(self, files: Files, folder: str, schema: pa.Schema, defaults: Mapping[str, Any] | None = None) -> None:
         self.files = files
         self.folder = folder
-        self.schema = schema
+        self.schema = self._own = schema
         self._defaults = {name: value for name, value in (defaults or {}).items() if name in schema.names}
         self._ids: dict[str, frozenset[str]] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
+
+    def with_own_columns(self) -> PartFolder:
+        """The folder with the columns that strategies have added to it by now, behind those of the table."""
+        path = f"{self.folder}/{_ALL_COLUMNS}"
+        with contextlib.suppress(OSError, pa.ArrowException):  # none yet, or another writer replaces it just now
+            found = pq.read_schema(pa.BufferReader(self.files.read(path)))
+            self._set_own_columns([field for field in found if field.name not in self._own.names])
+        return self
+
+    def add_columns(self, fields: Sequence[pa.Field]) -> None:
+        """Makes columns known beside the table's own. Numbers of both kinds in one column are taken for real ones.
+
+        Whoever reads the folder with pandas takes the columns of its first file for those of all. So a file without
+        rows, which has them all, comes first.
+        """
+        known = pa.schema(list(self.with_own_columns().schema)[len(self._own) :])
+        union = pa.unify_schemas([known, pa.schema(fields)], promote_options="permissive")
+        if not union.equals(known):
+            self._set_own_columns(list(union))
+            sink = pa.BufferOutputStream()
+            pq.write_table(self.schema.empty_table(), sink)
+            self.files.write(f"{self.folder}/{_ALL_COLUMNS}", sink.getvalue())
+
+    def _set_own_columns(self, fields: Sequence[pa.Field]) -> None:
+        self.schema = pa.schema([*self._own, *fields])
+        self._schemas.clear()
 
     def path(self, part: Part) -> str:
         """Where a part is, in the file system of the store."""
@@ -243,7 +271,7 @@ class PartFolder:
         """
         self._write(
             part,
-            content.cast(self.schema),
+            self._conform(content, None),
             compression="none" if content.num_rows < 2 else "zstd",
             use_dictionary=content.num_rows >= _MANY_ROWS,
             write_statistics=False,

@@ -104,7 +104,10 @@ def _runs_row(
         "stack": len(runs),
     }
     schema = SCHEMAS["runs"]
-    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
+    table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
+    for name in row.keys() - set(schema.names):  # what a strategy counts
+        table = table.append_column(name, pa.array([row[name]]))
+    return table
 
 
 def failure_reason(error: object) -> str:

@@ -185,10 +185,10 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        names = list(columns or SCHEMAS[table].names)
-        parts = self._parts[table]
+        parts = self._parts[table].with_own_columns() if table == "runs" else self._parts[table]
+        names = list(columns or parts.schema.names)
         wanted = None if run_ids is None else set(run_ids)
-        needed = [name for name in SCHEMAS[table].names if name in {*names, "run_id"}]  # in the order of the parts
+        needed = [name for name in parts.schema.names if name in {*names, "run_id"}]  # in the order of the parts
         attempts = 0
         while True:
             try:
@@ -232,7 +232,7 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        runs = self._parts["runs"]
+        runs = self._parts["runs"].with_own_columns()
         if sum(part.status == "finished" for part in runs.listing().singles) < at_least:
             return 0
         finished = {run_id for run_id, status in self.statuses().items() if status == "finished"}
@@ -265,6 +265,9 @@ class RunStore:
         """Records a finished run, unless it is finished already. The part in `runs` comes last and makes it count."""
         if self.finished([run_id]):
             return
+        own = tables["runs"].schema.names[len(SCHEMAS["runs"]) :]
+        if own:
+            self._parts["runs"].add_columns([tables["runs"].schema.field(name) for name in own])
         for table in ("r_matrix", "curves", "instances", "runs"):
             self._parts[table].write_single(single("finished", run_id), tables[table])
         self._parts["runs"].delete([single("failed", run_id)])

@@ -12,11 +12,13 @@ import torch
 
 from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.errors import BadInput
 from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.result import RunResult
+from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.testing import tiny_config, tiny_frames
 
 Run = Callable[..., RunResult]
@@ -171,3 +173,18 @@ def test_a_few_trajectories_are_kept_and_s_is_the_area_under_them(kind: str, run
             assert row.s == pytest.approx((first + second) / 2 + (second + third) / 2, abs=1e-12)
             assert row.beta == third
     assert run(kind, strategy="gem").instances["beta_trajectory"].isna().all()
+
+
+@pytest.mark.parametrize(("name", "taken"), [("skipped", False), ("auc", True), ("seed", True), ("a b", True)])
+def test_columns_of_a_strategy_s_own(name: str, taken: bool) -> None:
+    class Counting(FineTuning):
+        def counts(self) -> dict[str, list[int]]:
+            return {name: [7] * len(self.training.seeds)}
+
+    with STRATEGIES.temporarily("counting", Counting):
+        run = ContinualRun(tiny_config("class_il", strategy="counting"), tiny_frames("class_il"))
+        if taken:
+            with pytest.raises(BadInput, match="is no name for a column of its own in the table runs"):
+                run.run()
+        else:
+            assert run.run().runs[name].tolist() == [7]

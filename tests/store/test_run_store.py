@@ -20,6 +20,7 @@ from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.store.parts import PartFolder, single
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.store.verification import damages
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -146,6 +147,32 @@ def test_a_column_that_an_old_part_lacks_reads_as_its_default(
             assert table["label_smoothing"].to_pylist() == [0.25, 0.25]
 
 
+def _with(tables: dict[str, pa.Table], **columns: object) -> dict[str, pa.Table]:
+    runs = tables["runs"]
+    for name, value in columns.items():
+        runs = runs.append_column(name, pa.array([value]))
+    return {**tables, "runs": runs}
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_what_a_strategy_counts_is_a_column(tmp_path: Path, finished_tables: Tables, compacted: bool) -> None:
+    C = "c" * 24
+    for run_id, columns in ((B, {}), (C, {"skipped": 3, "note": "x"}), (A, {"skipped": 0.5})):
+        RunStore(tmp_path).write_finished(run_id, _with(finished_tables(run_id, RunConfig()), **columns))
+    if compacted:
+        RunStore(tmp_path).compact()
+    store = RunStore(tmp_path)
+    for frame in (store.read("runs"), pd.read_parquet(tmp_path / "runs").sort_values("run_id", ignore_index=True)):
+        assert frame["run_id"].tolist() == [A, B, C]
+        assert frame["skipped"].fillna(-1).tolist() == [0.5, -1, 3]
+        assert [None if pd.isna(note) else note for note in frame["note"]] == [None, None, "x"]
+        assert list(frame)[: len(SCHEMAS["runs"])] == SCHEMAS["runs"].names
+    assert store.read("runs", [C], ["skipped", "auc"])["skipped"].tolist() == [3]
+    assert "skipped" not in store.read("curves")
+    assert store.statuses() == dict.fromkeys([A, B, C], "finished")
+    assert damages(store) == []
+
+
 @pytest.mark.parametrize("compacted", [False, True])
 def test_a_store_of_version_0_1_is_refused(tmp_path: Path, finished_tables: Tables, compacted: bool) -> None:
     old = "a" * 20  # digits that an id of that version had
@@ -219,6 +246,7 @@ from clops_sweep.store.parts import PartFolder, single
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.store.verification import damages
 import numpy as np
 import pyarrow as pa
 

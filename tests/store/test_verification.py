@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep import RunConfig
-from clops_sweep.cli.command import command
+from clops_sweep.cli.commands import command
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import damages, without_damage

@@ -119,7 +119,7 @@ class Strategy:
         )
 
     def counts(self) -> dict[str, list[int]]:
-        """Columns of the `runs` table that only this strategy fills, one value a run."""
+        """Columns of the table `runs` that this strategy alone fills, one value a run."""
         return {}
 
     def state(self) -> dict[str, Any]:
