@@ -110,9 +110,7 @@ def sweep(
 
     selection = Selection.of(space, settings=settings or {}, seeds=seeds, limit=limit, where=where)
     runs = None if stack == "auto" else stack
-    resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout
-    )
+    resources = Resources(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout)
     asked = Asked(selection, PreparedData.found(prepared_root, data_root), RunStore.named(str(results)))
     return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
 

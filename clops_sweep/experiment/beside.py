@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ def importable(folder: Path) -> Iterator[None]:
         BadInput: a module from there is a compiled one, which cannot be handed to workers.
     """
     folder = folder.resolve()
-    hidden = {name: module for name, module in sys.modules.items() if _is_offered(folder, name.partition(".")[0])}
+    offered = {name for name in _names_in(folder) if _is_replaceable(name)}
+    hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in offered}
     for name in hidden:
         del sys.modules[name]
     before = set(sys.modules)
@@ -48,12 +50,22 @@ def importable(folder: Path) -> Iterator[None]:
         sys.modules.update(hidden)
 
 
-def _is_offered(folder: Path, name: str) -> bool:
-    """Whether a module that has been imported has the name of one in a folder. What is installed keeps its name."""
+def _names_in(folder: Path) -> Iterator[str]:
+    """The names of the modules and packages in a folder."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if (folder / name / "__init__.py").is_file():
+            yield name
+        yield from (name.removesuffix(end) for end in _ENDINGS if name.endswith(end))
+
+
+def _is_replaceable(name: str) -> bool:
+    """Whether a module of the name has been imported that is not installed: what is installed keeps its name."""
     module = sys.modules.get(name)
     if name in ("clops_sweep", "__main__") or name in sys.stdlib_module_names or module is None:
-        return False
-    if not ((folder / name / "__init__.py").is_file() or any((folder / f"{name}{end}").is_file() for end in _ENDINGS)):
         return False
     place = _place(module)
     return place is not None and not any(place.is_relative_to(installed) for installed in _INSTALLED)

@@ -214,6 +214,23 @@ class RunConfig(BaseModel):
         return hashlib.sha256(whole.encode()).hexdigest()[:RUN_ID_LENGTH]
 
 
+class _AnyCombination(RunConfig):
+    """A config whose fields are each right, whether or not they go together."""
+
+    @model_validator(mode="after")
+    def _scenario_fits(self) -> Self:
+        return self
+
+
+def any_combination(base: RunConfig, changes: Mapping[str, Any]) -> RunConfig | None:
+    """A config for a condition to look at, also where its fields do not go together; None if one of them is wrong."""
+    explicit = {name: getattr(base, name) for name in base.model_fields_set}
+    try:
+        return _AnyCombination(**(explicit | dict(changes)))
+    except BadInput:
+        return None
+
+
 FOUNDING = frozenset(
     {
         *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +11,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.beside import importable
-from clops_sweep.experiment.config import RunConfig, known_key, nearest
+from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
 from clops_sweep.experiment.optuna_search import OptunaSearch
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
 _LONGEST_SAID = 500
+
+MOST_RUNS = 250_000
+"""Of one search space: every config is looked at before anything starts."""
 
 Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
 
@@ -85,8 +89,12 @@ class SearchSpace:
             raise BadInput(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
         if not len(self.seeds):
             raise BadInput(f"search space {self.name!r}: seeds has no values")
+        self._check_size()
         if len(set(self.seeds)) < len(self.seeds):
             raise BadInput(f"search space {self.name!r}: seeds holds a value twice")
+        if self.where is not None and not callable(self.where):
+            kind = shown(self.where)
+            raise BadInput(f"search space {self.name!r}: where: expected a function of a config, not {kind}")
         if self.search is not None:
             self._check_search(self.search)
         for axis, values in self.axes.items():
@@ -104,6 +112,15 @@ class SearchSpace:
         ):
             if not isinstance(value, kind) or isinstance(value, str):
                 raise BadInput(f"search space {self.name!r}: {what}: expected {expected}, not {type(value).__name__}")
+
+    def _check_size(self) -> None:
+        sizes = [len(values) for values in self.axes.values() if isinstance(values, Sequence | Mapping)]
+        runs = math.prod(sizes) * len(self.seeds)
+        if runs > MOST_RUNS:
+            raise BadInput(
+                f"search space {self.name!r}: its axes and seeds make {runs:,} runs; expected {MOST_RUNS:,} at most, "
+                "or a search"
+            )
 
     def _check_search(self, search: OptunaSearch) -> None:
         where = f"search space {self.name!r}"
@@ -147,16 +164,31 @@ class SearchSpace:
             return
         for seed, cell in itertools.product(self.seeds, self._cells()):
             labels, settings = cell
-            config = self.base.replace(**settings, seed=seed)
-            if self._keeps(config):
+            config = self._config(labels, {**settings, "seed": seed})
+            if config is not None and self._keeps(config):
                 yield RunRequest(self.resolve(config) if self.resolve else config, self.name, labels, config)
+
+    def _config(self, labels: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig | None:
+        """The config of a cell and seed; None if its fields do not go together and `where` leaves it out."""
+        try:
+            return self.base.replace(**settings)
+        except BadInput as error:
+            unchecked = any_combination(self.base, settings)
+            if self.where is not None and unchecked is not None and not self._keeps(unchecked):
+                return None
+            hint = "; where= may leave it out" if unchecked is not None else ""
+            place = f", cell {in_words(labels)}" if labels else ""
+            raise BadInput(f"search space {self.name!r}{place}: {error}{hint}") from None
 
     def _keeps(self, config: RunConfig) -> bool:
         try:
-            return self.where is None or bool(self.where(config))
+            kept = True if self.where is None else self.where(config)
         except Exception as error:  # the user's own code raises whatever it likes
             where = f"search space {self.name!r}: where"
             raise BadInput(f"{where} raises {type(error).__name__}: {_said(error)}") from None
+        if type(kept).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
+            raise BadInput(f"search space {self.name!r}: where returns {shown(kept)}: expected True or False")
+        return bool(kept)
 
     def _cells(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         choices = [
@@ -225,7 +257,9 @@ def load_spaces(path: Path) -> list[SearchSpace]:
             names = runpy.run_path(str(path), run_name="clops_sweep_search_space")
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's own code raises whatever it likes
         kind = f"{type(error).__name__}{_line_in(path, error)}"
         raise BadInput(f"{path} raises {kind}: {_said(error)}") from None
     space = names.get("SPACE")

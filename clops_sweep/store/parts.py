@@ -362,7 +362,7 @@ class PartFolder:
 
 def _sealed(content: pa.Buffer, place: str) -> bytes:
     """A file with a SHA-256 of its place and all its bytes where `_UNSEALED` was left for it."""
-    data = content.to_pybytes()
+    data: bytes = content.to_pybytes()
     at = data.rindex(_UNSEALED)
     return data[:at] + _SEAL + _digest(data, at, place) + data[at + len(_UNSEALED) :]
 

@@ -176,8 +176,16 @@ def test_a_task_order_is_a_permutation(order: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("mc_samples", True), ("mc_samples", "20"), ("storage_fraction", True), ("storage_fraction", "0.5")]
-    + [("seed", False), ("seed", "1"), ("weight_replay", 1), ("weight_replay", "yes")],
+    [
+        ("mc_samples", True),
+        ("mc_samples", "20"),
+        ("storage_fraction", True),
+        ("storage_fraction", "0.5"),
+        ("seed", False),
+        ("seed", "1"),
+        ("weight_replay", 1),
+        ("weight_replay", "yes"),
+    ],
     ids=str,
 )
 def test_a_number_is_no_text_and_no_truth_value(name: str, value: object) -> None:
