@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,26 @@ from clops_sweep import RunConfig
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a script; what tests start is to hear it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+SHARED_SWEEPS = [
+    f"tests/{name}.py" for name in ("sweep/test_nodes", "sweep/test_search", "sweep/test_undisturbed", "test_readme")
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole sweeps first: they take long and mostly wait for Ray, while another process computes what comes behind.
+
+    Of those the ones whose tests share a sweep: it would be run twice if a second process took some of them over.
+    """
+
+    def place(item: pytest.Item) -> int:
+        file = item.nodeid.partition("::")[0]
+        return 0 if file in SHARED_SWEEPS else 1 if file.startswith("tests/sweep/") else 2
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from launching import Sweep, Tables, kill_all, runs_alone
+from launching import ATTACHED, Sweep, Tables, kill_all, running_ray, runs_alone
 
 from clops_sweep.experiment.search_space import all_requests, load_spaces
 
@@ -57,3 +58,20 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
     for sweep in started:
         kill_all(sweep.tag)
         sweep.process.communicate()
+
+
+@pytest.fixture(scope="session")
+def ray_at_hand(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The environment of launches that attach to a Ray that is there for all tests of this process."""
+    with running_ray(environment) as found:
+        yield found
+
+
+@pytest.fixture
+def attach(launch: Launch, ray_at_hand: dict[str, str]) -> Launch:
+    """Like `launch`, but on a Ray that is there: for tests about other things than its start and its end."""
+
+    def start(*arguments: str, changes: dict[str, str] | None = None, **options: Any) -> Sweep:
+        return launch(*(arguments or ("space.py",)), *ATTACHED, changes=ray_at_hand | (changes or {}), **options)
+
+    return start

@@ -6,16 +6,21 @@ import contextlib
 import ipaddress
 import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
+from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.prepare import open_frames
@@ -26,6 +31,7 @@ TABLES = ("runs", "r_matrix", "curves", "instances")
 ALL_METRICS = [prefix + metric for prefix in ("", "test_") for metric in METRICS]
 COMPUTED = ["run_id", "seed", "left_out", *ALL_METRICS]
 PATIENCE = 280  # seconds: a busy machine may take a minute to start Ray
+ATTACHED = ("--address", "auto")
 
 Tables = dict[str, pd.DataFrame]
 
@@ -36,10 +42,14 @@ class Sweep:
     def __init__(self, script: str, folder: Path, environment: dict[str, str], *arguments: str) -> None:
         self.tag = f"clops-sweep-test-{uuid.uuid4().hex}"
         self.folder = folder
+        environment = {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}', **environment, "CLOPS_TEST_TAG": self.tag}  # two workers
+        if "--address" in arguments:  # they are no children of this launch, and are to have its tag all the same
+            job = {"runtime_env": {"env_vars": {"CLOPS_TEST_TAG": self.tag}}}
+            environment[RAY_JOB_CONFIG_JSON_ENV_VAR] = json.dumps(job)
         self.process = subprocess.Popen(
             [script, *arguments],
             cwd=folder,
-            env={"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}', **environment, "CLOPS_TEST_TAG": self.tag},  # two workers
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -81,10 +91,49 @@ class Sweep:
 
     def workers(self) -> list[int]:
         """Those that train runs."""
-        return [number for number, title in self.processes().items() if "ray::ContinualRunTrainable" in title]
+        return [
+            number for number, title in self.processes().items() if title.startswith("ray::") and "Trainable" in title
+        ]
 
     def wait_until_gone(self) -> None:
         wait_for(lambda: not self.processes(), f"the end of what {self.tag} has started")
+
+
+@contextlib.contextmanager
+def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """A Ray of two CPUs that no launch has started.
+
+    Args:
+        environment: what its processes are started in.
+
+    Yields:
+        The environment of launches that attach to it, with `--address auto`.
+    """
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path
+    tag = f"clops-sweep-test-{uuid.uuid4().hex}"
+    environment = environment | {
+        "RAY_TMPDIR": folder,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        ENABLE_RAY_CLUSTERS_ENV_VAR: "0",  # on the loopback interface, as Ray has it by itself elsewhere than on Linux
+    }
+    process = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("one_node.py")],
+        cwd=folder,
+        env=environment | {"CLOPS_TEST_TAG": tag},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline(), "Ray has not started"
+        yield environment
+    finally:
+        process.communicate()
+        kill_all(tag)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def tagged(tag: str) -> dict[int, str]:

@@ -13,8 +13,8 @@ import pytest
 from ray._common.utils import get_default_ray_temp_dir
 from ray.util import get_node_ip_address
 
-from clops_sweep import cluster, cluster_address
 from clops_sweep.errors import BadInput
+from clops_sweep.sweep import cluster, cluster_address
 from clops_sweep.sweep.cluster_address import running_cluster, temporary_folder
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from launching import Sweep, Tables, assert_same
 
+Launch = Callable[..., Sweep]
+
 
 def test_what_is_damaged_between_two_launches_is_computed_anew(
-    launch: Callable[..., Sweep], alone: Tables, tmp_path: Path
+    launch: Launch, attach: Launch, alone: Tables, tmp_path: Path
 ) -> None:
-    first = launch("space.py", "--no-report")
+    first = attach("space.py", "--no-report")
     assert first.wait() == 0, first.output + first.errors
     results = tmp_path / "results"
     flipped, cut, gone = (
@@ -29,7 +31,7 @@ def test_what_is_damaged_between_two_launches_is_computed_anew(
         True, True, True,
     ]  # fmt: skip
 
-    second = launch("space.py", "--no-report")
+    second = attach("space.py", "--no-report")
     assert second.wait() == 0, second.output + second.errors
     assert second.errors.count("clops-sweep: set aside: ") == 2
     assert "3 runs to do" in second.output
@@ -37,7 +39,7 @@ def test_what_is_damaged_between_two_launches_is_computed_anew(
     kept = sorted(path.name for path in (results / ".work" / "damaged").iterdir())
     assert kept == sorted([f"runs-{flipped.name}", f"curves-{cut.name}"])
 
-    third = launch("space.py", "--no-report")
+    third = attach("space.py", "--no-report")
     assert third.wait() == 0
     assert "nothing is pending: 6 runs asked for, 6 finished" in third.output
     assert third.errors == ""

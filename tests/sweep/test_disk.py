@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launching import Sweep, Tables, assert_same
+from launching import ATTACHED, Sweep, Tables, assert_same
 
 Launch = Callable[..., Sweep]
 
@@ -28,16 +28,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_is_named_and_the_same_command_completes_once_there_is_room(
-    launch: Launch, small_disk: Path, alone: Tables
+    launch: Launch, attach: Launch, small_disk: Path, alone: Tables
 ) -> None:
     results = small_disk / "results"
     command = ("space.py", "--no-report", "--results", str(results))
-    full = launch(*command)
+    full = attach(*command)
     assert full.wait() == 1
     assert full.errors.count("\n") == 1
     assert full.errors.startswith("clops-sweep: stopped: [Errno 28] No space left on device: '")
     assert str(results) in full.errors
-    assert f"resume with: clops-sweep space.py --no-report --results {results}" in full.errors
+    assert f"resume with: clops-sweep space.py --no-report --results {results} {' '.join(ATTACHED)}" in full.errors
     assert "Traceback" not in full.output
 
     status = launch("status", "--results", str(results))
@@ -45,7 +45,7 @@ def test_a_full_disk_is_named_and_the_same_command_completes_once_there_is_room(
     assert "0 failed" in status.output
 
     assert _mount("-o", "remount,size=64m", str(small_disk))
-    again = launch(*command)
+    again = attach(*command)
     assert again.wait() == 0
     assert_same(results, alone)
     assert [path for path in results.rglob("*") if ".parquet." in path.name] == []

@@ -83,7 +83,7 @@ SPACE = SearchSpace(
 
 
 def test_failed_and_unrecorded_runs_are_taken_up_again(
-    launch: Launch, alone: Tables, tmp_path: Path, prepared_root: Path
+    launch: Launch, attach: Launch, alone: Tables, tmp_path: Path, prepared_root: Path
 ) -> None:
     results, flag = tmp_path / "results", tmp_path / "flag"
     flag.touch()
@@ -96,7 +96,7 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
     in_the_way = results / "curves" / f"finished-{unrecorded}.parquet"
     in_the_way.mkdir(parents=True)  # a disk that takes everything but one part of one run
 
-    failing = launch(*command, "--max-retries", "1")
+    failing = attach(*command, "--max-retries", "1")
     assert failing.wait() == 1
     assert "8 runs asked for, 3 finished, 1 pending, 4 failed" in failing.output
     assert "not recorded  storage_fraction 0.1, acquisition bald_mcd, seed 1: [Errno 21]" in failing.output
@@ -119,7 +119,7 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
 
     in_the_way.rmdir()
     flag.unlink()
-    retried = launch(*command, "--retry", "failed")
+    retried = attach(*command, "--retry", "failed")
     assert retried.wait() == 0
     assert "5 runs to do; " in retried.output
     runs = pd.read_parquet(results / "runs")
@@ -164,10 +164,10 @@ SPACE = SearchSpace("delicate", RunConfig(strategy="delicate", epochs_per_task=1
 
 
 def test_runs_that_fail_do_not_take_those_with_them_that_they_were_in_lockstep_with(
-    launch: Launch, tmp_path: Path, prepared_root: Path
+    attach: Launch, tmp_path: Path, prepared_root: Path
 ) -> None:
     (tmp_path / "delicate.py").write_text(DELICATE)
-    sweep = launch("delicate.py", "--stack", "6", "--max-retries", "0", "--no-report")
+    sweep = attach("delicate.py", "--stack", "6", "--max-retries", "0", "--no-report")
     assert sweep.wait() == 1
     lines = sweep.output.splitlines()
     assert lines[1] == "[6/6] failed    2 of delicate, 6 seeds  (clops-sweep status shows why)"

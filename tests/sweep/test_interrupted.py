@@ -30,7 +30,7 @@ Launch = Callable[..., Sweep]
 
 
 def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
-    launch: Launch, alone: Tables, tmp_path: Path
+    launch: Launch, attach: Launch, alone: Tables, tmp_path: Path
 ) -> None:
     interrupted = launch()
     interrupted.read_until("[1/")
@@ -45,7 +45,7 @@ def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
     finished = RunStore(tmp_path / "results").statuses()
     assert 1 <= len(finished) < RUNS
 
-    resumed = launch(*shlex.split(last.partition("resume with: clops-sweep ")[2]))
+    resumed = attach(*shlex.split(last.partition("resume with: clops-sweep ")[2]))
     assert resumed.wait() == 0
     assert f"{RUNS - len(finished)} runs to do; " in resumed.output
     assert_same(tmp_path / "results", alone)
@@ -65,7 +65,7 @@ def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_pa
 
 
 def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not_trained_again(
-    launch: Launch, prepared_root: Path, tmp_path: Path
+    launch: Launch, attach: Launch, prepared_root: Path, tmp_path: Path
 ) -> None:
     counted = Counted(tmp_path, runs=2)
     counted.gate.touch()  # both workers are in an epoch that does not end
@@ -88,7 +88,7 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     assert [torch.load(path, weights_only=True)["task"] for path in checkpoints] == [1, 1]
 
     counted.gate.unlink()
-    assert launch(*command).wait() == 0
+    assert attach(*command).wait() == 0
     assert sorted(one.seed for one in counted.beginnings(task=0)) == [0, 1]
     assert sorted(one.seed for one in counted.beginnings(task=1)) == [0, 0, 1, 1]
     found = {name: pd.read_parquet(tmp_path / "results" / name) for name in TABLES}

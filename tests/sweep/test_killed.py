@@ -97,9 +97,9 @@ def _whole(results: Path) -> dict[str, pd.DataFrame]:
 
 
 def test_workers_killed_at_random_cost_no_run_and_change_no_number(
-    launch: Launch, alone: Tables, tmp_path: Path, moments: random.Random
+    attach: Launch, alone: Tables, tmp_path: Path, moments: random.Random
 ) -> None:
-    sweep = launch("space.py", "--no-report")
+    sweep = attach("space.py", "--no-report")
     for finished in (1, 2, 4):
         sweep.read_until(f"[{finished}/")
         time.sleep(moments.uniform(0, 0.5))

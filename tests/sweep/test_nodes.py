@@ -260,13 +260,13 @@ def test_runs_in_an_object_store_are_put_together(
     results: str, finished_tables: Callable[..., dict[TableName, pa.Table]]
 ) -> None:
     store = RunStore(results.replace("/results", "/others"))
-    run_ids = [f"{number:020x}" for number in range(5)]
+    run_ids = [f"{number:024x}" for number in range(5)]
     for run_id in run_ids:
         store.write_finished(run_id, finished_tables(run_id, RunConfig()))
     before: dict[str, pd.DataFrame] = {name: store.read(name) for name in TABLES}
     assert store.compact() == 20
     again = RunStore(store.uri)
-    assert again.finished([*run_ids, "f" * 20]) == set(run_ids)
+    assert again.finished([*run_ids, "f" * 24]) == set(run_ids)
     again.write_finished(run_ids[0], finished_tables(run_ids[0], RunConfig(), auc=0.1))  # it is finished already
     for name in TABLES:
         pd.testing.assert_frame_equal(again.read(name), before[name])

@@ -104,11 +104,11 @@ def scores(context, rows):
 NAMES = ["untidy", "bald_mcd", "sleeps", "keeps_the_interpreter", "mute", "wordy", "leaves", "nothing", "random"]
 
 
-def test_each_harms_its_own_runs_alone(launch: Launch, tmp_path: Path, prepared_root: Path) -> None:
+def test_each_harms_its_own_runs_alone(attach: Launch, tmp_path: Path, prepared_root: Path) -> None:
     (tmp_path / "spaces").mkdir()
     (tmp_path / "spaces" / "helpers.py").write_text(HELPERS)
     (tmp_path / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
-    sweep = launch("spaces/harmful.py", "--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
+    sweep = attach("spaces/harmful.py", "--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
     assert sweep.wait() == 1
     assert "18 runs asked for, 7 finished, 0 pending, 11 failed" in sweep.output, sweep.output + sweep.errors
     runs = pd.read_parquet(tmp_path / "results" / "runs")
@@ -140,10 +140,10 @@ def test_each_harms_its_own_runs_alone(launch: Launch, tmp_path: Path, prepared_
         pd.testing.assert_frame_equal(comparable(name, stored), frame, check_exact=True, check_dtype=False)
 
 
-def test_a_run_that_hangs_is_found_among_those_in_lockstep(launch: Launch, tmp_path: Path) -> None:
+def test_a_run_that_hangs_is_found_among_those_in_lockstep(attach: Launch, tmp_path: Path) -> None:
     (tmp_path / "helpers.py").write_text(HELPERS)
     (tmp_path / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
-    sweep = launch("harmful.py", "--stack", "4", "--epoch-timeout", "5", "--no-report")
+    sweep = attach("harmful.py", "--stack", "4", "--epoch-timeout", "5", "--no-report")
     assert sweep.wait() == 1
     assert "4 runs asked for, 3 finished, 0 pending, 1 failed" in sweep.output, sweep.output + sweep.errors
     assert "failed" in sweep.output
@@ -151,10 +151,10 @@ def test_a_run_that_hangs_is_found_among_those_in_lockstep(launch: Launch, tmp_p
     assert runs["status"]["sleeps", 0] == "failed"
 
 
-def test_results_that_are_deleted_in_mid_sweep_are_not_half_made_again(launch: Launch, tmp_path: Path) -> None:
+def test_results_that_are_deleted_in_mid_sweep_are_not_half_made_again(attach: Launch, tmp_path: Path) -> None:
     counted = Counted(tmp_path, runs=4)
     counted.gate.touch()
-    sweep = launch("space.py", "--no-report")
+    sweep = attach("space.py", "--no-report")
     counted.wait_at_gate(2)
     shutil.rmtree(tmp_path / "results")
     counted.gate.unlink()

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from launching import Sweep, kill, kill_all
+from launching import ATTACHED, Sweep, kill, kill_all
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.command import main
@@ -45,21 +45,21 @@ TRIALS = 6
 
 @pytest.fixture(scope="module")
 def searched(
-    console_script: str, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    console_script: str, ray_at_hand: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
     """The folder of a search whose driver was killed, that was extended, and lost its workers on the way."""
     folder = tmp_path_factory.mktemp("searched")
     drivers: list[Sweep] = []
     try:
         (folder / "space.py").write_text(SPACE.format(trials=3))
-        drivers.append(Sweep(console_script, folder, environment, "space.py"))
+        drivers.append(Sweep(console_script, folder, ray_at_hand, "space.py", *ATTACHED))
         drivers[0].read_until("trial 0 complete")  # the second is being trained then
         drivers[0].kill()
         kill_all(drivers[0].tag)  # and its workers, as when the power fails
         before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/finished-*.parquet")}
 
         (folder / "space.py").write_text(SPACE.format(trials=TRIALS))
-        drivers.append(Sweep(console_script, folder, environment, "space.py"))
+        drivers.append(Sweep(console_script, folder, ray_at_hand, "space.py", *ATTACHED))
         drivers[1].read_until("trial 1 ")
         workers = drivers[1].workers()
         assert workers
