@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -97,7 +98,7 @@ def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest
     monkeypatch.chdir(folder)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
     names: dict[str, object] = {}
-    shown = [_last_value(block, names) for block in PYTHON]
+    shown = [_last_value(block, names) for block in PYTHON if "sweep(" not in block]
     query, more, space, search, one_run = shown
     assert isinstance(query, pd.DataFrame)
     assert query.shape == (3, 3)
@@ -109,6 +110,17 @@ def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest
     assert search is None
     assert isinstance(one_run, pd.DataFrame)
     assert one_run["auc"].between(0.5, 1).all()
+
+
+def test_a_sweep_from_python_works(tmp_path: Path, environment: dict[str, str]) -> None:
+    (block,) = (block for block in PYTHON if "sweep(" in block)
+    *_, outcome, table = block.strip().splitlines()
+    script = block.replace(outcome, f"print({outcome})").replace(table, f"print({table}.shape)")
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["True {'finished': 4, 'pending': 0, 'failed': 0} {}", "(4, 3)"]
 
 
 def test_the_search_space_asks_for_what_the_readme_says(

@@ -390,7 +390,7 @@ def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("storage", "sentence"),
     [
-        ("sqlite:////nowhere/at/all.db", "study database /nowhere/at/all.db: unable to open database file"),
+        ("sqlite:////nowhere/at/all.db", "study database /nowhere/at/all.db: there is no folder to put it into"),
         ("hello", "study database 'hello': Could not parse SQLAlchemy URL"),
         ("nosql://user:secret@host/db", "study database nosql://user:***@host/db: "),
     ],
