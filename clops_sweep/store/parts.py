@@ -353,7 +353,9 @@ class PartFolder:
                 "follow from other fields; pandas reads them still, and new runs need another --results"
             )
 
-    def _damaged(self, part: Part, error: BaseException) -> DamagedStore:
+    def _damaged(self, part: Part, error: BaseException) -> BadInput:
+        if isinstance(error, PermissionError):
+            return BadInput(f"{self.path(part)}: permission is denied; make it a file that can be read")
         return DamagedStore(
             f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); a launch sets it aside and computes "
             "anew what it is asked for of it"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -205,3 +207,16 @@ def test_what_cannot_be_set_aside_is_said(store: RunStore, tmp_path: Path, monke
     Path(store.work_folder, "damaged").write_text("a file")
     with pytest.raises(BadInput, match=r"it cannot be set aside \("):
         without_damage(RunStore(store.uri), IDS, pytest.fail)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_what_may_not_be_read_is_not_damaged(store: RunStore, without_privilege: list[str], compacted: bool) -> None:
+    if compacted:
+        store.compact()
+    path = _part(store, "runs")
+    path.chmod(0)
+    code = "import sys; from clops_sweep import read; read(sys.argv[1])"
+    said = subprocess.run(
+        [*without_privilege, sys.executable, "-c", code, store.uri], capture_output=True, text=True
+    ).stderr.splitlines()[-1]
+    assert said.endswith(f"BadInput: {path}: permission is denied; make it a file that can be read")
