@@ -117,11 +117,11 @@ def test_the_computations_need_neither_torch_nor_figures() -> None:
         "import sys, analysis.difficulty; "
         "print([m for m in sys.modules if m.partition('.')[0] in ('matplotlib', 'torch', 'ray')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
 
 
 def test_the_whole_report_imports_neither_torch_nor_ray() -> None:
     code = "import sys, analysis.report; print([m for m in ('torch', 'ray', 'matplotlib.pyplot') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
