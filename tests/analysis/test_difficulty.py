@@ -114,7 +114,7 @@ def test_histograms_are_densities() -> None:
 
 def test_the_computations_need_neither_torch_nor_figures() -> None:
     code = (
-        "import sys, analysis.difficulty; "
+        "import sys, clops_sweep.analysis.difficulty; "
         "print([m for m in sys.modules if m.partition('.')[0] in ('matplotlib', 'torch', 'ray')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
@@ -122,6 +122,7 @@ def test_the_computations_need_neither_torch_nor_figures() -> None:
 
 
 def test_the_whole_report_imports_neither_torch_nor_ray() -> None:
-    code = "import sys, analysis.report; print([m for m in ('torch', 'ray', 'matplotlib.pyplot') if m in sys.modules])"
+    heavy = ("torch", "ray", "matplotlib.pyplot")
+    code = f"import sys, clops_sweep.analysis.report; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
