@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 ScenarioName = Literal["class_il", "time_il", "domain_il"]
 Normalization = Literal["none", "minmax", "zscore"]
+Leads = Literal["one", "all"]
+"""What an instance is of a recording of several leads: one of them, or all together, as channels of one frame."""
 
 
 class DataKey(NamedTuple):
@@ -19,6 +21,12 @@ class DataKey(NamedTuple):
     dataset: str
     split_seed: int
     normalize: str
+    leads: str = "one"
+
+    @property
+    def view(self) -> dict[str, Any]:
+        """How the data set is opened, as `open_frames` takes it."""
+        return {"split_seed": self.split_seed, "normalize": self.normalize, "leads": self.leads}
 
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}
@@ -43,7 +51,8 @@ class DatasetInfo:
     cardiology as released, in raw units.
     `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
     leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.
-    `terms` are the ISO dates that end the terms of Time-IL, empty for terciles of the dates.
+    `terms` are the ISO dates that end the terms of Time-IL, empty for terciles of the dates. `leads` is the default of
+    that config field, but for domain_il by lead, whose instances are single leads.
     """
 
     name: str
@@ -65,6 +74,7 @@ class DatasetInfo:
     reference_lead: str | None = None
     time_il_all_leads: bool = False
     terms: tuple[str, ...] = ()
+    leads: Leads = "one"
 
     def task_count(self, scenario: ScenarioName) -> int:
         """How many tasks a scenario makes of this data set: pairs of classes, terms or leads."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 FRAME_LENGTH: Final = 2500
-"""Samples in a frame, for every data set (the network's input is 1 x 2500)."""
+"""Samples in a frame of the paper's data sets, which its network asks for."""
 
 TRAINING: Final = 0
 VALIDATION: Final = 1
@@ -19,15 +20,19 @@ SPLIT_NAMES: Final = ("training", "validation", "test")
 
 @dataclass(frozen=True, eq=False)
 class FrameSet:
-    """n frames of one data set with their labels, patients, leads, times and split.
+    """n instances of one data set with their labels, patients, leads, times and split.
 
-    The signal of frame i is `gain[i] * frames[i] + offset[i]`, in `unit`; a normalisation asked for when the set
-    was opened is part of gain and offset. All arrays are plain read-only `numpy.ndarray`s, `frames` usually a
-    mapped file, so that the object pickles (protocol 5) into buffers that processes share without copying.
+    What is stored is r rows of one channel each: the signal of row i is `gain[i] * frames[i] + offset[i]`, in `unit`; a
+    normalisation asked for when the set was opened is part of gain and offset. An instance is one row, or, where
+    `members` is given, several of them as the channels of one frame [channels, samples]. All arrays are plain read-only
+    `numpy.ndarray`s, `frames` usually a mapped file, so that the object pickles (protocol 5) into buffers that
+    processes share without copying.
 
-    Shapes: frames [n, 2500] float32 or int16; gain, offset [n] float32; patients [n] int32, positions in
-    `patient_names`; labels [n] int64, positions in `classes`, or [n, C] uint8 multi-hot; split [n] int8 with the
-    values TRAINING, VALIDATION, TEST; leads [n] int16, positions in `lead_names`; times [n] datetime64[s] or None.
+    Shapes: frames [r, samples] float32 or int16; gain, offset [r] float32; members [n, channels] int64, positions in
+    frames, or None where instance i is row i; patients [n] int32, positions in `patient_names`; labels [n] int64,
+    positions in `classes`, or [n, C] uint8 multi-hot; split [n] int8 with the values TRAINING, VALIDATION, TEST; leads
+    [n] int16, positions in `lead_names` (of the first channel, where there are several: channel c of every instance
+    is that of lead c); times [n] datetime64[s] or None; each of `domains` [n] int32 and the names that it counts.
 
     `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and
     the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known; no run depends on it.
@@ -48,16 +53,33 @@ class FrameSet:
     times: NDArray[np.datetime64] | None
     data_hash: str
     frame_seconds: float | None = None
+    members: NDArray[np.int64] | None = None
+    domains: Mapping[str, tuple[NDArray[np.int32], tuple[str, ...]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.frames)
+        return len(self.labels)
+
+    @property
+    def channels(self) -> int:
+        """Channels of an instance."""
+        return 1 if self.members is None else self.members.shape[1]
+
+    @property
+    def samples(self) -> int:
+        """Samples of a channel."""
+        return int(self.frames.shape[1])
 
     @property
     def multi_label(self) -> bool:
         """Whether an instance may carry several labels (labels are then [n, C] multi-hot)."""
         return self.labels.ndim == 2
 
-    def signal(self, rows: NDArray[np.integer[Any]] | slice) -> NDArray[np.float32]:
-        """The signal of the given rows in `unit`: gain * stored + offset, [m, 2500] float32 (a copy)."""
+    def signal(self, instances: NDArray[np.integer[Any]] | slice) -> NDArray[np.float32]:
+        """The signal of some instances in `unit`: gain * stored + offset, a copy.
+
+        Returns:
+            float32 [m, samples], or [m, channels, samples] where there are `members`.
+        """
+        rows = instances if self.members is None else self.members[instances]
         stored = np.asarray(self.frames[rows], dtype=np.float32)
         return self.gain[rows, None] * stored + self.offset[rows, None]

@@ -12,7 +12,7 @@ from clops_sweep.errors import BadInput
 
 
 def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64]:
-    """Minimum, maximum, mean and (population) standard deviation of each stored frame: [m, 2500] -> [m, 4]."""
+    """Minimum, maximum, mean and (population) standard deviation of each stored row: [m, samples] -> [m, 4]."""
     values = stored.astype(np.float64)
     return np.stack([values.min(1), values.max(1), values.mean(1), values.std(1)], axis=1)
 
@@ -23,8 +23,9 @@ def normalized_gain_offset(
     """Gain and offset [n] that take stored values to normalised ones.
 
     none: the unit of the data set. minmax: (x - min) / (max - min), in [0, 1]. zscore: (x - mean) / std. Both per
-    frame, and the same whether computed on stored or on physical values, as those differ by a linear map (of
-    positive gain). `statistics` [n, 4] are those of `frame_statistics`.
+    frame and channel, and the same whether computed on stored or on physical values, as those differ by a linear map
+    (of positive gain). A channel that is flat in a frame becomes 0. `statistics` [n, 4] are those of
+    `frame_statistics`.
 
     Raises:
         BadInput: an unknown method.
@@ -40,4 +41,7 @@ def normalized_gain_offset(
 
 
 def _linear(centre: NDArray[np.float64], scale: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return (1 / scale).astype(np.float32), (-centre / scale).astype(np.float32)
+    gain, offset = (
+        np.divide(above, scale, out=np.zeros_like(scale), where=scale > 0) for above in (np.ones_like(scale), -centre)
+    )
+    return gain.astype(np.float32), offset.astype(np.float32)

@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.all_leads import all_leads, moments
 from clops_sweep.data.arrays import Arrays
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.manifest import array_sha256, check_small_files, frames_hash
+from clops_sweep.data.manifest import array_sha256, check_small_files, frames_hash, hash_of
 from clops_sweep.data.normalization import normalized_gain_offset
 from clops_sweep.data.prepared_folder import (
     PreparedSet,
@@ -81,12 +85,20 @@ def prepare(
 
 
 def open_frames(
-    name: str, *, prepared_root: Path | None = None, split_seed: int = 0, normalize: str = "none"
+    name: str, *, prepared_root: Path | None = None, split_seed: int = 0, normalize: str = "none", leads: str = "one"
 ) -> FrameSet:
     """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
 
     Sizes of all files and the content of all but the frames are checked. A split that takes a solver and is not there
     is solved, and kept in the prepared folder.
+
+    Args:
+        name: of the data set.
+        prepared_root: where prepared sets live.
+        split_seed: which split of the patients.
+        normalize: of each frame and channel: none, minmax or zscore.
+        leads: ``one`` for an instance a lead, ``all`` for frames [leads, samples], of the moments at which all leads
+            were recorded. Where there is one lead anyway, both are the same.
 
     Raises:
         BadInput: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
@@ -98,7 +110,7 @@ def open_frames(
     frames = mapped_frames(prepared)
     gain, offset = normalized_gain_offset(normalize, load("gain"), load("offset"), load("statistics"))
     split = split_of(prepared, split_seed)
-    return FrameSet(
+    whole = FrameSet(
         name=name,
         frames=frames,
         gain=gain,
@@ -112,12 +124,22 @@ def open_frames(
         leads=load("leads"),
         lead_names=manifest.lead_names,
         times=load("times") if "times.npy" in manifest.files else None,
-        data_hash=frames_hash(manifest.content_hash, array_sha256(split), normalize),
+        data_hash=_hash_of_frames(prepared, split, normalize, "one"),
         frame_seconds=manifest.frame_seconds,
     )
+    if leads == "one" or len(manifest.lead_names) == 1:
+        return whole
+    return all_leads(whole, moments(prepared), _hash_of_frames(prepared, split, normalize, leads))
 
 
-def data_hash(name: str, *, prepared_root: Path, split_seed: int = 0, normalize: str = "none") -> str | None:
+def _hash_of_frames(prepared: PreparedSet, split: NDArray[np.int8], normalize: str, leads: str) -> str:
+    found = frames_hash(prepared.manifest.content_hash, array_sha256(split), normalize)
+    return found if leads == "one" or len(prepared.manifest.lead_names) == 1 else hash_of(frames=found, leads=leads)
+
+
+def data_hash(
+    name: str, *, prepared_root: Path, split_seed: int = 0, normalize: str = "none", leads: str = "one"
+) -> str | None:
     """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.
 
     None where the set is not prepared, or its split for this seed takes a solver and is not there: `prepare` with
@@ -129,4 +151,4 @@ def data_hash(name: str, *, prepared_root: Path, split_seed: int = 0, normalize:
     split = split_at_hand(prepared, split_seed)
     if split is None:
         return None
-    return frames_hash(prepared.manifest.content_hash, array_sha256(split), normalize)
+    return _hash_of_frames(prepared, split, normalize, leads)

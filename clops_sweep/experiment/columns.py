@@ -36,7 +36,9 @@ CONFIG: Mapping[str, type] = {name: _scalar(info.annotation) for name, info in R
 
 
 DEFAULTS: Mapping[str, Any] = {
-    name: info.default for name, info in RunConfig.model_fields.items() if name not in FOUNDING
+    name: info.get_default(call_default_factory=True, validated_data={})
+    for name, info in RunConfig.model_fields.items()
+    if name not in FOUNDING
 }
 """What the fields that were added after version 0.2 hold in runs that were stored before."""
 

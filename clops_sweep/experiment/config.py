@@ -12,7 +12,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from clops_sweep.data.catalog import DATASETS, EPOCHS_PER_TASK, PERTURBATION_STD, DataKey, Normalization, ScenarioName
+from clops_sweep.data.catalog import (
+    DATASETS,
+    EPOCHS_PER_TASK,
+    PERTURBATION_STD,
+    DataKey,
+    Leads,
+    Normalization,
+    ScenarioName,
+)
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.declarations import DECLARED
 from clops_sweep.experiment.registry import REGISTRIES, STRATEGIES
@@ -34,6 +42,11 @@ def _perturbation_std(dataset: str, normalize: str) -> float:
     """The default of `perturbation_std`: raw units mean nothing to frames that have been scaled."""
     as_stored = normalize == "none" and dataset in DATASETS
     return DATASETS[dataset].perturbation_std if as_stored else PERTURBATION_STD
+
+
+def _leads(dataset: str, scenario: str) -> Leads:
+    """The default of `leads`."""
+    return "one" if scenario == "domain_il" or dataset not in DATASETS else DATASETS[dataset].leads
 
 
 NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
@@ -104,6 +117,10 @@ class RunConfig(BaseModel):
         description="sigma of bald_mcp and balc_kld, in the unit of the frames",
     )
 
+    leads: Leads = Field(
+        default_factory=lambda data: _leads(data.get("dataset", ""), data.get("scenario", "")),
+        description="whether an instance is one lead of a recording or all of them at once",
+    )
     split_seed: Seed = 0
     seed: Seed = 0
 
@@ -183,7 +200,7 @@ class RunConfig(BaseModel):
     @property
     def data_key(self) -> DataKey:
         """The frames that this config runs on."""
-        return DataKey(self.dataset, self.split_seed, self.normalize)
+        return DataKey(self.dataset, self.split_seed, self.normalize, self.leads)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""
@@ -205,7 +222,8 @@ class RunConfig(BaseModel):
         order = self.task_order
         if isinstance(order, tuple) and order == tuple(range(len(order))):
             seen["task_order"] = "sequential"
-        defaults = {name: type(self).model_fields[name].default for name in seen.keys() - FOUNDING}
+        later = {name: type(self).model_fields[name] for name in seen.keys() - FOUNDING}
+        defaults = {n: it.get_default(call_default_factory=True, validated_data=fields) for n, it in later.items()}
         return _canonical({n: v for n, v in seen.items() if n in FOUNDING or v != defaults[n]})
 
     def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:

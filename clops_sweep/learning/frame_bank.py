@@ -20,12 +20,14 @@ def shared_tensor(array: NDArray[np.generic]) -> torch.Tensor:
 
 
 class FrameBank:
-    """Rows of a FrameSet as float32 batches: signal = gain * stored + offset.
+    """Instances of a FrameSet as float32 batches: signal = gain * stored + offset.
 
     Attributes:
-        stored: the frames as they are kept, float32 or int16 [n, 2500], on the device.
-        gain: float32 [n], or None where the stored frames are the signal already.
+        stored: the rows as they are kept, float32 or int16 [r, samples], on the device.
+        gain: float32 [r], or None where the stored rows are the signal already.
         offset: as `gain`.
+        members: int64 [n, channels], the rows of every instance; None where instance i is row i.
+        shape: of an instance in a batch: [samples], or [channels, samples] where there are members.
         device: where frames are.
     """
 
@@ -34,12 +36,16 @@ class FrameBank:
         plain = self.stored.dtype == torch.float32 and bool((frames.gain == 1).all() and (frames.offset == 0).all())
         self.gain = None if plain else shared_tensor(frames.gain).to(device)
         self.offset = None if plain else shared_tensor(frames.offset).to(device)
+        self.members = None if frames.members is None else shared_tensor(frames.members).to(device)
+        self.shape = (frames.samples,) if self.members is None else (frames.channels, frames.samples)
         self.device = device
 
-    def gather(self, rows: torch.Tensor) -> torch.Tensor:
-        """Frames by row: int64 [...] to float32 [..., 2500]."""
-        flat = rows.reshape(-1)
+    def gather(self, instances: torch.Tensor) -> torch.Tensor:
+        """Instances by position: int64 [...] to float32 [..., *shape]."""
+        flat = instances.reshape(-1)
+        if self.members is not None:
+            flat = self.members.index_select(0, flat).flatten()
         frames = self.stored.index_select(0, flat)
         if self.gain is not None and self.offset is not None:
             frames = frames.to(torch.float32).mul_(self.gain[flat, None]).add_(self.offset[flat, None])
-        return frames.view(*rows.shape, -1)
+        return frames.view(*instances.shape, *self.shape)

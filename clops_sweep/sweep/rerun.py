@@ -70,11 +70,11 @@ def repeat(row: dict[str, Any], prepared_root: Path, device: str | None = None) 
             f"run {row['run_id']} was computed by semantics version {row['semantics_version']:g}; this is version "
             f"{SEMANTICS_VERSION} and gives other numbers: install clops-sweep {row['package_version']} to repeat it"
         )
-    dataset, split_seed, normalize = config.data_key
-    frames = open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+    key = config.data_key
+    frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
     if config.run_id(frames.data_hash) != row["run_id"]:
         raise BadInput(
-            f"run {row['run_id']} was computed on other data: {dataset} as prepared here has the hash "
+            f"run {row['run_id']} was computed on other data: {key.dataset} as prepared here has the hash "
             f"{frames.data_hash[:12]}, not {str(row['data_hash'])[:12]}"
         )
     return ContinualRun(config, frames, _usable(device, row["device"])).run()

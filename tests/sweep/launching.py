@@ -199,8 +199,8 @@ def runs_alone(configs: Iterable[RunConfig], prepared_root: Path) -> Tables:
     """What runs give in Python, one by one, without Ray and without a store."""
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
     for config in configs:
-        dataset, split_seed, normalize = config.data_key
-        frames = open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+        key = config.data_key
+        frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
         for name, frame in vars(ContinualRun(config, frames).run()).items():
             parts[name].append(frame)
     return {name: comparable(name, pd.concat(frames)) for name, frames in parts.items()}

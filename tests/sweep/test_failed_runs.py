@@ -90,8 +90,8 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
     (tmp_path / "breakable.py").write_text(BREAKABLE.format(flag=str(flag)))
     command = ("breakable.py", "--stack", "1", "--no-report")
     good = RunConfig(epochs_per_task=2, mc_samples=3, storage_fraction=0.1)
-    dataset, split_seed, normalize = good.data_key
-    frames = open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+    key = good.data_key
+    frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
     recorded, unrecorded = (good.replace(seed=seed).run_id(frames.data_hash) for seed in (0, 1))
     in_the_way = results / "curves" / f"finished-{unrecorded}.parquet"
     in_the_way.mkdir(parents=True)  # a disk that takes everything but one part of one run
@@ -132,8 +132,8 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
 
 def test_failed_runs_are_left_alone_unless_asked_for(launch: Launch, tmp_path: Path, prepared_root: Path) -> None:
     config = next(load_spaces(tmp_path / "space.py")[0].requests()).config
-    dataset, split_seed, normalize = config.data_key
-    frames = open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+    key = config.data_key
+    frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
     run_id = config.run_id(frames.data_hash)
     row = {"run_id": run_id, **config_row(config), "status": "failed", "error": "ValueError: no"}
     table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])

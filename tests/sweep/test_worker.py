@@ -31,8 +31,8 @@ Tables = dict[str, pd.DataFrame]
 
 @pytest.fixture(scope="module")
 def frames(prepared_root: Path) -> FrameSet:
-    dataset, split_seed, normalize = BASE.data_key
-    return open_frames(dataset, prepared_root=prepared_root, split_seed=split_seed, normalize=normalize)
+    key = BASE.data_key
+    return open_frames(key.dataset, prepared_root=prepared_root, **key.view)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import streams
@@ -125,7 +124,7 @@ def _generators(context: AcquisitionContext, name: str) -> list[np.random.Genera
 
 
 def _noise(context: AcquisitionContext, generators: Sequence[np.random.Generator], rows: torch.Tensor) -> torch.Tensor:
-    """The next N(0, sigma^2) of each run's stream: float32 [S, m, 2500]."""
-    shape = (rows.shape[1], FRAME_LENGTH)
+    """The next N(0, sigma^2) of each run's stream: float32 [S, m, *shape of an instance]."""
+    shape = (rows.shape[1], *context.learner.bank.shape)
     drawn = np.stack([generator.standard_normal(shape, dtype=np.float32) for generator in generators])
     return torch.from_numpy(drawn).to(rows.device).mul_(context.config.perturbation_std)

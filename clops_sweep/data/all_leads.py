@@ -1,0 +1,52 @@
+"""Frames of all leads of a recording at once, from rows of one lead each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.manifest import INDEX
+from clops_sweep.data.prepared_folder import PreparedSet
+
+
+def moments(prepared: PreparedSet) -> NDArray[np.int64]:
+    """Which rows are of one moment of one recording: a number for each row [r], that does not fall."""
+    table = pq.read_table(prepared.folder / INDEX, columns=["record", "start"], memory_map=True)
+    record = table["record"].combine_chunks()
+    codes = (record if hasattr(record, "indices") else record.dictionary_encode()).indices.to_numpy()
+    start = table["start"].to_numpy()
+    return np.concatenate([[0], np.cumsum((np.diff(codes) != 0) | (np.diff(start) != 0))]).astype(np.int64)
+
+
+def all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> FrameSet:
+    """The instances of a set of single leads as frames of all leads, in the order of `lead_names`.
+
+    Moments at which a lead has no usable row are left out.
+
+    Args:
+        frames: one row an instance.
+        moments: of every row [r]; rows of one moment follow one another.
+        data_hash: of the result.
+    """
+    count = len(frames.lead_names)
+    order = np.lexsort((frames.leads, moments))
+    sizes = np.bincount(moments)
+    complete = np.flatnonzero(sizes == count)
+    firsts = np.concatenate([[0], np.cumsum(sizes)])[complete]
+    members = order[firsts[:, None] + np.arange(count)].astype(np.int64)
+    first = members[:, 0]
+    return replace(
+        frames,
+        members=members,
+        patients=frames.patients[first],
+        labels=frames.labels[first],
+        split=frames.split[first],
+        leads=frames.leads[first],
+        times=None if frames.times is None else frames.times[first],
+        domains={name: (codes[first], names) for name, (codes, names) in frames.domains.items()},
+        data_hash=data_hash,
+    )
