@@ -129,6 +129,16 @@ def write_file(final: Path, content: bytes) -> None:
         file.write(content)
 
 
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, which are on the disk then: a file in there is only as safe as they are."""
+    missing = [folder]
+    while not missing[-1].exists():
+        missing.append(missing[-1].parent)
+    for made in reversed(missing[:-1]):
+        made.mkdir(exist_ok=True)
+        flush(made.parent)
+
+
 def flush(path: Path) -> None:
     """Waits until a file's content, or a folder's list of names, is on the disk."""
     handle = os.open(path, os.O_RDONLY)

@@ -16,7 +16,7 @@ from typing import IO, TypeVar
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from clops_sweep.data.folder import appearing_file
+from clops_sweep.data.folder import appearing_file, make_folder
 from clops_sweep.errors import BadInput, one_line
 
 _REQUESTS_AT_A_TIME = 32
@@ -166,7 +166,7 @@ class Files:
                 with self.system.open_output_stream(path) as stream:
                     shutil.copyfileobj(file, stream, 2**20)
             return
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make_folder(Path(path).parent)
         with appearing_file(Path(path)) as file:
             yield file
 
@@ -176,7 +176,10 @@ class Files:
 
     def make_folder(self, folder: str) -> None:
         """Makes a folder and those above it."""
-        self.system.create_dir(folder, recursive=True)
+        if self.local:
+            make_folder(Path(folder))
+        else:
+            self.system.create_dir(folder, recursive=True)
 
     def for_each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """What `work` returns for each item; many at a time where each has to wait for an answer."""

@@ -358,13 +358,21 @@ def place(tmp_path_factory: pytest.TempPathFactory, finished_tables: Tables) -> 
     return place
 
 
+@pytest.fixture(scope="module")
+def prepared(prepared_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where nothing but `synthetic` is prepared; other tests of this process prepare other sets."""
+    root = tmp_path_factory.mktemp("prepared")
+    (root / "synthetic").symlink_to(prepared_root / "synthetic")
+    return root
+
+
 @pytest.fixture
 def refused(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], prepared_root: Path
+    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], prepared: Path
 ) -> Refused:
     """Runs the command in this process, and returns its one sentence."""
     monkeypatch.chdir(place)
-    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared))
     monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
     monkeypatch.setattr(Asked, "frames", lambda *_: pytest.fail("workers would start"))
 

@@ -18,7 +18,7 @@ from clops_sweep.store.verification import damages, without_damage
 
 Tables = Callable[..., dict[str, pa.Table]]
 TABLES = ("runs", "r_matrix", "curves", "instances")
-IDS = [letter * 24 for letter in "abcdef"]
+IDS = [letter * 24 for letter in "abcd"]
 
 
 class Found:
@@ -48,11 +48,12 @@ class Found:
         state = CheckpointFile(store.files, f"{store.work_folder}/checkpoints", [IDS[0]]).load()
         assert state is None or state["epoch"] >= max(self.states, default=0)
         assert state is not None or not self.states
-        for run_id in IDS[::5]:  # the launch goes on
-            store.write_finished(run_id, self._tables[run_id])
-        store.compact()
-        self._check_tables(store, sorted(finished.union(IDS[::5])))
-        assert damages(store) == []
+        if self.moments % 10 == 3:
+            for run_id in IDS[::3]:  # the launch goes on
+                store.write_finished(run_id, self._tables[run_id])
+            store.compact()
+            self._check_tables(store, sorted(finished.union(IDS[::3])))
+            assert damages(store) == []
 
     def _check_tables(self, store: RunStore, run_ids: list[str]) -> None:
         for table in TABLES:
@@ -72,7 +73,7 @@ def test_what_was_recorded_is_there_and_nothing_else_is(
         store = RunStore(tmp_path / "disk" / "results")
         store.open_for_writing()
         checkpoint = CheckpointFile(store.files, f"{store.work_folder}/checkpoints", [IDS[0]])
-        for run_id in IDS[:4]:
+        for run_id in IDS[:3]:
             if run_id == IDS[1]:
                 store.write_failed(run_id, tables[run_id]["runs"])
             checkpoint.save({"epoch": len(found.states) + 1})
@@ -80,12 +81,12 @@ def test_what_was_recorded_is_there_and_nothing_else_is(
             store.write_finished(run_id, tables[run_id])
             found.written.append(run_id)
         store.compact()
-        for run_id in IDS[4:]:
+        for run_id in IDS[3:]:
             store.write_finished(run_id, tables[run_id])
             found.written.append(run_id)
         store.compact()
     power.close()
-    assert found.moments > 150
+    assert found.moments > 100
 
 
 def test_a_file_that_nobody_flushes_may_be_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
