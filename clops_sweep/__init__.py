@@ -16,15 +16,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import clops_sweep.sweep  # noqa: F401  # imported later, it would take the name of the function below
-from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
-from clops_sweep.experiment.registry import acquisition_function, storage_function, strategy
-from clops_sweep.experiment.search_space import SearchSpace
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from clops_sweep.experiment.config import RunConfig
+    from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+    from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
+    from clops_sweep.experiment.registry import acquisition_function, storage_function, strategy
+    from clops_sweep.experiment.search_space import SearchSpace
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.search.launch import Outcome
 
@@ -47,7 +47,18 @@ __all__ = [
     "sweep",
 ]
 
-_LAZY = {"ContinualRun": "clops_sweep.learning.run", "Outcome": "clops_sweep.search.launch"}
+_LAZY = {
+    **dict.fromkeys(
+        ("CategoricalDistribution", "FloatDistribution", "IntDistribution"), "clops_sweep.experiment.distributions"
+    ),
+    **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.optuna_search"),
+    **dict.fromkeys(("acquisition_function", "storage_function", "strategy"), "clops_sweep.experiment.registry"),
+    "ContinualRun": "clops_sweep.learning.run",
+    "Outcome": "clops_sweep.search.launch",
+    "RunConfig": "clops_sweep.experiment.config",
+    "SearchSpace": "clops_sweep.experiment.search_space",
+}
+"""Where the names are that are imported when somebody asks for them: the command is to hear an interrupt before."""
 
 
 def sweep(
@@ -150,5 +161,10 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         import importlib
 
-        return getattr(importlib.import_module(_LAZY[name]), name)
+        found = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
