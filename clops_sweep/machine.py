@@ -44,11 +44,12 @@ def gpus() -> int:
     return len(list(_NVIDIA.iterdir())) if _NVIDIA.is_dir() else 0
 
 
-def check_gpu(option: str) -> None:
-    """Sees whether PyTorch can use a GPU of this machine.
+def check_gpu(option: str, wanted: float = 1) -> None:
+    """Sees whether PyTorch can use as many GPUs of this machine as are asked for.
 
     Args:
-        option: what asks for one.
+        option: what asks for them.
+        wanted: how many.
 
     Raises:
         BadInput: it cannot.
@@ -57,6 +58,11 @@ def check_gpu(option: str) -> None:
 
     if not torch.cuda.is_available():
         raise BadInput(f"{option}: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs")
+    if wanted > torch.cuda.device_count():
+        raise BadInput(
+            f"{option} {wanted:g}: this machine has {torch.cuda.device_count()}; expected no more, or a cluster with "
+            "--address"
+        )
 
 
 def software() -> dict[str, Any]:

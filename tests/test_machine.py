@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.machine import available_cores
+from clops_sweep.errors import BadInput
+from clops_sweep.machine import available_cores, check_gpu
 
 PERIOD = 100_000
 
@@ -36,3 +37,12 @@ def test_the_first_version_of_control_groups(tmp_path: Path, quota: int, cores: 
 
 def test_without_limits_all_that_the_process_may_run_on(tmp_path: Path) -> None:
     assert available_cores(tmp_path) == 8
+
+
+def test_more_gpus_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    check_gpu("--gpus-per-trial", 0.25)
+    check_gpu("--gpus-per-trial", 1)
+    with pytest.raises(BadInput, match=r"^--gpus-per-trial 2: this machine has 1; expected no more, or a cluster"):
+        check_gpu("--gpus-per-trial", 2)

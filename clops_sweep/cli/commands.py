@@ -14,7 +14,7 @@ from clops_sweep.cli.options import Share
 from clops_sweep.cli.plan import say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.runs import compact, rerun, show
-from clops_sweep.cli.search import print_studies
+from clops_sweep.cli.search import studies_in_words
 from clops_sweep.planning.asked import Asked
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
@@ -68,8 +68,10 @@ def status(asked: Asked) -> None:
         asked.store.files.check_is_there()
         states = asked.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")
+        searches = studies_in_words(asked.store)
         click.echo(f"{len(states) - len(failed)} runs finished, {len(failed)} failed in {asked.store.files.shown}")
-        print_studies(asked.store)
+        for line in searches:
+            click.echo(line)
     for row in asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else ():
         if row["status"] == "failed":
             click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}")

@@ -26,12 +26,15 @@ def print_searches(searches: Sequence[Standing]) -> None:
             click.echo(f"  {printable(best_in_words(it.record))}")
 
 
-def print_studies(store: RunStore) -> None:
-    """The searches whose studies lie beside a store, a line each."""
+def studies_in_words(store: RunStore) -> list[str]:
+    """The searches whose studies lie beside a store, a line each.
+
+    Raises:
+        BadInput: the file of the studies is damaged.
+    """
     from clops_sweep.search.study import search_counts
 
-    for name, found in search_counts(store).items():
-        click.echo(f"search {name!r}: trials {_counted(found)}")
+    return [f"search {name!r}: trials {_counted(found)}" for name, found in search_counts(store).items()]
 
 
 def best_in_words(record: StudyRecord) -> str:

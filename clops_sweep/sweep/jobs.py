@@ -94,7 +94,7 @@ class Resources:
                 "expected no more, or a cluster with --address"
             )
         if self.gpus_per_trial:
-            check_gpu("--gpus-per-trial")
+            check_gpu("--gpus-per-trial", self.gpus_per_trial)
 
     @property
     def runs_per_job(self) -> int:

@@ -217,14 +217,15 @@ class JobRunner:
         self._saved_at = time.monotonic()
         with storing(self._store):
             state = self._checkpoint.load()
-        if state is not None:
-            run = ContinualRun(self._job.configs, self._frames[key], device)
-            try:
-                run.restore(state)
-                return run
-            except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
-                _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
-        return ContinualRun(self._job.configs, self._frames[key], device)
+        with self._watch.epoch():  # a plug-in may hang where it is made or restored as well
+            if state is not None:
+                run = ContinualRun(self._job.configs, self._frames[key], device)
+                try:
+                    run.restore(state)
+                    return run
+                except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
+                    _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
+            return ContinualRun(self._job.configs, self._frames[key], device)
 
     def _facts(self) -> dict[str, Any]:
         """Where the job is computed, as columns of the `runs` table."""

@@ -367,9 +367,7 @@ def prepared(prepared_root: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def refused(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], prepared: Path
-) -> Refused:
+def refused(place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], prepared: Path) -> Refused:
     """Runs the command in this process, and returns its one sentence."""
     monkeypatch.chdir(place)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared))
@@ -499,6 +497,13 @@ def test_a_damaged_study(refused: Refused, studied: Path, verb: str, damage: str
             connection.commit()
     sentence = refused([verb, "space.py", "--results", str(studied)], TRIALS)
     _begins(sentence, f"study database {database}: {expected}")
+
+
+@pytest.mark.parametrize("content", [b"", bytes(range(1, 256)) * 100])
+def test_a_damaged_study_without_a_file(refused: Refused, studied: Path, content: bytes) -> None:
+    database = studied / "optuna.db"
+    database.write_bytes(content or database.read_bytes()[:5000])
+    _begins(refused(["status", "--results", str(studied)]), f"study database {database}: ")
 
 
 def test_a_study_lies_beside_results_named_by_a_uri(

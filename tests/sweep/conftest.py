@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import ATTACHED, Sweep, Tables, kill_all, running_ray, runs_alone
+from launching import ATTACHED, ONE_WORKER, Sweep, Tables, kill_all, running_ray, runs_alone
 
 from clops_sweep.experiment.search_space import all_requests, load_spaces
 
@@ -71,7 +71,8 @@ def ray_at_hand(environment: dict[str, str]) -> Iterator[dict[str, str]]:
 def attach(launch: Launch, ray_at_hand: dict[str, str]) -> Launch:
     """Like `launch`, but on a Ray that is there: for tests about other things than its start and its end."""
 
-    def start(*arguments: str, changes: dict[str, str] | None = None, **options: Any) -> Sweep:
-        return launch(*(arguments or ("space.py",)), *ATTACHED, changes=ray_at_hand | (changes or {}), **options)
+    def start(*arguments: str, workers: int = 1, changes: dict[str, str] | None = None, **options: Any) -> Sweep:
+        where = ATTACHED if workers == 2 else (*ATTACHED, *ONE_WORKER)
+        return launch(*(arguments or ("space.py",)), *where, changes=ray_at_hand | (changes or {}), **options)
 
     return start

@@ -32,6 +32,7 @@ ALL_METRICS = [prefix + metric for prefix in ("", "test_") for metric in METRICS
 COMPUTED = ["run_id", "seed", "left_out", *ALL_METRICS]
 PATIENCE = 280  # seconds: a busy machine may take a minute to start Ray
 ATTACHED = ("--address", "auto")
+ONE_WORKER = ("--cpus-per-trial", "2")  # of the two CPUs; a second one costs what it takes to start
 
 Tables = dict[str, pd.DataFrame]
 

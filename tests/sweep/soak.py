@@ -114,7 +114,8 @@ class Soak:
         for sweep in sweeps:
             sweep.wait()
             self.happened[f"launches that ended with {sweep.returncode}"] += 1
-            assert sweep.returncode in (0, 1, -9, 130), sweep.output + sweep.errors
+            beginning = "clops-sweep: Ray: " in sweep.errors  # one of its processes was killed before it was up
+            assert sweep.returncode in (0, 1, -9, 130, 2 if beginning else 0), sweep.output + sweep.errors
             assert "Traceback" not in sweep.errors, sweep.errors
             kill_all(sweep.tag)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launching import ATTACHED, Sweep, Tables, assert_same
+from launching import ATTACHED, ONE_WORKER, Sweep, Tables, assert_same
 
 Launch = Callable[..., Sweep]
 
@@ -37,7 +37,10 @@ def test_a_full_disk_is_named_and_the_same_command_completes_once_there_is_room(
     assert full.errors.count("\n") == 1
     assert full.errors.startswith("clops-sweep: stopped: [Errno 28] No space left on device: '")
     assert str(results) in full.errors
-    assert f"resume with: clops-sweep space.py --no-report --results {results} {' '.join(ATTACHED)}" in full.errors
+    assert (
+        f"resume with: clops-sweep space.py --no-report --results {results} {' '.join((*ATTACHED, *ONE_WORKER))}"
+        in full.errors
+    )
     assert "Traceback" not in full.output
 
     status = launch("status", "--results", str(results))

@@ -28,7 +28,7 @@ Launch = Callable[..., Sweep]
 
 SEED = int(os.environ.get("CLOPS_TEST_SEED", "7"))
 CLOCK = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
-KILLS = 5
+KILLS = 3
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def moments() -> random.Random:
     return random.Random(SEED)
 
 
-def test_a_driver_killed_five_times_loses_only_what_was_running(
+def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     launch: Launch, tmp_path: Path, prepared_root: Path, moments: random.Random
 ) -> None:
-    counted = Counted(tmp_path, runs=40, epochs=2)
+    counted = Counted(tmp_path, runs=24, epochs=2)
     killed = []
     for _ in range(KILLS):
         sweep = launch("space.py", "--no-report")
@@ -53,10 +53,10 @@ def test_a_driver_killed_five_times_loses_only_what_was_running(
         _whole(tmp_path / "results")
     last = launch("space.py", "--no-report", changes=_wrong_clock())
     assert last.wait() == 0
-    assert "40 runs asked for, 40 finished, 0 pending, 0 failed" in last.output
+    assert "24 runs asked for, 24 finished, 0 pending, 0 failed" in last.output
 
     found = _whole(tmp_path / "results")
-    assert sorted(found["runs"]["seed"]) == list(range(40))
+    assert sorted(found["runs"]["seed"]) == list(range(24))
     # Of what a killed driver's worker began, the last run may have been cut short, and the next driver may take it up.
     begun: dict[tuple[str, int], int] = {}
     for one in counted.beginnings():
@@ -65,9 +65,9 @@ def test_a_driver_killed_five_times_loses_only_what_was_running(
     assert len(in_flight) <= 2 * KILLS
     for task in range(6):
         times = collections.Counter(one.seed for one in counted.beginnings(task))
-        assert set(times) == set(range(40))
+        assert set(times) == set(range(24))
         assert {seed for seed, count in times.items() if count > 1} <= in_flight
-    some = sorted(in_flight | {0, 39})
+    some = sorted(in_flight | {0, 23})
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
     assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*.pt")) == []
 
@@ -99,7 +99,7 @@ def _whole(results: Path) -> dict[str, pd.DataFrame]:
 def test_workers_killed_at_random_cost_no_run_and_change_no_number(
     attach: Launch, alone: Tables, tmp_path: Path, moments: random.Random
 ) -> None:
-    sweep = attach("space.py", "--no-report")
+    sweep = attach("space.py", "--no-report", workers=2)
     for finished in (1, 2, 4):
         sweep.read_until(f"[{finished}/")
         time.sleep(moments.uniform(0, 0.5))

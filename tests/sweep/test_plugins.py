@@ -30,7 +30,16 @@ Launch = Callable[..., Sweep]
 HARMFUL = """
 import helpers
 from helpers import scores
-from clops_sweep import RunConfig, SearchSpace, acquisition_function
+from clops_sweep import RunConfig, SearchSpace, acquisition_function, strategy
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+@strategy("stuck")
+class Stuck(FineTuning):
+    def __init__(self, training):
+        import time
+        if training.seeds[0] == 0:
+            time.sleep(600)
+        super().__init__(training)
 
 @acquisition_function("sleeps")
 def sleeps(context, rows):
@@ -42,7 +51,9 @@ def sleeps(context, rows):
 @acquisition_function("keeps_the_interpreter")
 def keeps_the_interpreter(context, rows):
     import ctypes
-    ctypes.PyDLL(None).sleep(600)
+    if context.seeds[0] == 0:
+        ctypes.PyDLL(None).sleep(600)
+    return scores(context, rows)
 
 @acquisition_function("mute")
 def mute(context, rows):
@@ -87,7 +98,7 @@ VARIANTS = {names}
 SPACE = SearchSpace(
     "harmful",
     RunConfig(epochs_per_task=1, mc_samples=3),
-    axes={{"variant": {{name: {{"acquisition": name}} for name in VARIANTS}}}},
+    axes={{"variant": {{n: {{"strategy" if n == "stuck" else "acquisition": n}} for n in VARIANTS}}}},
     seeds=range(2),
 )
 """
@@ -101,26 +112,32 @@ def scores(context, rows):
     return random(context, rows)
 """
 
-NAMES = ["untidy", "bald_mcd", "sleeps", "keeps_the_interpreter", "mute", "wordy", "leaves", "nothing", "random"]
+NAMES = [
+    *("untidy", "bald_mcd", "sleeps", "keeps_the_interpreter", "stuck", "mute", "wordy", "leaves", "nothing", "random")
+]
 
 
 def test_each_harms_its_own_runs_alone(attach: Launch, tmp_path: Path, prepared_root: Path) -> None:
     (tmp_path / "spaces").mkdir()
     (tmp_path / "spaces" / "helpers.py").write_text(HELPERS)
     (tmp_path / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
-    sweep = attach("spaces/harmful.py", "--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
+    sweep = attach(
+        "spaces/harmful.py", "--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1", workers=2
+    )
     assert sweep.wait() == 1
-    assert "18 runs asked for, 7 finished, 0 pending, 11 failed" in sweep.output, sweep.output + sweep.errors
+    assert "20 runs asked for, 9 finished, 0 pending, 11 failed" in sweep.output, sweep.output + sweep.errors
     runs = pd.read_parquet(tmp_path / "results" / "runs")
     finished = runs[runs["status"] == "finished"]
-    found = sorted(zip(finished["acquisition"], finished["seed"], strict=True))
+    names = runs["acquisition"].where(runs["strategy"] == "clops", runs["strategy"])
+    found = sorted(zip(names[finished.index], finished["seed"], strict=True))
     own = [(name, seed) for name in ("bald_mcd", "random", "untidy") for seed in (0, 1)]
-    assert found == sorted([*own, ("sleeps", 1)])
-    errors = runs.set_index(["acquisition", "seed"])["error"]
+    assert found == sorted([*own, *((name, 1) for name in ("sleeps", "keeps_the_interpreter", "stuck"))])
+    errors = runs.assign(name=names).set_index(["name", "seed"])["error"]
     assert "TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was ended" in errors["sleeps", 0]
     assert 'harmful.py", line ' in errors["sleeps", 0]
     assert ", in sleeps\n" in errors["sleeps", 0]
-    assert errors["keeps_the_interpreter", 1].endswith(
+    assert ", in __init__\n" in errors["stuck", 0]
+    assert errors["keeps_the_interpreter", 0].endswith(
         "TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was ended"
     )
     assert errors["mute", 0] == "Mute: what was raised cannot be printed"
@@ -154,7 +171,7 @@ def test_a_run_that_hangs_is_found_among_those_in_lockstep(attach: Launch, tmp_p
 def test_results_that_are_deleted_in_mid_sweep_are_not_half_made_again(attach: Launch, tmp_path: Path) -> None:
     counted = Counted(tmp_path, runs=4)
     counted.gate.touch()
-    sweep = attach("space.py", "--no-report")
+    sweep = attach("space.py", "--no-report", workers=2)
     counted.wait_at_gate(2)
     shutil.rmtree(tmp_path / "results")
     counted.gate.unlink()
