@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
@@ -15,6 +14,8 @@ from clops_sweep.data.prepared_folder import PreparedSet
 
 def moments(prepared: PreparedSet) -> NDArray[np.int64]:
     """Which rows are of one moment of one recording: a number for each row [r], that does not fall."""
+    import pyarrow.parquet as pq  # which those do without who open single leads
+
     table = pq.read_table(prepared.folder / INDEX, columns=["record", "start"], memory_map=True)
     record = table["record"].combine_chunks()
     codes = (record if hasattr(record, "indices") else record.dictionary_encode()).indices.to_numpy()

@@ -26,6 +26,7 @@ from pathlib import Path
 import pandas as pd
 from launching import TABLES, Sweep, Tables, assert_equal, comparable, kill, kill_all
 
+from clops_sweep.errors import DamagedStore
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import damages, without_damage
 
@@ -82,7 +83,7 @@ class Soak:
         self.results = disk.mounted / "results"
         self.draw = random.Random(seed)
         self.happened: collections.Counter[str] = collections.Counter()
-        self.flipped_parts: set[str] = set()  # between the last two launches, and the runs in them
+        self.flipped_parts: set[str] = set()  # before the last launch, and the runs in them
         self.flipped_runs: set[str] = set()
         self.script = str(Path(sys.executable).with_name("clops-sweep"))
         self.environment = dict(os.environ) | {"COLUMNS": "200"}
@@ -99,9 +100,9 @@ class Soak:
         sweeps = [self.launch()]
         stop = time.monotonic() + min(LONGEST, max(end - time.monotonic(), 10))
         faults = (
-            self._kill_worker, self._kill_worker, self._kill_driver, self._kill_ray, self._compact, self._second_driver,
-            self._fill_disk, self._power_cut, self._power_cut,
-        )  # fmt: skip
+            *(self._kill_worker, self._kill_worker, self._kill_driver, self._kill_ray, self._compact, self._compact),
+            *(self._second_driver, self._fill_disk, self._power_cut, self._power_cut),
+        )
         while any(sweep.process.poll() is None for sweep in sweeps):
             time.sleep(self.draw.uniform(0.5, 6))
             if time.monotonic() > stop:
@@ -158,7 +159,10 @@ class Soak:
 
     def _power_cut(self, sweeps: list[Sweep]) -> None:
         """What a launch after it finds, on a copy: the finished runs whole, and all that were finished just before."""
-        before = self.finished(self.results) - self.flipped_runs
+        try:
+            before = self.finished(self.results) - self.flipped_runs
+        except DamagedStore:  # the launch has not yet looked, and nobody can tell which runs are in a part
+            before = set()
         image, mounted = self.folder / "cut.img", self.folder / "cut"
         self.disk.copy(image)
         mounted.mkdir(exist_ok=True)
@@ -178,21 +182,22 @@ class Soak:
 
     def flip(self) -> None:
         """A byte of a part or of several; the runs in them are to be computed again."""
-        self.flipped_parts, self.flipped_runs = set(), set()
         store = RunStore(self.results)
-        parts = [
-            (folder, part)
-            for folder in store.parts.values()
-            for part in [*folder.listing().singles, *folder.listing().compacts]
-        ]
-        for folder, part in self.draw.sample(parts, min(len(parts), self.draw.randint(1, 3))):
-            self.flipped_parts.add(part.name)
-            self.flipped_runs |= folder.ids(part)
+        listings = [(folder, folder.listing()) for folder in store.parts.values()]
+        parts = [(folder, part) for folder, listing in listings for part in (*listing.singles, *listing.compacts)]
+        for folder, part in self.draw.sample(parts, min(len(parts), self.draw.randint(1, 12))):
             path = Path(folder.path(part))
             content = bytearray(path.read_bytes())
             content[self.draw.randrange(len(content))] ^= 1 << self.draw.randrange(8)
             path.write_bytes(content)
             self.happened["bytes flipped in parts of " + ("one run" if part.run_id else "many runs")] += 1
+        self.flipped_parts, self.flipped_runs = set(), set()
+        for damage in damages(store):  # also of earlier, where the last launch was killed before it looked
+            self.flipped_parts.add(damage.part.name)
+            try:
+                self.flipped_runs |= store.parts[damage.table].ids(damage.part)
+            except DamagedStore:  # nobody can tell which are in there
+                self.flipped_runs |= set(self.expected["runs"]["run_id"])
 
     @staticmethod
     def finished(results: Path) -> set[str]:
