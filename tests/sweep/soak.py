@@ -235,7 +235,7 @@ def main() -> None:
         while time.monotonic() < end:
             soak.disturbed(end)
             soak.flip()
-            print(dict(soak.happened), f"{len(soak.finished(soak.results))} finished", flush=True)
+            print(f"{(end - time.monotonic()) / 60:.0f} minutes left: {dict(soak.happened)}", flush=True)
         last = soak.launch()
         assert last.wait() == 0, last.output + last.errors
         soak.compare(soak.results, set(expected["runs"]["run_id"]))
