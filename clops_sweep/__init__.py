@@ -19,7 +19,7 @@ import clops_sweep.sweep  # noqa: F401  # imported later, it would take the name
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
-from clops_sweep.experiment.registry import acquisition_function, storage_function, strategy
+from clops_sweep.experiment.registry import acquisition_function, network, storage_function, strategy
 from clops_sweep.experiment.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
     "SuccessiveHalving",
     "__version__",
     "acquisition_function",
+    "network",
     "read",
     "storage_function",
     "strategy",
