@@ -27,6 +27,8 @@ _FRAMES, _TRIES = 3, 8
 _APART = 1e-3
 """By what share of the largest logit an instance's may differ with the others in its batch: rounding is far less."""
 
+_SHARED = "returns the same module or layer twice; make a new one in each call, for each run has its own"
+
 _ONE_VALUE = ("Expected more than 1 value per channel", "Expected more than 1 spatial element")
 """What PyTorch says of a variance that would be taken of one value."""
 
@@ -112,11 +114,8 @@ class _Probe:
         parameters, others = trained(self._module), trained(self._again)
         if not parameters:
             self._refuse("has no parameter that asks for a gradient, so there is nothing to train")
-        kept = {id(tensor) for tensor in self._module.state_dict(keep_vars=True).values()}
-        if any(id(tensor) in kept for tensor in self._again.state_dict(keep_vars=True).values()):
-            self._refuse(
-                "returns the same module or layer twice; make a new one in each call, for each run has its own"
-            )
+        if {id(parameter) for parameter in others.values()} & {id(parameter) for parameter in parameters.values()}:
+            self._refuse(_SHARED)
         for name, parameter in parameters.items():
             if parameter.dtype != torch.float32:
                 self._refuse(f"parameter {name!r} is {_type(parameter)}; expected float32")
@@ -146,6 +145,7 @@ class _Probe:
                     f"changes {name!r} in evaluation mode; do so in training alone, where self.training is True"
                 )
         drawn, other = self._pass("evaluation", self._frames, seed=2)
+        self._pass("evaluation", self._others, seed=1)  # what a module keeps of it would show in the next
         self._require_same("evaluation", (logits, trace), self._pass("evaluation", self._frames, seed=1))
         if not same_bits(logits, drawn):
             self._refuse(
@@ -171,12 +171,14 @@ class _Probe:
             changed = [
                 name for name, value in after.items() if name not in before or not same_bits(value, before[name])
             ]
+            if any(after[name] is buffer for name, buffer in self._again.named_buffers() if name in changed):
+                self._refuse(_SHARED)
             if after.keys() != before.keys():
                 self._refuse(f"has other buffers after a pass: {sorted(after.keys() ^ before.keys())[0]!r}")
             module.take_buffers(before)
-        self._require_same("training", *passes)
         if {name: id(parameter) for name, parameter in trained(self._module).items()} != parameters:
             self._refuse("puts other parameters in the place of its own in a pass; make them when it is made")
+        self._require_same("training", *passes)
         return frozenset(name.rpartition(".")[0] for name in changed)
 
     def _check_gradients(self) -> None:
@@ -188,7 +190,7 @@ class _Probe:
             foreign = [leaf for leaf in _leaves(logits) if all(leaf is not it for it in parameters.values())]
             if foreign:
                 self._refuse(
-                    f"trains a tensor {list(foreign[0].shape)} that is no parameter of it; make it an nn.Parameter that "
+                    f"trains a tensor {list(foreign[0].shape)} that is no parameter; make it an nn.Parameter that "
                     "is an attribute, and put layers of a list into nn.ModuleList"
                 )
             self._module.zero_grad()
@@ -244,12 +246,9 @@ class _Probe:
         gradients: bool = False,
         module: RunModule | None = None,
     ) -> tuple[torch.Tensor, LayerTrace]:
-        """Logits of some frames and what led to them, after a pass over others in evaluation mode."""
+        """Logits of some frames, and what led to them."""
         with torch.set_grad_enabled(gradients), traced(self._module) as trace:
             try:
-                if mode == "evaluation":
-                    self._raw(mode, self._others[: len(frames)], seed, None)
-                    trace.calls.clear()
                 logits = self._raw(mode, frames, seed, module)
             except Exception as error:
                 shape = list(frames.shape)

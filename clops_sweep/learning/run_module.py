@@ -43,16 +43,14 @@ def made(name: str, make: MakeModule, seed: int, shape: tuple[int, int], outputs
         generators.seed(int(streams.sequence(seed, "initial parameters").generate_state(1, "uint64")[0]))
         try:
             module: Any = make(*shape, outputs)
-        except BadInput:
-            raise
+            if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
+                with torch.no_grad():
+                    module.eval()(torch.zeros(2, *shape))
         except Exception as error:
             wanted = f"channels = {shape[0]}, samples = {shape[1]}, outputs = {outputs}"
-            raise BadInput(f"network {name!r}: raises when called with {wanted} ({reason(error)})") from error
-        if not isinstance(module, nn.Module):
-            raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
-        if any(is_lazy(parameter) for parameter in module.parameters()):
-            with torch.no_grad():
-                module.eval()(torch.zeros(2, *shape))
+            raise BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})") from error
+    if not isinstance(module, nn.Module):
+        raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     return module
 
 
