@@ -20,6 +20,9 @@ from clops_sweep.learning.module_probe import probed
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.run_module import Mode, RunModule, made, trained
 
+_MULTIPLE = 32
+"""Of entries, so that every parameter of every run lies alike in memory, and is computed alike."""
+
 _VALUES, _VALUES_ON_A_GPU = 600_000, 8_000_000
 """Of frames, that are computed at a time without a gradient."""
 
@@ -56,7 +59,9 @@ class ModuleLearner(Learner):
         self.smallest_batch = found.smallest_batch
         modules = [made(network, make, seed, shape, outputs).to(bank.device) for seed in seeds]
         shapes = {name: tuple(parameter.shape) for name, parameter in trained(modules[0]).items()}
-        super().__init__(seeds, kind, outputs, learning_rate, bank, Parameters.zeros(len(seeds), shapes, bank.device))
+        super().__init__(
+            seeds, kind, outputs, learning_rate, bank, Parameters.zeros(len(seeds), shapes, bank.device, _MULTIPLE)
+        )
         self._network, self._shape = network, shape
         self._modules = [RunModule(module, outputs, found.statistics) for module in modules]
         for run, module in enumerate(self._modules):

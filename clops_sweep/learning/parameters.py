@@ -15,31 +15,39 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Parameters:
     """The parameters of S networks: one flat vector, and a view [S, ...] into it for each of them.
 
-    `flat` has S * P entries, laid out parameter by parameter so that every view is contiguous.
+    Attributes:
+        flat: S * P entries, laid out parameter by parameter.
+        views: by name.
+        multiple: of so many entries each parameter of a run takes up a multiple, zeros behind it. Where it is 1, every
+            view is contiguous. Products of matrices may be rounded otherwise where these begin elsewhere within a line
+            of the cache: with 32 they never do.
     """
 
     flat: torch.Tensor
     views: dict[str, torch.Tensor]
+    multiple: int = 1
 
     @classmethod
-    def over(cls, flat: torch.Tensor, runs: int, shapes: Shapes) -> Parameters:
+    def over(cls, flat: torch.Tensor, runs: int, shapes: Shapes, multiple: int = 1) -> Parameters:
         """The views into an existing flat vector."""
         views, start = {}, 0
         for name, shape in shapes.items():
-            size = runs * torch.Size(shape).numel()
-            views[name] = flat[start : start + size].view(runs, *shape)
+            entries = torch.Size(shape).numel()
+            size = runs * _rounded_up(entries, multiple)
+            views[name] = flat[start : start + size].view(runs, -1)[:, :entries].view(runs, *shape)
             start += size
-        return cls(flat, views)
+        return cls(flat, views, multiple)
 
     @classmethod
-    def zeros(cls, runs: int, shapes: Shapes, device: torch.device) -> Parameters:
+    def zeros(cls, runs: int, shapes: Shapes, device: torch.device, multiple: int = 1) -> Parameters:
         """Room for them."""
-        size = sum(torch.Size(shape).numel() for shape in shapes.values())
-        return cls.over(torch.zeros(runs * size, device=device), runs, shapes)
+        size = sum(_rounded_up(torch.Size(shape).numel(), multiple) for shape in shapes.values())
+        return cls.over(torch.zeros(runs * size, device=device), runs, shapes, multiple)
 
     def like(self, flat: torch.Tensor) -> Parameters:
         """The same networks with the parameters in another flat vector."""
-        return type(self).over(flat, self.runs, {name: tuple(view.shape[1:]) for name, view in self.views.items()})
+        shapes = {name: tuple(view.shape[1:]) for name, view in self.views.items()}
+        return type(self).over(flat, self.runs, shapes, self.multiple)
 
     def by_run(self, flat: torch.Tensor) -> torch.Tensor:
         """A vector laid out like `flat`, as one row a run: shape [S, P]."""
@@ -47,8 +55,7 @@ class Parameters:
 
     def from_runs(self, rows: torch.Tensor) -> torch.Tensor:
         """The inverse of `by_run`."""
-        sizes = [view[0].numel() for view in self.views.values()]
-        return torch.cat([part.reshape(-1) for part in rows.split(sizes, dim=1)])
+        return torch.cat([part.reshape(-1) for part in rows.split(self._sizes, dim=1)])
 
     def of_runs(self, first: int, last: int) -> dict[str, torch.Tensor]:
         """The views of the runs first .. last - 1."""
@@ -59,5 +66,14 @@ class Parameters:
         """S, the number of networks."""
         return next(iter(self.views.values())).shape[0]
 
+    @property
+    def _sizes(self) -> list[int]:
+        """What each parameter of a run takes up."""
+        return [_rounded_up(view[0].numel(), self.multiple) for view in self.views.values()]
+
     def _split(self, flat: torch.Tensor) -> Iterator[torch.Tensor]:
-        return iter(flat.split([view.numel() for view in self.views.values()]))
+        return iter(flat.split([self.runs * size for size in self._sizes]))
+
+
+def _rounded_up(entries: int, multiple: int) -> int:
+    return -(-entries // multiple) * multiple
