@@ -1,4 +1,4 @@
-"""A training step of a user's network beside a bare PyTorch loop on the same batches, and the built-in ResNet's epochs."""
+"""A training step of a user's network beside a bare PyTorch loop over the same batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.learning.networks.resnet1d_wang import ResNet1dWang
 from clops_sweep.learning.run_module import MakeModule
-from clops_sweep.testing import tiny_frames
+from clops_sweep.testing import of_shape, tiny_frames
 
 BATCH, STEPS = 16, 20
 
@@ -50,7 +50,7 @@ CASES: tuple[tuple[str, MakeModule, int, int], ...] = (
 
 
 def _frames(channels: int, samples: int) -> FrameSet:
-    return tiny_frames("class_il", tasks=6, channels=channels, samples=samples)
+    return of_shape(tiny_frames("class_il", tasks=6), channels, samples)
 
 
 def _epoch_of_a_learner(make: MakeModule, channels: int, samples: int) -> float:

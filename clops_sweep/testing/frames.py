@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,10 @@ SCENARIO_KINDS: tuple[ScenarioName, ...] = ("class_il", "time_il", "domain_il")
 _RECORDINGS = {TRAINING: (5, 3), VALIDATION: (3, 2), TEST: (3, 2)}
 """Recordings per class, elsewhere and in time_il."""
 
-_GAIN, _OFFSET, _LATER = 1e-3, 0.05, 17
+_GAIN, _OFFSET = 1e-3, 0.05
 
 
-def tiny_frames(
-    scenario: ScenarioName, *, tasks: int = 3, seed: int = 0, channels: int = 1, samples: int = FRAME_LENGTH
-) -> FrameSet:
+def tiny_frames(scenario: ScenarioName, *, tasks: int = 3, seed: int = 0) -> FrameSet:
     """A frame set for one scenario: every class is a frequency of its own in noise, every task has a gain of its own.
 
     class_il: `tasks` pairs of classes, 10 training, 6 validation and 6 test instances a task. time_il: three terms
@@ -37,8 +34,6 @@ def tiny_frames(
         scenario: which scenario the set is for.
         tasks: number of tasks in class_il and domain_il.
         seed: of the noise.
-        channels: of an instance; each further one is the first, later by some samples.
-        samples: of a channel, 2,500 at most.
     """
     codes, split, group = _recordings(scenario, tasks)
     stream = np.random.default_rng([seed, SCENARIO_KINDS.index(scenario), tasks])
@@ -53,7 +48,7 @@ def tiny_frames(
     labels: NDArray[Any] = codes.astype(np.uint8) if multi_label else codes.argmax(1).astype(np.int64)
     terms = np.array(["2018-06-01", "2019-06-01", "2020-06-01"], dtype="datetime64[s]")
     frames = np.clip(np.rint((values - _OFFSET) / _GAIN), -32768, 32767).astype(np.int16)
-    single = FrameSet(
+    return FrameSet(
         name="synthetic",
         frames=frames,
         gain=np.full(len(frames), _GAIN, np.float32),
@@ -68,20 +63,6 @@ def tiny_frames(
         lead_names=lead_names,
         times=np.repeat(terms[group], leads) if scenario == "time_il" else None,
         data_hash=hashlib.sha256(frames.tobytes() + codes.tobytes()).hexdigest(),
-    )
-    return single if (channels, samples) == (1, FRAME_LENGTH) else _of_shape(single, channels, samples)
-
-
-def _of_shape(frames: FrameSet, channels: int, samples: int) -> FrameSet:
-    """The same instances in another shape."""
-    rows, count = frames.frames[:, :samples], len(frames)
-    return replace(
-        frames,
-        frames=np.concatenate([np.roll(rows, _LATER * channel, axis=1) for channel in range(channels)]),
-        gain=np.tile(frames.gain, channels),
-        offset=np.tile(frames.offset, channels),
-        members=np.arange(count)[:, None] + count * np.arange(channels),
-        data_hash=hashlib.sha256(f"{frames.data_hash} {channels} {samples}".encode()).hexdigest(),
     )
 
 

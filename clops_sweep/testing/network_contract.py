@@ -11,6 +11,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.learning.module_probe import check_networks
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
+from clops_sweep.testing.shapes import of_shape
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import ContractViolation
 
@@ -36,7 +37,7 @@ def check_network(network: Callable[[int, int, int], Any], *, channels: int = 3,
     """
     with NETWORKS.temporarily("network_under_test", network):
         for scenario in SCENARIO_KINDS:
-            frames = tiny_frames(scenario, tasks=2, channels=channels, samples=samples)
+            frames = of_shape(tiny_frames(scenario, tasks=2), channels, samples)
             for strategy in ("clops", *_STRATEGIES) if scenario == "class_il" else ("clops",):
                 _check(tiny_config(scenario, strategy=strategy, network="network_under_test"), frames)
 

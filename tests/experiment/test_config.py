@@ -251,7 +251,7 @@ LOOKED_AT = {
 
 def test_the_run_id_is_the_hash_of_canonical_json() -> None:
     config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
-    names = (ALWAYS & FOUNDING) | LOOKED_AT["clops"]
+    names = (ALWAYS | LOOKED_AT["clops"]) & FOUNDING
     fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(names))
     text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
     text = text.replace("[1, 0, 2]", "[1,0,2]")
@@ -311,7 +311,6 @@ def test_a_field_that_is_added_later_leaves_the_runs_alone_that_have_its_default
 def test_the_founding_fields_are_those_of_version_0_2() -> None:
     assert len(FOUNDING) == 22
     assert RunConfig.model_fields.keys() >= FOUNDING
-    assert all(not info.default_factory for name, info in RunConfig.model_fields.items() if name not in FOUNDING)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from clops_sweep.learning.batches import Batch, Epoch, Instances
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.module_learner import ModuleLearner
-from clops_sweep.testing import check_network, tiny_config, tiny_frames
+from clops_sweep.testing import check_network, of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference, global_randomness, result_difference, rows_of, saved_and_loaded
 
 CPU = torch.device("cpu")
@@ -115,7 +115,7 @@ def _registered() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def frames() -> FrameSet:
-    return tiny_frames("class_il", tasks=2, **SHAPE)
+    return of_shape(tiny_frames("class_il", tasks=2), **SHAPE)
 
 
 def test_the_contract() -> None:
@@ -349,21 +349,21 @@ def test_the_papers_network_says_which_frames_it_takes(frames: FrameSet) -> None
     with pytest.raises(BadInput, match=sentence):
         ContinualRun(tiny_config("class_il"), frames)
     with pytest.raises(BadInput, match=r"are 3 x 2,500; set .* of your own, or leads = 'one'$"):
-        ContinualRun(tiny_config("class_il"), tiny_frames("class_il", tasks=2, channels=3))
+        ContinualRun(tiny_config("class_il"), of_shape(tiny_frames("class_il", tasks=2), 3, 2500))
 
 
 def test_all_channels_of_what_has_one_are_what_it_is_without() -> None:
-    single, same = tiny_frames("class_il", tasks=2), tiny_frames("class_il", tasks=2, samples=2499)
+    single = tiny_frames("class_il", tasks=2)
     members = np.arange(len(single))[:, None]
     whole = FrameSet(**{**vars(single), "members": members})
     config = tiny_config("class_il", strategy="finetune", epochs_per_task=1)
     assert result_difference(ContinualRun(config, single).run(), ContinualRun(config, whole).run()) is None
-    assert FrameBank(same, CPU).shape == (2499,)
+    assert FrameBank(of_shape(single, 1, 2499), CPU).shape == (2499,)
 
 
 @pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time"])
 def test_built_in_networks(network: str) -> None:
-    frames = tiny_frames("domain_il", tasks=2, channels=2, samples=48)
+    frames = of_shape(tiny_frames("domain_il", tasks=2), 2, 48)
     config = tiny_config("domain_il", network=network, strategy="replay", epochs_per_task=1)
     result = ContinualRun(config, frames).run()
     assert result.r_matrix["auc"].between(0, 1).all()

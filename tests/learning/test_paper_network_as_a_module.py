@@ -60,7 +60,7 @@ def masked(paper_network: Any, masks_of_run: Callable[..., Any]) -> Iterator[typ
         ) -> Any:
             self._at_a_time = samples * rows.shape[1]
             self._mask(dropout_keys, torch.arange(self._at_a_time))
-            return super().dropout_probabilities(rows, samples, dropout_keys, **it)
+            return super().dropout_probabilities(rows, samples, dropout_keys, **named)
 
     def logits(self: RunModule, frames: torch.Tensor, mode: Mode) -> torch.Tensor:
         if mode == "evaluation":
