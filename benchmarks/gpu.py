@@ -14,7 +14,7 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch, Instances
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.run import ContinualRun
 
 BATCH, STEPS, STACKS = 16, 200, (1, 5, 20, 40)
@@ -84,21 +84,21 @@ def _batch(bank: FrameBank, stack: int) -> tuple[Batch, torch.Tensor]:
 
 
 def _single(bank: FrameBank, stack: int) -> float:
-    learner = Learner(list(range(stack)), "binary", 1, 1e-4, bank)
+    learner = PaperLearner(list(range(stack)), "binary", 1, 1e-4, bank)
     batch, keys = _batch(bank, stack)
     learner.announce(300)
     return _clock(lambda: learner.train_step(batch, keys), 200)
 
 
 def _compiled(bank: FrameBank, stack: int) -> float:
-    learner = Learner(list(range(stack)), "binary", 1, 1e-4, bank)
+    learner = PaperLearner(list(range(stack)), "binary", 1, 1e-4, bank)
     batch, keys = _batch(bank, stack)
     learner.announce(300)
     return _clock(torch.compile(lambda: learner.train_step(batch, keys), mode="reduce-overhead"), 200)
 
 
 def _epoch(bank: FrameBank, stack: int) -> float:
-    learner = Learner(list(range(stack)), "binary", 1, 1e-4, bank)
+    learner = PaperLearner(list(range(stack)), "binary", 1, 1e-4, bank)
     size = BATCH * STEPS
     rows = torch.randint(0, 2000, (stack, size), device=bank.device)
     task = Instances(rows, torch.rand(stack, size, 1, device=bank.device).round())

@@ -10,8 +10,8 @@ from clops_sweep import native
 from clops_sweep.learning.batches import Batch, Instances
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.paper_learner import PaperLearner
 
 BATCH, FRAMES, SAMPLES, STEPS = 16, 256, 20, 100
 
@@ -25,7 +25,7 @@ def run() -> str:
     rows = [["eager PyTorch", _us(eager_step), "1", "", _us(eager_pass), "1", ""]]
     for name in ("torch", *native.available()):
         arguments = ([0], "binary", 1, 1e-4, bank)
-        learner = Learner(*arguments) if name == "torch" else NativeLearner(*arguments, name)
+        learner = PaperLearner(*arguments) if name == "torch" else NativeLearner(*arguments, name)
         step, epoch_step, one_pass, evaluation = _measure(learner)
         rows.append(
             [
@@ -55,7 +55,7 @@ def run() -> str:
     )
 
 
-def _measure(learner: Learner) -> tuple[float, float, float, float]:
+def _measure(learner: PaperLearner) -> tuple[float, float, float, float]:
     generator = torch.Generator().manual_seed(0)
     rows = torch.randint(0, 2000, (1, BATCH * STEPS), generator=generator)
     targets = torch.rand(1, BATCH * STEPS, 1, generator=generator).round()

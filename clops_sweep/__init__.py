@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
     from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
-    from clops_sweep.experiment.registry import acquisition_function, storage_function, strategy
+    from clops_sweep.experiment.registry import acquisition_function, network, storage_function, strategy
     from clops_sweep.experiment.search_space import SearchSpace
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.search.launch import Outcome
@@ -41,6 +41,7 @@ __all__ = [
     "SuccessiveHalving",
     "__version__",
     "acquisition_function",
+    "network",
     "read",
     "storage_function",
     "strategy",
@@ -52,7 +53,7 @@ _LAZY = {
         ("CategoricalDistribution", "FloatDistribution", "IntDistribution"), "clops_sweep.experiment.distributions"
     ),
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.optuna_search"),
-    **dict.fromkeys(("acquisition_function", "storage_function", "strategy"), "clops_sweep.experiment.registry"),
+    **dict.fromkeys(("acquisition_function", "network", "storage_function", "strategy"), "clops_sweep.experiment.registry"),
     "ContinualRun": "clops_sweep.learning.run",
     "Outcome": "clops_sweep.search.launch",
     "RunConfig": "clops_sweep.experiment.config",

@@ -23,7 +23,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.declarations import DECLARED
-from clops_sweep.experiment.registry import REGISTRIES, STRATEGIES
+from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, STRATEGIES
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
@@ -121,6 +121,7 @@ class RunConfig(BaseModel):
         default_factory=lambda data: _leads(data.get("dataset", ""), data.get("scenario", "")),
         description="whether an instance is one lead of a recording or all of them at once",
     )
+    network: str = PAPER_NETWORK
     split_seed: Seed = 0
     seed: Seed = 0
 
@@ -137,7 +138,7 @@ class RunConfig(BaseModel):
             raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {', '.join(DATASETS)}")
         return value
 
-    @field_validator("strategy", "acquisition", "storage_function")
+    @field_validator("strategy", "acquisition", "storage_function", "network")
     @classmethod
     def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
         registry = REGISTRIES[str(info.field_name)]

@@ -1,4 +1,4 @@
-"""Registries of what a config can name: strategies, acquisition functions, storage functions.
+"""Registries of what a config can name: networks, strategies, acquisition functions, storage functions.
 
 A registry is read when a config is validated, so it holds the built-in members as "module:attribute", imported when
 they are first used: naming them needs neither torch nor Ray. A search-space file may register its own::
@@ -16,6 +16,7 @@ that this says it looks at, not by the code behind the name: give a changed func
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -182,6 +183,19 @@ STRATEGIES = Registry(
     expected="a subclass of Strategy",
 )
 
+PAPER_NETWORK = "clops_cnn"
+"""The network of the paper, which is computed by kernels of its own."""
+
+NETWORKS = Registry(
+    "network",
+    {
+        PAPER_NETWORK: ("clops_sweep.learning.paper_learner:PaperLearner", declarations.NOTHING),
+        "inception_time": ("clops_sweep.learning.networks.inception_time:InceptionTime", declarations.NOTHING),
+        "resnet1d_wang": ("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang", declarations.NOTHING),
+    },
+    expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
+)
+
 _OF_A_STRATEGY = (
     "begin_task",
     "replay",
@@ -199,6 +213,7 @@ REGISTRIES: Mapping[str, Registry] = {
     "strategy": STRATEGIES,
     "acquisition": ACQUISITION_FUNCTIONS,
     "storage_function": STORAGE_FUNCTIONS,
+    "network": NETWORKS,
 }
 """Registry of each config field that names a plug-in."""
 
@@ -267,3 +282,47 @@ def storage_function(name: str) -> Callable[[Member], Member]:
         BadInput: the name is taken or is no identifier, or it cannot be called.
     """
     return STORAGE_FUNCTIONS.decorator(name, declarations.NOTHING)
+
+
+def network(name: str) -> Callable[[Member], Member]:
+    """Registers a function (channels, samples, outputs) that makes a `torch.nn.Module`, or a class of such modules.
+
+    The module takes float32 [B, channels, samples] to logits, float32 [B, outputs]. Its initial weights are whatever
+    the function draws from the global generators of PyTorch, NumPy or Python, which follow the run's seed meanwhile;
+    so do dropout and all else that its layers draw from them in training.
+
+    Example::
+
+        @network("mean_pooled")
+        def mean_pooled(channels, samples, outputs):
+            from torch import nn
+
+            layers = [nn.Conv1d(channels, 16, 7), nn.ReLU(), nn.AdaptiveAvgPool1d(1), nn.Flatten()]
+            return nn.Sequential(*layers, nn.Dropout(0.1), nn.Linear(16, outputs))
+
+    Args:
+        name: what configs call it.
+
+    Raises:
+        BadInput: the name is taken or is no identifier, or it cannot be called with channels, samples and outputs.
+    """
+    return NETWORKS.decorator(name, declarations.NOTHING, _check_network)
+
+
+def _check_network(name: str, member: Any) -> None:
+    """Sees whether it can be called for a module; it is called, and the module looked at, before a worker starts.
+
+    Raises:
+        BadInput: it cannot.
+    """
+    if not callable(member):
+        return  # the registry says so
+    expected = f"network {name!r}: expected a function (channels, samples, outputs) that makes a torch.nn.Module"
+    if not isinstance(member, type) and callable(getattr(member, "forward", None)):
+        raise BadInput(f"{expected}, a new one for each run; this is a module itself")
+    try:
+        inspect.signature(member).bind(1, 1, 1)
+    except TypeError as error:
+        raise BadInput(f"{expected}; {_shown(member)} cannot be called with these three ({error})") from None
+    except ValueError:  # what is written in C need not have a signature
+        return

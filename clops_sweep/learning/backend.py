@@ -6,14 +6,26 @@ from collections.abc import Sequence
 
 from clops_sweep import native
 from clops_sweep.data.scenarios import LossKind
+from clops_sweep.experiment.registry import PAPER_NETWORK
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.paper_learner import PaperLearner
 
 
-def make_learner(seeds: Sequence[int], kind: LossKind, outputs: int, learning_rate: float, bank: FrameBank) -> Learner:
-    """The fastest learner for the device of the bank; arguments as in `Learner`."""
+def make_learner(
+    seeds: Sequence[int],
+    kind: LossKind,
+    outputs: int,
+    learning_rate: float,
+    bank: FrameBank,
+    network: str = PAPER_NETWORK,
+) -> Learner:
+    """The fastest learner of a network for the device of the bank; arguments as in `Learner`."""
+    if network != PAPER_NETWORK:
+        return ModuleLearner(seeds, kind, outputs, learning_rate, bank, network)
     variant = native.chosen() if bank.device.type == "cpu" else None
     if variant is None:
-        return Learner(seeds, kind, outputs, learning_rate, bank)
+        return PaperLearner(seeds, kind, outputs, learning_rate, bank)
     return NativeLearner(seeds, kind, outputs, learning_rate, bank, variant)

@@ -99,20 +99,24 @@ class Epoch:
         task: the current task's training instances.
         replayed: m.
         batch_size: B; the last batch may be smaller.
+        smallest: where fewer than so many would be left for the last batch, they go into the one before it.
     """
 
-    def __init__(self, task: Instances, replayed: int, batch_size: int) -> None:
+    def __init__(self, task: Instances, replayed: int, batch_size: int, smallest: int = 1) -> None:
         self.task, self.replayed, self.batch_size = task, replayed, batch_size
         runs, size = task.rows.shape
         total = size + replayed
         self.sizes = [min(batch_size, total - start) for start in range(0, total, batch_size)]
+        if len(self.sizes) > 1 and self.sizes[-1] < smallest:
+            self.sizes[-2:] = [sum(self.sizes[-2:])]
         device = task.rows.device
         # What steps read is little and in few pieces: each is a launch in every step.
         self._integers = torch.zeros(2, runs, total, dtype=torch.int64, device=device)
         self._floats = torch.zeros(3, runs, total, device=device)
         self._targets = torch.zeros(runs, total, task.targets.shape[2], device=device)
-        self._batch = torch.arange(total, device=device).div(batch_size, rounding_mode="floor").expand(runs, -1)
-        self._places = torch.arange(batch_size, device=device)
+        batches = torch.arange(total, device=device).div(batch_size, rounding_mode="floor")
+        self._batch = batches.clamp_max(len(self.sizes) - 1).expand(runs, -1)
+        self._places = torch.arange(max(self.sizes), device=device)
         self._start = torch.zeros(1, dtype=torch.int64, device=device)
         self._kept: dict[str, torch.Tensor] = {}
 

@@ -36,7 +36,10 @@ class FrameBank:
         plain = self.stored.dtype == torch.float32 and bool((frames.gain == 1).all() and (frames.offset == 0).all())
         self.gain = None if plain else shared_tensor(frames.gain).to(device)
         self.offset = None if plain else shared_tensor(frames.offset).to(device)
-        self.members = None if frames.members is None else shared_tensor(frames.members).to(device)
+        members = frames.members
+        if members is not None and np.array_equal(members, np.arange(len(frames.frames))[:, None]):
+            members = None  # all channels of what has one
+        self.members = None if members is None else shared_tensor(members).to(device)
         self.shape = (frames.samples,) if self.members is None else (frames.channels, frames.samples)
         self.device = device
 

@@ -1,48 +1,46 @@
-"""Learner: S networks with their optimiser. One training step, evaluation, Monte-Carlo passes: nothing else."""
+"""Learner: S networks with their optimiser. One training step, evaluation, Monte-Carlo passes: nothing else.
+
+This is all that a strategy or an acquisition function knows of a network. What is behind it is the paper's network
+(`PaperLearner`, `NativeLearner`) or any `torch.nn.Module` (`ModuleLearner`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import torch
 
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.learning import dropout, losses
+from clops_sweep.learning import losses
 from clops_sweep.learning.adam import Adam
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
-from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.gradient import Trace
-from clops_sweep.learning.network import Folded, Parameters, RunningStatistics
-from clops_sweep.learning.recorded import RecordedSteps
+from clops_sweep.learning.parameters import Parameters
 
-_CHUNK, _CHUNK_ON_A_GPU = 240, 1 << 14
-"""Instances times samples times runs that are computed at a time: on a CPU as many as stay in a core's cache."""
+StepCaller = Callable[[Hashable, Callable[[], None]], None]
+"""Calls a step; steps with the same key are the same operations on the same memory."""
 
 
-class Learner:
-    """The networks of S runs, trained in lockstep.
+class Learner(ABC):
+    """The networks of S runs. A run's numbers do not depend on what it is trained with.
 
-    On a GPU all S networks are computed together. On a CPU, where that gains nothing, they are computed one after
-    another, so that a run's numbers are bit for bit those it has when it is alone.
-
-    Args:
-        seeds: one a run; the initial parameters follow from it.
+    Attributes:
+        seeds: one a run.
         kind: kind of output.
         outputs: C.
-        learning_rate: of Adam.
         bank: where rows become frames.
-        together: whether all networks are computed together; by default on a GPU.
+        parameters: of all networks, changed in place by training.
+        optimizer: of the parameters.
+        backend: what computes, as recorded with every run.
+        smallest_batch: instances that a training step needs at least.
     """
 
-    backend = "torch"
-    """What computes, as recorded with every run."""
-
-    _in_torch = True
-    """Whether steps are PyTorch operations and nothing else."""
+    backend: str = "torch"
+    smallest_batch: int = 1
 
     def __init__(
         self,
@@ -51,27 +49,22 @@ class Learner:
         outputs: int,
         learning_rate: float,
         bank: FrameBank,
-        *,
-        together: bool | None = None,
+        parameters: Parameters,
     ) -> None:
+        self.seeds = tuple(seeds)
         self.kind = kind
+        self.outputs = outputs
         self.bank = bank
-        self._outputs = outputs
+        self.parameters = parameters
+        self.optimizer = Adam(parameters.flat, learning_rate)
         self._learning_rate = learning_rate
-        self._excerpts: dict[tuple[int, ...], Learner] = {}
-        self.parameters = Parameters.initial(seeds, outputs, bank.device)
-        self.statistics = RunningStatistics.initial(len(seeds), bank.device)
-        self.optimizer = Adam(self.parameters.flat, learning_rate)
-        self._gradient = Parameters.over(torch.zeros_like(self.parameters.flat), len(seeds), outputs)
+        self._gradient = parameters.like(torch.zeros_like(parameters.flat))
+        self._excerpts: dict[tuple[int, ...], Self] = {}
         self._epoch: Epoch | None = None
         self._beta: TaskInstanceParameters | None = None
         self._forget_steps()
-        size = len(seeds) if (bank.device.type != "cpu" if together is None else together) else 1
-        self._groups = [
-            _Group(self.parameters, self.statistics, self._gradient, first, first + size)
-            for first in range(0, len(seeds), size)
-        ]
 
+    @abstractmethod
     def gradient(
         self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -86,35 +79,43 @@ class Learner:
             Unweighted losses l_i, float32 [S, B], and the gradient of sum_i weights_i l_i, laid out like
             `parameters.flat`; the next gradient overwrites it.
         """
-        statistics = [group.statistics if track_statistics else None for group in self._groups]
-        parts = [
-            self._differentiate(group, batch, dropout_keys, of_group, batch_statistics=True)
-            for group, of_group in zip(self._groups, statistics, strict=True)
-        ]
-        return torch.cat(parts), self._gradient.flat
 
+    @abstractmethod
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
-        for group in self._groups:
-            self._differentiate(group, batch, dropout_keys, group.statistics, batch_statistics=False)
-        return self._gradient.flat
 
-    def _differentiate(
-        self,
-        group: _Group,
-        batch: Batch,
-        dropout_keys: torch.Tensor,
-        statistics: RunningStatistics | None,
-        *,
-        batch_statistics: bool,
+    @abstractmethod
+    def logits(
+        self, rows: torch.Tensor, *, noise: torch.Tensor | None = None, shift: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Leaves the gradient in the group's share of `_gradient`; returns the losses, float32 [S of group, B]."""
-        frames = self.bank.gather(batch.rows[group.runs].T)
-        masks = dropout.masks(dropout_keys[group.runs], batch.draws)
-        targets, weights = batch.targets[group.runs], batch.weights[group.runs, :, None]
-        trace = Trace.of(group.views, statistics, frames, masks, batch_statistics=batch_statistics)
-        trace.gradient(weights * losses.loss_gradient(self.kind, trace.logits, targets), into=group.gradients)
-        return losses.instance_losses(self.kind, trace.logits, targets)
+        """Evaluation mode, no dropout. Row sets may differ between runs.
+
+        Args:
+            rows: int64 [S, m].
+            noise: float32 [S, m, *shape of an instance], added to the frames.
+            shift: laid out like `parameters.flat`, added to the parameters for this call only.
+
+        Returns:
+            float32 [S, m, C].
+        """
+
+    @abstractmethod
+    def dropout_probabilities(
+        self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """T predictions of each instance with dropout on and batch norm in evaluation mode.
+
+        Leaves parameters, running statistics, optimiser and every other random stream untouched.
+
+        Args:
+            rows: int64 [S, m].
+            samples: T.
+            dropout_keys: int32 [S, 2]; what is dropped follows from them and from the instance's position.
+            noise: float32 [S, m, *shape of an instance], added to the frames, the same for all T.
+
+        Returns:
+            float32 [S, m, T, C].
+        """
 
     def announce(self, steps: int) -> None:
         """Says how many steps come next, before the first of them is taken."""
@@ -137,7 +138,7 @@ class Learner:
         replayed = 0 if replay is None else replay.instances.rows.shape[1]
         epoch = self._epoch
         if epoch is None or epoch.task is not task or (epoch.replayed, epoch.batch_size) != (replayed, batch_size):
-            epoch = self._epoch = Epoch(task, replayed, batch_size)
+            epoch = self._epoch = Epoch(task, replayed, batch_size, self.smallest_batch)
             self._forget_steps()
         epoch.load(replay, order)
         epoch.keep("dropout keys", dropout_keys)
@@ -146,8 +147,8 @@ class Learner:
     def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
         """Takes a step on each batch of an epoch.
 
-        On a GPU a step is captured and replayed (see `CapturedSteps`), so it may look at no tensor's values from the
-        host and keep nothing but what it writes into memory that was there before.
+        On a GPU a step may be captured and replayed (see `CapturedSteps`), so it may look at no tensor's values from
+        the host and keep nothing but what it writes into memory that was there before.
 
         Args:
             epoch: as `begin_epoch` returned it.
@@ -155,21 +156,15 @@ class Learner:
                 that may decide what it does.
             phases: after how many batches steps are alike again.
         """
-        self._take_steps(epoch, step, phases, self._captured)
+        self._take_steps(epoch, step, phases, self._call)
 
     def _forget_steps(self) -> None:
         """Before steps that read and write other memory than those before them."""
-        self._captured = CapturedSteps(self.bank.device)
-        recorded = self._in_torch and self.bank.device.type == "cpu"
-        self._repeated: CapturedSteps | RecordedSteps = RecordedSteps() if recorded else self._captured
+        self._call: StepCaller = _as_it_comes
+        self._call_own: StepCaller = _as_it_comes
+        """What calls steps of strategies, and those of `train_epoch`."""
 
-    def _take_steps(
-        self,
-        epoch: Epoch,
-        step: Callable[[EpochBatch, int], None],
-        phases: int,
-        call: CapturedSteps | RecordedSteps,
-    ) -> None:
+    def _take_steps(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int, call: StepCaller) -> None:
         self.announce(len(epoch.sizes))
         for number, size in enumerate(epoch.sizes):
             phase = number % phases
@@ -188,7 +183,7 @@ class Learner:
         dropout_keys: torch.Tensor,
         beta: TaskInstanceParameters | None = None,
     ) -> None:
-        """One step on each batch of an epoch, captured on a GPU and recorded on a CPU.
+        """One step on each batch of an epoch.
 
         Args:
             task: the current task's instances.
@@ -213,29 +208,7 @@ class Learner:
             if beta is not None:
                 beta.step(batch, instance_losses)
 
-        self._take_steps(epoch, step, 1, self._repeated)
-
-    @torch.no_grad()
-    def logits(
-        self, rows: torch.Tensor, *, noise: torch.Tensor | None = None, shift: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Evaluation mode, no dropout. Row sets may differ between runs.
-
-        Args:
-            rows: int64 [S, m].
-            noise: float32 [S, m, 2500], added to the frames.
-            shift: laid out like `parameters.flat`, added to the parameters for this call only.
-
-        Returns:
-            float32 [S, m, C].
-        """
-        parameters = self.parameters if shift is None else self.parameters.like(self.parameters.flat + shift)
-        parts = []
-        for group in self._groups:
-            folded = Folded.of(parameters.of_runs(group.runs.start, group.runs.stop), group.statistics)
-            frames = self._chunks(group, rows, noise, self._chunk(group) // 2)
-            parts.append(torch.cat([folded.logits(chunk) for chunk in frames], dim=1))
-        return torch.cat(parts)
+        self._take_steps(epoch, step, 1, self._call_own)
 
     def losses(self, rows: torch.Tensor, targets: torch.Tensor, *, shift: torch.Tensor | None = None) -> torch.Tensor:
         """Losses l_i in evaluation mode, float32 [S, m]; arguments as in `logits`, targets float32 [S, m, C]."""
@@ -245,101 +218,37 @@ class Learner:
         """Predictions in evaluation mode, float32 [S, m, C]; arguments as in `logits`."""
         return losses.probabilities(self.kind, self.logits(rows, noise=noise))
 
-    @torch.no_grad()
-    def dropout_probabilities(
-        self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """T predictions of each instance with dropout on and batch norm in evaluation mode.
-
-        Leaves parameters, running statistics, optimiser and every other random stream untouched.
-
-        Args:
-            rows: int64 [S, m].
-            samples: T.
-            dropout_keys: int32 [S, 2]; the mask of sample t of the instance at position i has the counter i T + t.
-            noise: float32 [S, m, 2500], added to the frames, the same for all T.
-
-        Returns:
-            float32 [S, m, T, C].
-        """
-        return torch.cat(
-            [
-                torch.cat(list(self._passes(group, rows, samples, dropout_keys[group.runs], noise)), dim=1)
-                for group in self._groups
-            ]
-        )
-
-    def _passes(
-        self,
-        group: _Group,
-        rows: torch.Tensor,
-        samples: int,
-        dropout_keys: torch.Tensor,
-        noise: torch.Tensor | None,
-    ) -> Iterator[torch.Tensor]:
-        folded = Folded.of(group.views, group.statistics)
-        first_draw = 0
-        for frames in self._chunks(group, rows, noise, max(1, self._chunk(group) // samples)):
-            count = len(frames)
-            draws = torch.arange(first_draw, first_draw + count * samples, device=rows.device)
-            first_draw += count * samples
-            logits = folded.sampled_logits(frames, dropout.masks(dropout_keys, draws))
-            yield losses.probabilities(self.kind, logits).unflatten(1, (count, samples))
-
-    def _chunk(self, group: _Group) -> int:
-        """Passes of each run of a group that are computed at a time."""
-        passes = _CHUNK if self.bank.device.type == "cpu" else _CHUNK_ON_A_GPU
-        return max(2, passes // (group.runs.stop - group.runs.start))
-
-    def _chunks(
-        self, group: _Group, rows: torch.Tensor, noise: torch.Tensor | None, size: int
-    ) -> Iterator[torch.Tensor]:
-        """The frames of a group's runs, [B, S of group, 2500] at a time."""
-        for start in range(0, rows.shape[1], size):
-            frames = self.bank.gather(rows[group.runs, start : start + size].T)
-            yield frames if noise is None else frames + noise[group.runs, start : start + size].transpose(0, 1)
-
-    def excerpt(self, runs: Sequence[int]) -> Learner:
+    def excerpt(self, runs: Sequence[int]) -> Self:
         """The networks of some of the runs as they are now, to be asked and not to be trained."""
         places = tuple(runs)
         if places == tuple(range(self.parameters.runs)):
             return self
         if places not in self._excerpts:
-            self._excerpts[places] = self._of_size(len(places))
+            self._excerpts[places] = self._of_seeds([self.seeds[place] for place in places])
         part = self._excerpts[places]
         for name, view in self.parameters.views.items():
-            part.parameters.views[name].copy_(view[runs])
-        for mine, whole in zip(part.statistics.tensors(), self.statistics.tensors(), strict=True):
-            mine.copy_(whole.view(self.parameters.runs, -1)[runs].flatten())
+            part.parameters.views[name].copy_(view[list(places)])
+        part._take_statistics(self, places)
         return part
 
-    def _of_size(self, runs: int) -> Self:
-        """A learner of the same kind for another number of runs."""
-        return type(self)([0] * runs, self.kind, self._outputs, self._learning_rate, self.bank)
+    @abstractmethod
+    def _of_seeds(self, seeds: Sequence[int]) -> Self:
+        """A learner of the same kind for other runs."""
+
+    @abstractmethod
+    def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
+        """Copies what some runs of another learner have beside their parameters."""
 
     def state(self) -> dict[str, Any]:
         """Everything that training changes, as tensors and numbers."""
-        return {
-            "parameters": self.parameters.flat,
-            "statistics": self.statistics.tensors(),
-            "optimizer": self.optimizer.state(),
-        }
+        return {"parameters": self.parameters.flat, "optimizer": self.optimizer.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up a state that `state` returned."""
         self.parameters.flat.copy_(state["parameters"])
-        for tensor, value in zip(self.statistics.tensors(), state["statistics"], strict=True):
-            tensor.copy_(value)
         self.optimizer.restore(state["optimizer"])
 
 
-class _Group:
-    """Networks that are computed together: their share of parameters, statistics and gradient."""
-
-    def __init__(
-        self, parameters: Parameters, statistics: RunningStatistics, gradient: Parameters, first: int, last: int
-    ) -> None:
-        self.runs = slice(first, last)
-        self.statistics = statistics.of_runs(first, last)
-        self.views = parameters.of_runs(first, last)
-        self.gradients = gradient.of_runs(first, last)
+def _as_it_comes(key: Hashable, step: Callable[[], None]) -> None:
+    del key
+    step()

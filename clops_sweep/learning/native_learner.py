@@ -14,11 +14,11 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Batch, Instances, Replay, gather_targets
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.paper_learner import PaperLearner
 
 
-class NativeLearner(Learner):
-    """The same numbers as `Learner` to rounding, several times faster.
+class NativeLearner(PaperLearner):
+    """The same numbers as `PaperLearner` to rounding, several times faster.
 
     Parameters, running statistics, gradient and optimiser are the same tensors; the kernels work on their memory. What
     is not overridden is PyTorch's.
@@ -89,8 +89,8 @@ class NativeLearner(Learner):
         )
         return losses
 
-    def _of_size(self, runs: int) -> Self:
-        return type(self)([0] * runs, self.kind, self._outputs, self._learning_rate, self.bank, self.variant)
+    def _of_seeds(self, seeds: Sequence[int]) -> Self:
+        return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self.variant)
 
     def announce(self, steps: int) -> None:
         """Nothing: the kernels get the number of every step."""
@@ -164,14 +164,14 @@ class NativeLearner(Learner):
         self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
     ) -> torch.Tensor:
         """As `Learner.dropout_probabilities`."""
-        result = torch.empty(*rows.shape, samples, self._outputs)
+        result = torch.empty(*rows.shape, samples, self.outputs)
         self._core.predict(_array(rows), _optional(noise), None, True, samples, _array(dropout_keys), result.numpy())
         return result
 
     def _predict(
         self, rows: torch.Tensor, noise: torch.Tensor | None, shift: torch.Tensor | None, *, probabilities: bool
     ) -> torch.Tensor:
-        result = torch.empty(*rows.shape, 1, self._outputs)
+        result = torch.empty(*rows.shape, 1, self.outputs)
         shifted = None if shift is None else (self.parameters.flat + shift).numpy()
         self._core.predict(_array(rows), _optional(noise), shifted, probabilities, 1, None, result.numpy())
         return result.squeeze(2)

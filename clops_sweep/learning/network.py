@@ -11,7 +11,7 @@ training see `gradient`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ import torch.nn.functional as F
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.blocks import KERNEL, STRIDE
+from clops_sweep.learning.parameters import Parameters
 
 CHANNELS = (1, 4, 16, 32)
 FEATURES, HIDDEN = 320, 100
@@ -41,69 +42,22 @@ def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The parameters of S networks: one flat vector, and a view [S, ...] into it for each of them.
-
-    `flat` has S * P entries, laid out parameter by parameter so that every view is contiguous.
-    """
-
-    flat: torch.Tensor
-    views: dict[str, torch.Tensor]
-
-    @classmethod
-    def over(cls, flat: torch.Tensor, runs: int, outputs: int) -> Parameters:
-        """The views into an existing flat vector."""
-        views, start = {}, 0
-        for name, shape in parameter_shapes(outputs).items():
-            size = runs * torch.Size(shape).numel()
-            views[name] = flat[start : start + size].view(runs, *shape)
-            start += size
-        return cls(flat, views)
-
-    @classmethod
-    def initial(cls, seeds: Sequence[int], outputs: int, device: torch.device) -> Parameters:
-        """PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
-        shapes = parameter_shapes(outputs)
-        flat = torch.empty(len(seeds) * sum(torch.Size(shape).numel() for shape in shapes.values()))
-        parameters = cls.over(flat, len(seeds), outputs)
-        for run, seed in enumerate(seeds):
-            generator = streams.generator(seed, "initial parameters")
-            for name, shape in shapes.items():
-                layer, _, kind = name.partition(".")
-                if layer.startswith("norm"):
-                    parameters.views[name][run].fill_(1.0 if kind == "weight" else 0.0)
-                    continue
-                fan_in = torch.Size(shapes[f"{layer}.weight"][1:]).numel()
-                bound = fan_in**-0.5
-                drawn = generator.uniform(-bound, bound, shape).astype("float32")
-                parameters.views[name][run].copy_(torch.from_numpy(drawn))
-        return cls.over(flat.to(device), len(seeds), outputs)
-
-    def like(self, flat: torch.Tensor) -> Parameters:
-        """The same networks with the parameters in another flat vector."""
-        return type(self).over(flat, self.runs, self.views["linear2.bias"].shape[1])
-
-    def by_run(self, flat: torch.Tensor) -> torch.Tensor:
-        """A vector laid out like `flat`, as one row a run: shape [S, P]."""
-        return torch.cat([part.reshape(self.runs, -1) for part in self._split(flat)], dim=1)
-
-    def from_runs(self, rows: torch.Tensor) -> torch.Tensor:
-        """The inverse of `by_run`."""
-        sizes = [view[0].numel() for view in self.views.values()]
-        return torch.cat([part.reshape(-1) for part in rows.split(sizes, dim=1)])
-
-    def of_runs(self, first: int, last: int) -> dict[str, torch.Tensor]:
-        """The views of the runs first .. last - 1."""
-        return {name: view[first:last] for name, view in self.views.items()}
-
-    @property
-    def runs(self) -> int:
-        """S, the number of networks."""
-        return next(iter(self.views.values())).shape[0]
-
-    def _split(self, flat: torch.Tensor) -> Iterator[torch.Tensor]:
-        return iter(flat.split([view.numel() for view in self.views.values()]))
+def initial_parameters(seeds: Sequence[int], outputs: int, device: torch.device) -> Parameters:
+    """PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
+    shapes = parameter_shapes(outputs)
+    parameters = Parameters.zeros(len(seeds), shapes, torch.device("cpu"))
+    for run, seed in enumerate(seeds):
+        generator = streams.generator(seed, "initial parameters")
+        for name, shape in shapes.items():
+            layer, _, kind = name.partition(".")
+            if layer.startswith("norm"):
+                parameters.views[name][run].fill_(1.0 if kind == "weight" else 0.0)
+                continue
+            fan_in = torch.Size(shapes[f"{layer}.weight"][1:]).numel()
+            bound = fan_in**-0.5
+            drawn = generator.uniform(-bound, bound, shape).astype("float32")
+            parameters.views[name][run].copy_(torch.from_numpy(drawn))
+    return parameters.like(parameters.flat.to(device))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from clops_sweep.data.scenarios import Subset, build_scenario
 from clops_sweep.errors import BadInput, Diverged
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.learning import result, streams
 from clops_sweep.learning.backend import make_learner
@@ -25,7 +26,7 @@ from clops_sweep.learning.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.lockstep import free_fields, lockstep_key
 from clops_sweep.learning.multitask import joint_scenario
-from clops_sweep.learning.network import Parameters
+from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 from clops_sweep.learning.threads import one_thread
 
@@ -55,7 +56,8 @@ class ContinualRun:
         device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
 
     Raises:
-        BadInput: the configs cannot be trained in lockstep, or the data do not fit the scenario.
+        BadInput: the configs cannot be trained in lockstep, the data fit neither scenario nor network, or the network
+            cannot be trained.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class ContinualRun:
         if len({lockstep_key(each) for each in self.configs}) > 1:
             free = ", ".join(sorted(free_fields(common.strategy)))
             raise BadInput(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
+        check_frames(common, frames)
         self.frames = frames
         self.device = torch.device(device)
         strategy = STRATEGIES[common.strategy]
@@ -73,8 +76,9 @@ class ContinualRun:
         self.scenario = joint_scenario(scenario) if strategy.joint else scenario
         self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         seeds, runs = [each.seed for each in self.configs], len(self.configs)
+        bank = FrameBank(frames, self.device)
         learner = make_learner(
-            seeds, self.scenario.kind, self.scenario.outputs, common.learning_rate, FrameBank(frames, self.device)
+            seeds, self.scenario.kind, self.scenario.outputs, common.learning_rate, bank, common.network
         )
         tasks = [self._instances(task.train, runs) for task in self.scenario.tasks]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks

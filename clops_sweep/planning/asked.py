@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared_data import PreparedData
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import Selection
 from clops_sweep.planning.curriculum import orders_by_difficulty
@@ -52,11 +53,13 @@ class Asked:
         """The prepared data of some configs.
 
         Raises:
-            BadInput: they are not prepared, or data and scenario do not fit, for any of them.
+            BadInput: they are not prepared, or data, scenario and network do not fit, for any of them.
         """
         from clops_sweep.data.scenarios import build_scenario
 
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
         for key, scenario, order in dict.fromkeys((c.data_key, c.scenario, c.task_order) for c in configs):
             build_scenario(frames[key], scenario, order)
+        for config in configs:
+            check_frames(config, frames[config.data_key])
         return frames

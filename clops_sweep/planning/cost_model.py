@@ -10,8 +10,8 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.experiment.declarations import Fields
 from clops_sweep.experiment.registry import STRATEGIES
 
-Kind = tuple[str, str, str, int]
-"""Data set, scenario, strategy and batch size: a unit of work costs about as much in all runs of a kind."""
+Kind = tuple[str, str, str, int, str, str]
+"""Data set, scenario, strategy, batch size, network and leads: in all runs of a kind, work costs about the same."""
 
 _RELATIVE_COST = (4.0, 0.7, 0.3)
 """What units of work cost, relative to each other, where nothing has been measured."""
@@ -53,7 +53,8 @@ class Measured(NamedTuple):
 
 def kind_of(fields: Fields) -> Kind:
     """The kind of a run with these config fields."""
-    return fields["dataset"], fields["scenario"], fields["strategy"], fields["batch_size"]
+    one, other = (fields["dataset"], fields["scenario"], fields["strategy"]), (fields["network"], fields["leads"])
+    return *one, fields["batch_size"], *other
 
 
 def modelled(work: Sequence[float], units: Sequence[float] = _RELATIVE_COST) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,9 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import without_damage
 
 if TYPE_CHECKING:
+    from clops_sweep.data.catalog import DataKey
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.experiment.config import RunConfig
     from clops_sweep.sweep.display import Display
     from clops_sweep.sweep.jobs import Resources
 
@@ -109,7 +112,7 @@ def launch(
     plan = _plan_without_damage(asked, warn)
     pending, ran = _to_do(plan, retry_failed), False
     if pending:
-        frames = asked.frames([run.config for run in pending])
+        frames = _frames(asked, [run.config for run in pending])
         if not resources.address:
             _check_temporary_folder()
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
@@ -171,6 +174,19 @@ def _check_work_folder(folder: Path) -> None:
             ) from None
 
 
+def _frames(asked: Asked, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
+    """The prepared data of some configs, after their networks have been tried on the shapes of these.
+
+    Raises:
+        BadInput: data, scenario and network do not fit, or a network cannot be trained.
+    """
+    from clops_sweep.learning.module_probe import check_networks
+
+    frames = asked.frames(configs)
+    check_networks(configs, frames)
+    return frames
+
+
 _ROOM_FOR_RAY = 32 * 2**20
 
 
@@ -228,7 +244,7 @@ def _search(
             study.retry_failed()
         if not study.left:
             return False
-        frames = asked.frames(configs_at_bounds(space))
+        frames = _frames(asked, configs_at_bounds(space))
         if not resources.address:
             _check_temporary_folder()
         with make_display(sorted(space.search.fields)) as display:

@@ -235,7 +235,7 @@ def _refused(name: str, value: object) -> None:
 
 ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
-    *("split_seed", "seed", "leads"),
+    *("split_seed", "seed", "leads", "network"),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 LOOKED_AT = {

@@ -15,8 +15,8 @@ from clops_sweep.data.scenarios import Scenario, build_scenario
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -58,7 +58,7 @@ class PaperNetwork(nn.Sequential):
         super().__init__(*layers)
 
     @classmethod
-    def of(cls, learner: Learner, run: int) -> PaperNetwork:
+    def of(cls, learner: PaperLearner, run: int) -> PaperNetwork:
         """A float64 copy of one of a learner's networks, with its running statistics."""
         views = {name: view[run].double() for name, view in learner.parameters.views.items()}
         network = cls(views["linear2.bias"].numel()).double()
@@ -155,7 +155,7 @@ class Trained:
         self.seeds = seeds
         bank = FrameBank(self.frames, torch.device("cpu"))
         common = (seeds, self.scenario.kind, self.scenario.outputs, self.config.learning_rate, bank)
-        self.learner = Learner(*common) if backend == "torch" else NativeLearner(*common, backend)
+        self.learner = PaperLearner(*common) if backend == "torch" else NativeLearner(*common, backend)
         self.tasks = [
             Instances(
                 torch.from_numpy(task.train.rows).expand(len(seeds), -1),

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from clops_sweep import ContinualRun
-from clops_sweep.learning import learner
+from clops_sweep.learning import paper_learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import MEASURED, saved_and_loaded
@@ -155,7 +155,7 @@ def distances(strategy: str, acquisition: str, kind: str) -> dict[str, float]:
     config = tiny_config(kind, strategy=strategy, acquisition=acquisition, epochs_per_task=2, batch_size=5)
     configs, frames = [config, config.replace(seed=4)], tiny_frames(kind, tasks=2)
     expected = ContinualRun(configs, frames).run()
-    learner.CapturedSteps = Steps  # type: ignore[assignment, misc]
+    paper_learner.CapturedSteps = Steps  # type: ignore[assignment, misc]
     with Near():
         run = ContinualRun(configs, frames, DEVICE)
         for _ in range(3):

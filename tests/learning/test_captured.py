@@ -56,11 +56,11 @@ def test_replayed_steps_are_the_same_run_bit_for_bit(strategy: str, kind: str, m
     monkeypatch.setattr("clops_sweep.learning.strategies.gem.project_singly", project_together)
     config = tiny_config(kind, strategy=strategy, epochs_per_task=4, batch_size=5)
     frames = tiny_frames(kind, tasks=2)
-    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
+    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
     plain = ContinualRun([config, config.replace(seed=4)], frames).run()
     Replayed.replays.clear()
-    monkeypatch.setattr("clops_sweep.learning.learner.CapturedSteps", lambda device: Replayed())
-    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", Replayed)
+    monkeypatch.setattr("clops_sweep.learning.paper_learner.CapturedSteps", lambda device: Replayed())
+    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", Replayed)
     replayed = ContinualRun([config, config.replace(seed=4)], frames).run()
     assert sum(Replayed.replays.values()) > 5
     assert result_difference(plain, replayed, ()) is None

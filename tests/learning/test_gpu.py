@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.packing import peak_of_memory, runs_that_fit
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.watch import saved_and_loaded
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 
@@ -60,3 +62,23 @@ def test_whichever_gpu_it_is() -> None:
     config = tiny_config("class_il", strategy="clops", epochs_per_task=5, batch_size=5)
     first, second = run(config, "cuda:0"), run(config, "cuda:1")
     np.testing.assert_array_equal(second.curves["auc"], first.curves["auc"])
+
+
+@pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
+def test_a_network_of_ones_own(strategy: str) -> None:
+    """Without dropout, which a GPU draws from generators of its own: the losses of a CPU, and a CPU's checkpoint."""
+
+    def make(channels: int, samples: int, outputs: int) -> nn.Module:
+        layers = [nn.Conv1d(channels, 8, 15, 5), nn.BatchNorm1d(8), nn.ReLU(), nn.AdaptiveAvgPool1d(4)]
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32, outputs))
+
+    with NETWORKS.temporarily("own", make):
+        config = tiny_config("class_il", strategy=strategy, network="own", epochs_per_task=1, acquisition="random")
+        cpu, gpu = run(config, "cpu"), run([config, config.replace(seed=1)], "cuda")
+        part = gpu.curves[gpu.curves["run_id"] == cpu.curves["run_id"][0]]
+        np.testing.assert_allclose(part["loss"], cpu.curves["loss"], rtol=1e-3)
+        begun = ContinualRun(config, tiny_frames("class_il"))
+        begun.advance()
+        resumed = ContinualRun(config, tiny_frames("class_il"), "cuda")
+        resumed.restore(saved_and_loaded(begun.state()))
+        np.testing.assert_allclose(resumed.run().curves["loss"], cpu.curves["loss"], rtol=1e-3)

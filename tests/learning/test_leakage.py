@@ -53,7 +53,7 @@ def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
 ) -> None:
     # So that every frame is gathered where it can be seen.
     monkeypatch.setenv("CLOPS_NATIVE", "off")
-    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
+    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
     name, _, acquisition = strategy.partition(" ")
     config = tiny_config(kind, strategy=name, **({"acquisition": acquisition} if acquisition else {}))
     frames = tiny_frames(kind, tasks=2)

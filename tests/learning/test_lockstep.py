@@ -10,8 +10,8 @@ from clops_sweep.errors import BadInput
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.lockstep import free_fields, lockstep_key
+from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -82,7 +82,7 @@ def test_networks_computed_together_are_those_computed_one_by_one(kind: str) -> 
     outputs, loss_kind = (1, "binary") if kind == "class_il" else (4, "softmax")
     seeds = [2, 7, 9]
     learners = [
-        Learner(seeds, loss_kind, outputs, 1e-3, FrameBank(frames, torch.device("cpu")), together=together)
+        PaperLearner(seeds, loss_kind, outputs, 1e-3, FrameBank(frames, torch.device("cpu")), together=together)
         for together in (True, False)
     ]
     stream = torch.Generator().manual_seed(0)

@@ -94,7 +94,7 @@ def test_the_architecture_has_the_papers_layers() -> None:
 
 
 def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
-    parameters = network.Parameters.initial([0, 1], 4, torch.device("cpu"))
+    parameters = network.initial_parameters([0, 1], 4, torch.device("cpu"))
     for layer, fan_in in (("conv1", 7), ("conv2", 28), ("conv3", 112), ("linear1", 320), ("linear2", 100)):
         bound = fan_in**-0.5
         for kind in ("weight", "bias"):
@@ -110,13 +110,13 @@ def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
 
 
 def test_a_run_starts_the_same_whatever_it_is_stacked_with() -> None:
-    together = network.Parameters.initial([5, 6, 7], 3, torch.device("cpu"))
-    alone = network.Parameters.initial([6], 3, torch.device("cpu"))
+    together = network.initial_parameters([5, 6, 7], 3, torch.device("cpu"))
+    alone = network.initial_parameters([6], 3, torch.device("cpu"))
     assert torch.equal(together.by_run(together.flat)[1], alone.flat)
 
 
 def test_vectors_by_run_and_back() -> None:
-    parameters = network.Parameters.initial([5, 6, 7], 3, torch.device("cpu"))
+    parameters = network.initial_parameters([5, 6, 7], 3, torch.device("cpu"))
     rows = parameters.by_run(parameters.flat)
     assert torch.equal(parameters.from_runs(rows), parameters.flat)
     sizes = [view[0].numel() for view in parameters.views.values()]

@@ -14,7 +14,7 @@ from clops_sweep.learning.batches import Batch, Instances
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.recorded import RecordedSteps
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
@@ -99,14 +99,14 @@ def test_a_recorded_run_is_the_same_bit_for_bit(strategy: str, kind: str, monkey
     config = tiny_config(kind, strategy=strategy, epochs_per_task=4, batch_size=5)
     configs, frames = [config, config.replace(seed=4)], tiny_frames(kind, tasks=2)
     recorded = ContinualRun(configs, frames).run()
-    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", as_they_come)
+    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", as_they_come)
     assert result_difference(recorded, ContinualRun(configs, frames).run(), ()) is None
 
 
 @pytest.mark.parametrize("between", ["single steps", "another beta", "no beta", "another task", "a restored state"])
 def test_what_happens_between_epochs_is_not_missed(between: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def trained() -> torch.Tensor:
-        learner = Learner([0, 1], "binary", 1, 1e-3, FrameBank(tiny_frames("class_il"), CPU))
+        learner = PaperLearner([0, 1], "binary", 1, 1e-3, FrameBank(tiny_frames("class_il"), CPU))
         rows = torch.arange(20).expand(2, -1)
         tasks = [
             Instances(rows, (rows % 2)[:, :, None].float()),
@@ -139,5 +139,5 @@ def test_what_happens_between_epochs_is_not_missed(between: str, monkeypatch: py
         return torch.cat([learner.parameters.flat, *(beta.values.flatten() for beta in betas)])
 
     found = trained()
-    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", as_they_come)
+    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", as_they_come)
     assert torch.equal(found, trained())

@@ -20,7 +20,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.learning import dropout, streams
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.testing import tiny_config, tiny_frames
 
 
@@ -39,7 +39,7 @@ class Reference:
         if config.strategy == "multitask":
             self._join(len(scenario.tasks))
         bank = FrameBank(frames, torch.device("cpu"))
-        start = Learner([self.seed], self.kind, self.outputs, config.learning_rate, bank)
+        start = PaperLearner([self.seed], self.kind, self.outputs, config.learning_rate, bank)
         self.network = network.of(start, 0)
         self.adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
         self.buffer: list[dict[str, Any]] = []

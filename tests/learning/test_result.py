@@ -117,7 +117,7 @@ def test_no_two_instances_of_an_epoch_share_a_dropout_mask(monkeypatch: pytest.M
 
     monkeypatch.setattr(Learner, "train_step", noting)
     monkeypatch.setenv(native.ENVIRONMENT, "off")
-    monkeypatch.setattr("clops_sweep.learning.learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
+    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
     config = tiny_config("class_il", strategy="mir", batch_size=3, epochs_per_task=1, storage_fraction=1.0)
     ContinualRun(config.replace(acquisition_fraction=1.0), tiny_frames("class_il", tasks=2)).run()
     steps = math.ceil(SIZE["class_il"] / 3)

@@ -14,9 +14,10 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import dropout, losses
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.native_learner import NativeLearner
-from clops_sweep.learning.network import Parameters
+from clops_sweep.learning.network import parameter_shapes
+from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.learning.parameters import Parameters
 
 COUNT = 300
 OUTPUTS: dict[LossKind, int] = {"binary": 1, "softmax": 4, "multilabel": 9}
@@ -83,9 +84,9 @@ def learner(bank: FrameBank, variant: str) -> Callable[..., NativeLearner]:
 
 
 @pytest.fixture
-def torch_learner(bank: FrameBank) -> Callable[..., Learner]:
-    def make(kind: LossKind = "binary", seeds: tuple[int, ...] = (0,), on: FrameBank = bank) -> Learner:
-        return Learner(seeds, kind, OUTPUTS[kind], 1e-3, on)
+def torch_learner(bank: FrameBank) -> Callable[..., PaperLearner]:
+    def make(kind: LossKind = "binary", seeds: tuple[int, ...] = (0,), on: FrameBank = bank) -> PaperLearner:
+        return PaperLearner(seeds, kind, OUTPUTS[kind], 1e-3, on)
 
     return make
 
@@ -121,7 +122,7 @@ class Reference:
     kind: LossKind
 
     @classmethod
-    def of(cls, learner: Learner, run: int = 0) -> Reference:
+    def of(cls, learner: PaperLearner, run: int = 0) -> Reference:
         def double(values: torch.Tensor) -> torch.Tensor:
             return values.detach().clone().double()
 
@@ -184,7 +185,7 @@ def views() -> Callable[..., dict[str, torch.Tensor]]:
     """A flat vector of one run by parameter."""
 
     def split(flat: torch.Tensor, kind: LossKind, run: int = 0, runs: int = 1) -> dict[str, torch.Tensor]:
-        found = Parameters.over(flat, runs, OUTPUTS[kind]).views
+        found = Parameters.over(flat, runs, parameter_shapes(OUTPUTS[kind])).views
         return {name: view[run] for name, view in found.items()}
 
     return split

@@ -17,8 +17,8 @@ from clops_sweep.data.prepare import open_frames
 from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
-from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.run import ContinualRun
 
 Make = Callable[..., Any]
@@ -103,14 +103,14 @@ def test_everything_a_run_changes_is_bit_for_bit_the_same_in_a_stack(learner: Ma
 
 
 def test_the_epoch_is_its_steps(learner: Make, batch: Make) -> None:
-    """`train_epoch` of the kernels against `Learner.train_epoch` with the same kernels' single steps: bit for bit."""
+    """`train_epoch` of the kernels against that of `PaperLearner` with their single steps: bit for bit."""
     content, keys = batch("binary", 37)
     task = Instances(content.rows, content.targets)
     order = torch.randperm(37, generator=torch.Generator().manual_seed(0))[None]
     whole, steps = learner(), learner()
     betas = [TaskInstanceParameters(37, [10.0], [1e-2], whole.bank.device) for _ in range(2)]
     whole.train_epoch(task, None, order, 11, keys, betas[0])
-    Learner.train_epoch(steps, task, None, order, 11, keys, betas[1])
+    PaperLearner.train_epoch(steps, task, None, order, 11, keys, betas[1])
     assert torch.equal(whole.parameters.flat, steps.parameters.flat)
     torch.testing.assert_close(betas[0].values, betas[1].values, rtol=0, atol=1e-7)
 
@@ -131,7 +131,7 @@ def test_state_goes_over_to_pytorch_and_back(learner: Make, torch_learner: Make,
 
 
 def test_the_environment_chooses(bank: Any, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def made() -> Learner:
+    def made() -> PaperLearner:
         return make_learner((0,), "binary", 1, 1e-3, bank)
 
     monkeypatch.setenv(native.ENVIRONMENT, variant)

@@ -1,0 +1,71 @@
+"""The global generators, from which the layers of a module draw: seeded from a run's streams, and put back afterwards.
+
+Whatever a layer is (dropout, attention, an LSTM, somebody's own), what it draws from PyTorch, NumPy or Python then
+follows from the run's seed and from where in the run it is, as all draws of a run do.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+_WORD = (1 << 64) - 1
+
+
+def seed_of(keys: tuple[int, int], counter: int) -> int:
+    """A seed of 64 bits: the draw `counter` of SplitMix64 (Steele, Lea and Flood, 2014) from the keys of a stream.
+
+    Args:
+        keys: two of 32 bits, as `streams.keys` makes them.
+        counter: from 0.
+    """
+    first, second = keys
+    word = ((first & 0xFFFFFFFF) << 32) | (second & 0xFFFFFFFF)
+    word = (word + (counter + 1) * 0x9E3779B97F4A7C15) & _WORD
+    word = ((word ^ word >> 30) * 0xBF58476D1CE4E5B9) & _WORD
+    word = ((word ^ word >> 27) * 0x94D049BB133111EB) & _WORD
+    return word ^ word >> 31
+
+
+class GlobalStreams:
+    """The global generators that computing on a device draws from.
+
+    Args:
+        device: where modules compute.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._on_a_gpu = device if device.type == "cuda" else None
+        self._kept = False
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """They are afterwards what they were before; within another one it costs nothing."""
+        if self._kept:
+            yield
+            return
+        numpys, pythons, torchs = np.random.get_state(), random.getstate(), torch.get_rng_state()  # noqa: NPY002
+        gpus = None if self._on_a_gpu is None else torch.cuda.get_rng_state(self._on_a_gpu)
+        self._kept = True
+        try:
+            yield
+        finally:
+            self._kept = False
+            np.random.set_state(numpys)  # noqa: NPY002
+            random.setstate(pythons)
+            torch.set_rng_state(torchs)
+            if gpus is not None and self._on_a_gpu is not None:
+                torch.cuda.set_rng_state(gpus, self._on_a_gpu)
+
+    def seed(self, seed: int) -> None:
+        """Starts all of them anew; only within `kept`."""
+        random.seed(seed)
+        np.random.seed(seed & 0xFFFFFFFF)  # noqa: NPY002
+        torch.default_generator.manual_seed(seed)
+        if self._on_a_gpu is not None:
+            with torch.cuda.device(self._on_a_gpu):
+                torch.cuda.manual_seed(seed)

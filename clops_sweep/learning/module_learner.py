@@ -1,0 +1,180 @@
+"""ModuleLearner: any `torch.nn.Module` by autograd, for S runs one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any, Self
+
+import torch
+
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.registry import NETWORKS
+from clops_sweep.learning import losses
+from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.global_streams import GlobalStreams, seed_of
+from clops_sweep.learning.learner import Learner, StepCaller
+from clops_sweep.learning.module_probe import probed
+from clops_sweep.learning.parameters import Parameters
+from clops_sweep.learning.run_module import Mode, RunModule, made, trained
+
+_MULTIPLE = 32
+"""Of entries, so that every parameter of every run lies alike in memory, and is computed alike."""
+
+_VALUES, _VALUES_ON_A_GPU = 600_000, 8_000_000
+"""Of frames, that are computed at a time without a gradient."""
+
+
+class ModuleLearner(Learner):
+    """A module for each run, with all parameters in one vector, so that strategies and Adam see what they always see.
+
+    Each run is computed by itself, with the generators that its layers draw from seeded before every pass: its numbers
+    are on a CPU bit for bit those that it has alone, and after a checkpoint those that it would have had without.
+
+    Args:
+        seeds: one a run; the initial parameters follow from it.
+        kind: kind of output.
+        outputs: C.
+        learning_rate: of Adam.
+        bank: where rows become frames.
+        network: name of what makes the modules.
+
+    Raises:
+        BadInput: they cannot be trained; see `module_probe`.
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        kind: LossKind,
+        outputs: int,
+        learning_rate: float,
+        bank: FrameBank,
+        network: str,
+    ) -> None:
+        make, shape = NETWORKS[network], (1, *bank.shape)[-2:]
+        found = probed(network, make, shape, outputs)
+        self.smallest_batch = found.smallest_batch
+        modules = [made(network, make, seed, shape, outputs).to(bank.device) for seed in seeds]
+        shapes = {name: tuple(parameter.shape) for name, parameter in trained(modules[0]).items()}
+        super().__init__(
+            seeds, kind, outputs, learning_rate, bank, Parameters.zeros(len(seeds), shapes, bank.device, _MULTIPLE)
+        )
+        self._network, self._shape = network, shape
+        self._modules = [RunModule(module, outputs, found.statistics) for module in modules]
+        for run, module in enumerate(self._modules):
+            views, gradients = (
+                {name: view[run] for name, view in each.views.items()} for each in (self.parameters, self._gradient)
+            )
+            module.live_in(views, gradients)
+        self._generators = GlobalStreams(bank.device)
+        self._at_a_time = (_VALUES if bank.device.type == "cpu" else _VALUES_ON_A_GPU) // (shape[0] * shape[1])
+
+    def gradient(
+        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `Learner.gradient`; layers draw from a stream of the keys and the place of the batch in its epoch."""
+        found = self._differentiated(batch, dropout_keys, "training", track_statistics=track_statistics)
+        return found, self._gradient.flat
+
+    def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
+        """As `Learner.memory_gradient`."""
+        self._differentiated(batch, dropout_keys, "sampling", track_statistics=True)
+        return self._gradient.flat
+
+    def _differentiated(
+        self, batch: Batch, dropout_keys: torch.Tensor, mode: Mode, *, track_statistics: bool
+    ) -> torch.Tensor:
+        """Leaves the gradient in `_gradient`; returns the losses, float32 [S, B]."""
+        if batch.rows.shape[1] < self.smallest_batch and mode == "training":
+            raise BadInput(
+                f"network {self._network!r} cannot be trained on a batch of one instance, of which a layer would take "
+                "the variance; choose a batch_size of 2 or more"
+            )
+        self._gradient.flat.zero_()  # what no gradient reaches in this batch has one of zero
+        place, found = int(batch.draws[0]), []
+        with self._generators.kept(), torch.enable_grad():
+            for run, keys in enumerate(dropout_keys.tolist()):
+                module = self._modules[run]
+                self._generators.seed(seed_of(keys, place))
+                with nullcontext() if track_statistics else module.buffers_kept():
+                    logits = module.logits(self._frames(batch.rows[run], None), mode)
+                    of_run = losses.instance_losses(self.kind, logits, batch.targets[run])
+                    (batch.weights[run] * of_run).sum().backward()
+                found.append(of_run.detach())
+        return torch.stack(found)
+
+    def _take_steps(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int, call: StepCaller) -> None:
+        with self._generators.kept():  # once an epoch, for it takes longer than seeding
+            super()._take_steps(epoch, step, phases, call)
+
+    @torch.no_grad()
+    def logits(
+        self, rows: torch.Tensor, *, noise: torch.Tensor | None = None, shift: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """As `Learner.logits`."""
+        before = None if shift is None else self.parameters.flat.clone()
+        if shift is not None:
+            self.parameters.flat.add_(shift)
+        found = []
+        for run, module in enumerate(self._modules):
+            chunks = self._chunks(rows[run], None if noise is None else noise[run], self._at_a_time)
+            found.append(torch.cat([module.logits(frames, "evaluation") for _, frames in chunks]))
+        if before is not None:
+            self.parameters.flat.copy_(before)
+        return torch.stack(found)
+
+    @torch.no_grad()
+    def dropout_probabilities(
+        self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """As `Learner.dropout_probabilities`; layers draw from a stream of the keys and the place of a first instance.
+
+        Instances are computed some at a time, how many depending on T and the shape of a frame alone.
+        """
+        found = []
+        with self._generators.kept():
+            for run, keys in enumerate(dropout_keys.tolist()):
+                parts = []
+                at_a_time = self._at_a_time // samples
+                for place, frames in self._chunks(rows[run], None if noise is None else noise[run], at_a_time):
+                    self._generators.seed(seed_of(keys, place))
+                    logits = self._modules[run].logits(frames.repeat_interleave(samples, dim=0), "sampling")
+                    parts.append(losses.probabilities(self.kind, logits).unflatten(0, (-1, samples)))
+                found.append(torch.cat(parts))
+        return torch.stack(found)
+
+    def _chunks(
+        self, rows: torch.Tensor, noise: torch.Tensor | None, at_a_time: int
+    ) -> Iterator[tuple[int, torch.Tensor]]:
+        """The place of the first of some instances of a run, and their frames."""
+        step = max(1, at_a_time)
+        for place in range(0, len(rows), step):
+            part = slice(place, place + step)
+            yield place, self._frames(rows[part], None if noise is None else noise[part])
+
+    def _frames(self, rows: torch.Tensor, noise: torch.Tensor | None) -> torch.Tensor:
+        """Float32 [B, channels, samples], which the module may write to."""
+        frames = self.bank.gather(rows)
+        if noise is not None:
+            frames = frames + noise
+        return frames.view(len(rows), *self._shape)
+
+    def _of_seeds(self, seeds: Sequence[int]) -> Self:
+        return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self._network)
+
+    def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
+        for module, run in zip(self._modules, runs, strict=True):
+            module.take_buffers(whole._modules[run].buffers)
+
+    def state(self) -> dict[str, Any]:
+        """As `Learner.state`."""
+        return super().state() | {"buffers": [module.buffers for module in self._modules]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """As `Learner.restore`."""
+        super().restore(state)
+        for module, buffers in zip(self._modules, state["buffers"], strict=True):
+            module.take_buffers(buffers)

@@ -1,0 +1,65 @@
+"""InceptionTime (Ismail Fawaz et al., 2020): one of its five networks."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from clops_sweep.learning.networks.convolution import convolution
+
+_FILTERS, _BOTTLENECK, _KERNELS, _MODULES, _RESIDUAL = 32, 32, (40, 20, 10), 6, 3
+
+
+class InceptionTime(nn.Module):
+    """Six inception modules with a shortcut around each three of them, the mean over time, and a linear layer.
+
+    A module reduces its input to 32 channels (Conv1d of kernel 1, where there are more), convolves that with kernels
+    of 40, 20 and 10 samples, and the maximum over three samples of its input with a kernel of 1, 32 filters each: 128
+    channels, batch norm, ReLU. A shortcut is Conv1d(kernel 1) - BatchNorm, added before a ReLU. The paper's classifier
+    is the mean of five such networks from different initial weights; this is one. There is no dropout.
+
+    H. Ismail Fawaz et al., "InceptionTime: Finding AlexNet for time series classification", Data Mining and Knowledge
+    Discovery 34, 2020.
+
+    Args:
+        channels: of a frame.
+        samples: of a frame; any number.
+        outputs: C.
+    """
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        del samples
+        width = _FILTERS * (len(_KERNELS) + 1)
+        inputs = [channels] + [width] * (_MODULES - 1)
+        self.modules_in_order = nn.ModuleList(_Inception(each) for each in inputs)
+        self.shortcuts = nn.ModuleList(
+            nn.Sequential(nn.Conv1d(inputs[first], width, 1, bias=False), nn.BatchNorm1d(width))
+            for first in range(0, _MODULES, _RESIDUAL)
+        )
+        self.head = nn.Linear(width, outputs)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Float32 [B, channels, samples] to logits [B, C]."""
+        hidden = before = frames
+        for number, module in enumerate(self.modules_in_order, start=1):
+            hidden = module(hidden)
+            if number % _RESIDUAL == 0:
+                hidden = before = torch.relu(hidden + self.shortcuts[number // _RESIDUAL - 1](before))
+        logits: torch.Tensor = self.head(hidden.mean(2))
+        return logits
+
+
+class _Inception(nn.Module):
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.bottleneck = nn.Conv1d(inputs, _BOTTLENECK, 1, bias=False) if inputs > 1 else nn.Identity()
+        narrow = _BOTTLENECK if inputs > 1 else 1
+        self.convolutions = nn.ModuleList(convolution(narrow, _FILTERS, kernel) for kernel in _KERNELS)
+        self.pooled = nn.Sequential(nn.MaxPool1d(3, 1, padding=1), nn.Conv1d(inputs, _FILTERS, 1, bias=False))
+        self.norm = nn.BatchNorm1d(_FILTERS * (len(_KERNELS) + 1))
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        narrow = self.bottleneck(hidden)
+        parts = [convolution(narrow) for convolution in self.convolutions]
+        return torch.relu(self.norm(torch.cat([*parts, self.pooled(hidden)], dim=1)))

@@ -1,0 +1,56 @@
+"""The residual network for time series of Wang, Yan and Oates (2017)."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from clops_sweep.learning.networks.convolution import convolution
+
+_FILTERS, _KERNELS = (64, 128, 128), (8, 5, 3)
+
+
+class ResNet1dWang(nn.Module):
+    """Three residual blocks, the mean over time, and a linear layer. Convolutions before batch norm have no bias.
+
+    A block of f filters is three times Conv1d - BatchNorm - ReLU, with kernels 8, 5 and 3 and as many samples behind
+    them as before, so h = B_3(B_5(B_8(x))); it returns ReLU(h + s(x)), where s is Conv1d(kernel 1) - BatchNorm, or
+    nothing where x has f channels already. f is 64, 128 and 128. There is no dropout: all T passes of Monte-Carlo
+    dropout are the same, and what goes by them tells instances apart by rounding at best.
+
+    Z. Wang, W. Yan, T. Oates, "Time series classification from scratch with deep neural networks: A strong baseline",
+    IJCNN 2017, equations 2 and 4; under this name in N. Strodthoff, P. Wagner, T. Schaeffter, W. Samek, "Deep learning
+    for ECG analysis: Benchmarks and insights from PTB-XL", IEEE JBHI 2021, with other kernels and a stem.
+
+    Args:
+        channels: of a frame.
+        samples: of a frame; any number.
+        outputs: C.
+    """
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        del samples
+        inputs = (channels, *_FILTERS)
+        self.blocks = nn.Sequential(*(_Block(*pair) for pair in zip(inputs, _FILTERS, strict=False)))
+        self.head = nn.Linear(_FILTERS[-1], outputs)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Float32 [B, channels, samples] to logits [B, C]."""
+        logits: torch.Tensor = self.head(self.blocks(frames).mean(2))
+        return logits
+
+
+class _Block(nn.Module):
+    def __init__(self, inputs: int, filters: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for kernel, before in zip(_KERNELS, (inputs, filters, filters), strict=True):
+            layers += [convolution(before, filters, kernel), nn.BatchNorm1d(filters), nn.ReLU()]
+        self.layers = nn.Sequential(*layers)
+        self.shortcut: nn.Module = nn.Identity()
+        if inputs != filters:
+            self.shortcut = nn.Sequential(nn.Conv1d(inputs, filters, 1, bias=False), nn.BatchNorm1d(filters))
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.layers(hidden) + self.shortcut(hidden))

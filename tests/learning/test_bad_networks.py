@@ -1,0 +1,277 @@
+"""Networks that cannot be trained are refused in one sentence, before anything is trained."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from clops_sweep import ContinualRun, RunConfig, network
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.registry import NETWORKS
+from clops_sweep.learning.module_probe import check_networks, probed
+from clops_sweep.testing import tiny_config, tiny_frames
+
+SHAPE, OUTPUTS = (2, 40), 3
+
+
+class Base(nn.Module):
+    """A good network, of which subclasses spoil something."""
+
+    def __init__(self, channels: int = 2, samples: int = 40, outputs: int = OUTPUTS) -> None:
+        super().__init__()
+        self.body = nn.Linear(channels * samples, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.head = nn.Linear(8, outputs)
+
+    def hidden(self, frames: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.norm(self.body(frames.flatten(1))))
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        return self.head(self.hidden(frames))
+
+
+def built(change: Callable[[Base], object]) -> Callable[..., nn.Module]:
+    """Makes a good network and spoils it."""
+
+    def make(channels: int, samples: int, outputs: int) -> nn.Module:
+        module = Base(channels, samples, outputs)
+        change(module)
+        return module
+
+    return make
+
+
+def passing(forward: Callable[[Base, torch.Tensor], Any]) -> type[Base]:
+    """A good network with another forward."""
+    return type("Spoiled", (Base,), {"forward": forward})
+
+
+class Raises(nn.Module):
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("out of order")
+
+
+class Remembers(nn.Module):
+    """Adds a share of what it was last given."""
+
+    last: torch.Tensor | float = 0.0
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        result = hidden + 0.1 * self.last
+        self.last = hidden.detach().mean()
+        return result
+
+
+class DrawsItsOwn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = np.random.default_rng()
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        noise = self.generator.standard_normal(hidden.shape).astype("float32")
+        return hidden + torch.from_numpy(noise) if self.training else hidden
+
+
+class CountsCalls(nn.Module):
+    calls = 0
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return hidden * (1 + self.calls) if self.training else hidden
+
+
+class AlwaysDrops(nn.Module):
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return F.dropout(hidden, 0.5)
+
+
+class CountsInEvaluation(nn.Module):
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        self.seen += len(hidden)
+        return hidden
+
+
+class OverTheBatch(nn.Module):
+    """An LSTM that takes the batch for time."""
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(samples, 4), nn.Linear(4, outputs)
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        return self.head(self.lstm(frames)[0][:, -1])
+
+
+class Logarithm(nn.Module):
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden.log()
+
+
+class Replaces(Base):
+    def forward(self, frames: torch.Tensor) -> Any:
+        if self.training:
+            self.body.weight = nn.Parameter(self.body.weight.detach() * 0.9)
+        return super().forward(frames)
+
+
+class Unregistered(Base):
+    def __init__(self, *arguments: int) -> None:
+        super().__init__(*arguments)
+        self.layers = [nn.Linear(8, 8)]
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        return self.head(self.layers[0](self.hidden(frames)))
+
+
+ONE, PLAIN = Base(), nn.BatchNorm1d(8, affine=False)
+"""Modules that are there already."""
+
+
+def behind(layer: Callable[[], nn.Module]) -> Callable[..., nn.Module]:
+    """A good network with a layer behind its body."""
+
+    def make(channels: int, samples: int, outputs: int) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, 8), layer(), nn.Linear(8, outputs))
+
+    return make
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "raises when made": (lambda c, s, o: 1 / 0, r"raises when made for channels = 2, .* \(ZeroDivisionError: div"),
+    "nothing": (lambda c, s, o: None, r"returned NoneType; expected a torch\.nn\.Module"),
+    "a class": (lambda c, s, o: Base, r"returned type; expected a torch\.nn\.Module"),
+    "the same one": (lambda c, s, o: ONE, "returns the same module or layer twice; make a new one in each call"),
+    "a shared layer": (lambda c, s, o: nn.Sequential(nn.Flatten(), nn.Linear(80, 8), ONE.head), "same module or layer"),
+    "a shared norm": (behind(lambda: PLAIN), "same module or layer twice"),
+    "no parameter": (lambda c, s, o: nn.Flatten(), "has no parameter that asks for a gradient"),
+    "all frozen": (built(lambda it: it.requires_grad_(False)), "has no parameter that asks for a gradient"),
+    "float64": (built(lambda it: it.double()), r"parameter 'body\.weight' is float64; expected float32"),
+    "half": (built(lambda it: it.head.half()), r"parameter 'head\.weight' is float16; expected float32"),
+    "elsewhere": (
+        built(lambda it: it.head.to("meta")),
+        r"parameter 'head\.weight' is made on meta; make it on the CPU",
+    ),
+    "infinite": (built(lambda it: it.head.bias.data.fill_(np.inf)), r"'head\.bias' is not finite when it is made"),
+    "own initial weights": (
+        built(lambda it: it.head.bias.data.fill_(np.random.default_rng().random())),
+        r"'head\.bias' is another one when the network is made again from the same seed; draw it from the global",
+    ),
+    "raises": (
+        behind(Raises),
+        r"raises on frames \[3, 2, 40\], in layer '2' \(Raises\) \(RuntimeError: out of",
+    ),
+    "other samples": (
+        lambda c, s, o: nn.Sequential(nn.Flatten(), nn.Linear(2500, o)),
+        r"raises on frames \[3, 2, 40\], in layer '1' \(Linear\) \(RuntimeError: mat1 and mat2 shapes cannot be",
+    ),
+    "a tuple": (
+        passing(lambda it, x: (Base.forward(it, x), x)),
+        r"returns tuple; expected a tensor of logits \[3, 3\]",
+    ),
+    "features": (
+        passing(lambda it, x: it.hidden(x)),
+        r"logits \[3, 8\] for frames \[3, 2, 40\]; expected .* = \[3, 3\]",
+    ),
+    "squeezed": (passing(lambda it, x: Base.forward(it, x).squeeze()), r"returns logits \[3\] for frames \[1, 2, 40\]"),
+    "float64 logits": (passing(lambda it, x: Base.forward(it, x).double()), "logits of float64; expected float32"),
+    "classes": (passing(lambda it, x: Base.forward(it, x).round().long()), "logits of int64; expected float32"),
+    "not finite": (behind(Logarithm), r"not finite for frames of noise, first in layer '2' \(Logarithm\)"),
+    "counts in evaluation": (behind(CountsInEvaluation), r"changes '2\.seen' in evaluation mode"),
+    "always drops": (behind(AlwaysDrops), r"is random in evaluation mode, first in layer '2' \(AlwaysDrops\)"),
+    "remembers": (
+        behind(Remembers),
+        r"other logits in evaluation when .*, first in layer '2' \(Remembers\)",
+    ),
+    "counts calls": (behind(CountsCalls), r"other logits in training when .*, first in layer '2' \(CountsCalls\)"),
+    "draws its own": (behind(DrawsItsOwn), r"other logits in training when .*, first in layer '2' \(DrawsItsOwn\)"),
+    "over the batch": (OverTheBatch, "gives an instance other logits in evaluation mode when others are in its batch"),
+    "batch statistics alone": (
+        behind(lambda: nn.BatchNorm1d(8, track_running_stats=False)),
+        "raises on frames .*Expected more than 1 value per channel|other logits in evaluation mode when others are",
+    ),
+    "replaces": (Replaces, "puts other parameters in the place of its own in a pass"),
+    "detached": (passing(lambda it, x: Base.forward(it, x).detach()), "its logits hang on none of its parameters"),
+    "unregistered": (Unregistered, r"trains a tensor \[8(, 8)?\] that is no parameter; make it an nn\.Parameter"),
+    "idle": (
+        built(lambda it: it.add_module("spare", nn.Linear(2, 2))),
+        r"parameter 'spare\.weight' gets no gradient in training; leave it out, or set requires_grad = False",
+    ),
+    "infinite gradient": (
+        passing(lambda it, x: Base.forward(it, x) + (it.head.bias - it.head.bias).sqrt()),
+        r"has a gradient that is not finite for frames of noise",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(BAD))
+def test_what_cannot_be_trained_is_refused_with_its_layer(name: str) -> None:
+    make, sentence = BAD[name]
+    with pytest.raises(BadInput, match=sentence) as refused:
+        probed("mine", make, SHAPE, OUTPUTS)
+    assert re.match(r"network 'mine': [^\n]*$", str(refused.value))
+    assert len(str(refused.value)) < 400
+
+
+def test_a_good_one_is_not() -> None:
+    found = probed("mine", Base, SHAPE, OUTPUTS)
+    assert (found.statistics, found.smallest_batch) == (frozenset({"norm"}), 2)
+
+
+def test_trying_leaves_the_process_as_it_was() -> None:
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # type: ignore[index]  # noqa: NPY002
+    probed("another", behind(lambda: nn.Dropout(0.5)), SHAPE, OUTPUTS)
+    assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before  # type: ignore[index]  # noqa: NPY002
+
+
+DECLARATIONS: list[tuple[Callable[[], object], str]] = [
+    (lambda: network("clops_cnn")(Base), "network 'clops_cnn' is built in; register yours under another name"),
+    (lambda: network("two words")(Base), "network 'two words': expected a name of letters, digits and underscores"),
+    (lambda: network(Base), r'expected the name that configs call it by, as in @network\("mine"\)'),  # type: ignore[arg-type]
+    (lambda: network("mine")(3), r"expected a function \(channels, samples, outputs\) .*, not something of type int"),  # type: ignore[type-var]
+    (lambda: network("mine")(Base()), "a new one for each run; this is a module itself"),
+    (lambda: network("mine")(lambda channels: Base()), r"cannot be called with these three \(too many positional"),
+    (lambda: RunConfig(network="resnet"), r"network = 'resnet': not known \(did you mean 'resnet1d_wang'\?\); known: "),
+    (lambda: RunConfig(network=3), "network = 3: input should be a valid string"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(DECLARATIONS)))
+def test_what_is_no_network_is_refused_when_it_is_declared(number: int) -> None:
+    declare, sentence = DECLARATIONS[number]
+    before = NETWORKS.added
+    with pytest.raises(BadInput, match=sentence):
+        declare()
+    assert NETWORKS.added == before
+
+
+def test_networks_are_tried_on_the_shapes_that_are_asked_of_them() -> None:
+    """Outputs of the scenario, and of all tasks at once where a strategy trains on them so."""
+    asked: list[tuple[int, int, int]] = []
+
+    def notes(channels: int, samples: int, outputs: int) -> nn.Module:
+        asked.append((channels, samples, outputs))
+        return Base(channels, samples, outputs)
+
+    with NETWORKS.temporarily("notes", notes):
+        configs = [tiny_config("class_il", network="notes", strategy=name) for name in ("clops", "multitask")]
+        check_networks([*configs, tiny_config("class_il")], {configs[0].data_key: tiny_frames("class_il")})
+    assert set(asked) == {(1, 2500, 1), (1, 2500, 6)}
+
+
+def test_a_batch_of_one_instance_is_refused_where_it_cannot_be_trained_on() -> None:
+    with NETWORKS.temporarily("mine", Base), pytest.raises(BadInput, match="choose a batch_size of 2 or more"):
+        ContinualRun(tiny_config("class_il", network="mine", batch_size=1), tiny_frames("class_il")).run()

@@ -1,0 +1,389 @@
+"""Networks of users: whatever layers they have, every strategy trains them, and a run's numbers are its own."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from clops_sweep import ContinualRun
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, NETWORKS, STRATEGIES
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import Batch, Epoch, Instances
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.global_streams import GlobalStreams, seed_of
+from clops_sweep.learning.module_learner import ModuleLearner
+from clops_sweep.testing import check_network, of_shape, tiny_config, tiny_frames
+from clops_sweep.testing.watch import difference, global_randomness, result_difference, rows_of, saved_and_loaded
+
+CPU = torch.device("cpu")
+SHAPE = {"channels": 2, "samples": 80}
+
+
+class Convolutional(nn.Module):
+    """Batch norm over channels, and dropout."""
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        self.convolution, self.norm = nn.Conv1d(channels, 6, 9, 4), nn.BatchNorm1d(6)
+        self.dropout, self.head = nn.Dropout(0.25), nn.Linear(12, outputs)
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        hidden = torch.relu(self.norm(self.convolution(frames)))
+        return self.head(self.dropout(F.adaptive_max_pool1d(hidden, 2).flatten(1)))
+
+
+class Recurrent(nn.Module):
+    """Two layers of LSTM with dropout between them, group norm."""
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        self.stem = nn.Conv1d(channels, 4, 10, 10)
+        self.lstm = nn.LSTM(4, 6, num_layers=2, dropout=0.2, batch_first=True)
+        self.norm, self.head = nn.GroupNorm(2, 6), nn.Linear(6, outputs)
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        hidden, _ = self.lstm(self.stem(frames).transpose(1, 2))
+        return self.head(self.norm(hidden[:, -1]))
+
+
+class Attending(nn.Module):
+    """A transformer with dropout in its attention, a frozen layer, and noise from NumPy and Python."""
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        self.stem = nn.Conv1d(channels, 8, 10, 10).requires_grad_(False)
+        self.attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True)
+        self.head = nn.Linear(8, outputs)
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        hidden = self.attention(self.stem(frames).transpose(1, 2)).mean(1)
+        if self.training:
+            hidden = hidden * (1 + 0.1 * random.random()) + 0.1 * float(np.random.standard_normal())  # noqa: NPY002
+        return self.head(hidden)
+
+
+class OwnNorm(nn.Module):
+    """Standardises by batch, and by a mean of what it has seen, kept in a buffer that it replaces each time."""
+
+    seen: torch.Tensor
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(channels, 1))
+        self.dropout, self.head = nn.Dropout(0.2), nn.Linear(channels * samples, outputs)
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        if self.training:
+            self.seen = 0.9 * self.seen + 0.1 * frames.detach().mean((0, 2))[:, None]
+        return self.head(self.dropout((frames - self.seen).flatten(1)))
+
+
+def over_vectors(channels: int, samples: int, outputs: int) -> nn.Module:
+    """Layers that find out their sizes, and batch norm over vectors, which needs two instances."""
+    first = [nn.AvgPool1d(5), nn.Flatten(), nn.LazyLinear(8), nn.LazyBatchNorm1d(), nn.ReLU()]
+    return nn.Sequential(*first, nn.Dropout(0.2), nn.LazyLinear(outputs))
+
+
+KINDS = {
+    "convolutional": Convolutional,
+    "recurrent": Recurrent,
+    "attending": Attending,
+    "own_norm": OwnNorm,
+    "over_vectors": over_vectors,
+}
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    before = dict(NETWORKS._added)
+    for name, make in KINDS.items():
+        NETWORKS.register(name, make)
+    yield
+    NETWORKS._added.clear()
+    NETWORKS._added.update(before)
+
+
+@pytest.fixture(scope="module")
+def frames() -> FrameSet:
+    return of_shape(tiny_frames("class_il", tasks=2), **SHAPE)
+
+
+def test_the_contract() -> None:
+    check_network(Convolutional, **SHAPE)
+
+
+COMBINATIONS = [(name, "bald_mcd") for name in STRATEGIES] + [("clops", name) for name in ACQUISITION_FUNCTIONS]
+
+
+@pytest.mark.parametrize(("strategy", "acquisition"), dict.fromkeys(COMBINATIONS))
+def test_every_strategy_and_acquisition_function(strategy: str, acquisition: str, frames: FrameSet) -> None:
+    config = tiny_config("class_il", network="convolutional", strategy=strategy, acquisition=acquisition)
+    with global_randomness(1, "the run"):
+        result = ContinualRun(config, frames).run()
+    assert result.r_matrix["auc"].between(0, 1).all()
+    assert result.curves["loss"].notna().all()
+    assert result.runs["backend"].tolist() == ["torch"]
+
+
+@pytest.mark.parametrize("network", [name for name in KINDS if name != "convolutional"])
+def test_any_layers_alone_in_a_job_and_resumed(network: str, frames: FrameSet) -> None:
+    """Bit for bit. Of the convolutional one the contract says so."""
+    configs = [tiny_config("class_il", network=network, seed=seed) for seed in (0, 5)]
+    run, states = ContinualRun(configs, frames), []
+    with global_randomness(1, "the runs"):
+        while not run.finished:
+            states.append(saved_and_loaded(run.state()))
+            run.advance()
+    together = run.result()
+    alone = ContinualRun(configs[1], frames).run()
+    part = rows_of(together, configs[1].run_id(frames.data_hash))
+    assert result_difference(part, alone, ignore=("stack",)) is None
+    resumed = ContinualRun(configs, frames)
+    resumed.restore(states[3])
+    assert result_difference(together, resumed.run()) is None
+
+
+def learner_of(network: str, frames: FrameSet, seeds: tuple[int, ...] = (3, 8)) -> ModuleLearner:
+    return ModuleLearner(seeds, "binary", 1, 1e-2, FrameBank(frames, CPU), network)
+
+
+def batch_of(frames: FrameSet, size: int = 7, first_draw: int = 14) -> Batch:
+    stream = torch.Generator().manual_seed(size)
+    rows = torch.randint(0, len(frames), (2, size), generator=stream)
+    weights = torch.rand(2, size, generator=stream)
+    return Batch(rows, (rows % 2)[:, :, None].float(), weights, torch.arange(first_draw, first_draw + size))
+
+
+def by_hand(learner: ModuleLearner, run: int, *, norm_in_training: bool) -> nn.Module:
+    """A copy of one of the networks, with dropout on."""
+    module = copy.deepcopy(learner._modules[run].module).train()
+    module.norm.train(norm_in_training)
+    return module
+
+
+def test_gradients_and_running_statistics_are_those_of_autograd(frames: FrameSet) -> None:
+    learner, batch = learner_of("convolutional", frames), batch_of(frames)
+    keys = streams.keys((3, 8), "test")
+    for track, memory in ((False, False), (False, True), (True, False)):
+        expected, norms = [], []
+        for run in (0, 1):
+            module = by_hand(learner, run, norm_in_training=not memory)
+            module.zero_grad()
+            torch.manual_seed(seed_of((int(keys[run, 0]), int(keys[run, 1])), 14))
+            logits = module(torch.from_numpy(frames.signal(batch.rows[run].numpy())))
+            each = F.binary_cross_entropy_with_logits(logits, batch.targets[run], reduction="none")[:, 0]
+            (batch.weights[run] * each).sum().backward()
+            expected.append({name: p.grad for name, p in module.named_parameters()})
+            norms.append(module.norm.running_mean)
+        before = [buffers.clone() for module in learner._modules for buffers in module.buffers.values()]
+        if memory:
+            found = learner.memory_gradient(batch, keys)
+        else:
+            _, found = learner.gradient(batch, keys, track_statistics=track)
+        views = learner.parameters.like(found).views
+        for run, gradients in enumerate(expected):
+            torch.testing.assert_close({name: view[run] for name, view in views.items()}, gradients)
+        after = [buffers for module in learner._modules for buffers in module.buffers.values()]
+        if track:
+            for module, norm in zip(learner._modules, norms, strict=True):
+                torch.testing.assert_close(module.buffers["norm.running_mean"], norm)
+        else:
+            assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
+
+
+def test_steps_are_those_of_a_bare_loop_with_pytorchs_adam(frames: FrameSet) -> None:
+    learner = learner_of("recurrent", frames)
+    module = copy.deepcopy(learner._modules[1].module).train()
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
+    for step in range(20):
+        batch, keys = batch_of(frames, first_draw=8 * step), streams.keys((3, 8), "test", step)
+        optimizer.zero_grad()
+        torch.manual_seed(seed_of((int(keys[1, 0]), int(keys[1, 1])), 8 * step))
+        logits = module(torch.from_numpy(frames.signal(batch.rows[1].numpy())))
+        each = F.binary_cross_entropy_with_logits(logits, batch.targets[1], reduction="none")[:, 0]
+        (batch.weights[1] * each).sum().backward()
+        optimizer.step()
+        learner.announce(1)
+        found = learner.train_step(batch, keys)
+        torch.testing.assert_close(found[1], each.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("network", list(KINDS))
+def test_passes_with_dropout(network: str, frames: FrameSet) -> None:
+    """Those of a copy of the module whose generators start alike; nothing is left behind by them."""
+    learner, batch, keys = learner_of(network, frames), batch_of(frames), streams.keys((3, 8), "test")
+    learner.announce(1)
+    learner.train_step(batch, keys)
+    rows, before = torch.arange(10).expand(2, -1), saved_and_loaded(learner.state())
+    noise = 0.1 * torch.randn(2, 10, 2, 80, generator=torch.Generator().manual_seed(0))
+    with global_randomness(2, "the passes"):
+        found = learner.dropout_probabilities(rows, 5, keys, noise=noise)
+        assert torch.equal(learner.dropout_probabilities(rows, 5, keys, noise=noise), found)
+    assert difference(before, learner.state()) is None
+    assert found.shape == (2, 10, 5, 1)
+    assert (found.std(2) > 1e-7).double().mean() > 0.8, "passes of one instance differ"
+    module = copy.deepcopy(learner._modules[1].module).train()
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm1d | OwnNorm):
+            layer.training = False
+    generators = GlobalStreams(CPU)
+    with generators.kept(), torch.no_grad():
+        generators.seed(seed_of((int(keys[1, 0]), int(keys[1, 1])), 0))
+        inputs = torch.from_numpy(frames.signal(rows[1].numpy())) + noise[1]
+        expected = torch.sigmoid(module(inputs.repeat_interleave(5, dim=0))).view(10, 5, 1)
+    assert torch.equal(found[1], expected)
+
+
+def test_passes_do_not_depend_on_what_is_computed_at_a_time_but_by_chance(frames: FrameSet) -> None:
+    """Cut into pieces, an instance draws other masks, and its mean stays."""
+    learner, keys = learner_of("convolutional", frames), streams.keys((3, 8), "test")
+    rows = torch.arange(12).expand(2, -1)
+    whole = learner.dropout_probabilities(rows, 400, keys)
+    learner._at_a_time = 400 * 5
+    pieces = learner.dropout_probabilities(rows, 400, keys)
+    assert not torch.equal(whole, pieces)
+    torch.testing.assert_close(pieces.mean(2), whole.mean(2), rtol=0, atol=0.02)
+
+
+def test_logits_noise_and_shift(frames: FrameSet) -> None:
+    learner, rows = learner_of("convolutional", frames), torch.stack([torch.arange(9), torch.arange(9).flip(0)])
+    noise = torch.randn(2, 9, 2, 80, generator=torch.Generator().manual_seed(1))
+    shift = 0.1 * torch.randn(learner.parameters.flat.shape, generator=torch.Generator().manual_seed(2))
+    before = saved_and_loaded(learner.state())
+    plain, noisy, shifted = learner.logits(rows), learner.logits(rows, noise=noise), learner.logits(rows, shift=shift)
+    assert difference(before, learner.state()) is None
+    moved = learner.parameters.like(learner.parameters.flat + shift)
+    for run in (0, 1):
+        module = copy.deepcopy(learner._modules[run].module).eval()
+        signal = torch.from_numpy(frames.signal(rows[run].numpy()))
+        with torch.no_grad():
+            torch.testing.assert_close(plain[run], module(signal))
+            torch.testing.assert_close(noisy[run], module(signal + noise[run]))
+            for name, parameter in module.named_parameters():
+                parameter.copy_(moved.views[name][run])
+            torch.testing.assert_close(shifted[run], module(signal))
+
+
+def test_by_run_and_back(frames: FrameSet) -> None:
+    """One row a run, parameter by parameter, whatever lies between them."""
+    parameters = learner_of("recurrent", frames).parameters
+    rows = parameters.by_run(parameters.flat)
+    assert torch.equal(parameters.from_runs(rows), parameters.flat)
+    values = [view[1].flatten() for view in parameters.views.values()]
+    assert torch.equal(rows[1][rows[1] != 0], torch.cat(values)[torch.cat(values) != 0])
+    assert all(view[run].data_ptr() % 64 == 0 for view in parameters.views.values() for run in (0, 1))
+
+
+def test_an_excerpt_is_the_same_networks(frames: FrameSet) -> None:
+    learner, batch, keys = learner_of("own_norm", frames), batch_of(frames), streams.keys((3, 8), "test")
+    for _ in range(2):
+        learner.announce(1)
+        learner.train_step(batch, keys)
+        part, rows = learner.excerpt([1]), torch.arange(6).expand(2, -1)
+        assert torch.equal(part.logits(rows[1:]), learner.logits(rows)[1:])
+        found = part.dropout_probabilities(rows[1:], 3, keys[1:])
+        assert torch.equal(found, learner.dropout_probabilities(rows, 3, keys)[1:])
+    assert learner.excerpt([0, 1]) is learner
+
+
+def test_initial_weights_follow_from_the_run_s_seed(frames: FrameSet) -> None:
+    seed = int(streams.sequence(8, "initial parameters").generate_state(1, "uint64")[0])
+    torch.manual_seed(seed)
+    expected = Convolutional(2, 80, 1)
+    torch.manual_seed(0)
+    learner = learner_of("convolutional", frames)
+    for name, parameter in expected.named_parameters():
+        assert torch.equal(learner.parameters.views[name][1], parameter)
+        assert not torch.equal(learner.parameters.views[name][0], parameter) or name.startswith("norm")
+    other = learner_of("attending", frames, (3, 3))
+    one, two = (layer.module.stem.weight for layer in other._modules)
+    assert torch.equal(one, two), "what is frozen follows from the seed too"
+    assert not any("stem" in name for name in other.parameters.views)
+
+
+def test_a_last_batch_of_one_instance_goes_into_the_one_before() -> None:
+    task = Instances(torch.arange(13).expand(2, -1), torch.zeros(2, 13, 1))
+    order = streams.permutations([0, 1], 13, "test")
+    epochs = [Epoch(task, 0, 4, smallest) for smallest in (1, 2)]
+    assert [epoch.sizes for epoch in epochs] == [[4, 4, 4, 1], [4, 4, 5]]
+    assert Epoch(Instances(task.rows[:, :1], task.targets[:, :1]), 0, 4, 2).sizes == [1]
+    epoch = epochs[1]
+    epoch.load(None, order)
+    batches = [epoch.next(size) for size in epoch.sizes]
+    assert torch.equal(torch.cat([batch.rows for batch in batches], dim=1), task.rows.gather(1, order))
+    assert [int(batch.number) for batch in batches] == [0, 1, 2]
+    for batch in batches:
+        torch.testing.assert_close(batch.weights.sum(1), torch.ones(2))
+        assert torch.equal(batch.current_count[:, 0], torch.full((2,), float(batch.rows.shape[1])))
+
+
+def test_every_strategy_trains_on_it(frames: FrameSet) -> None:
+    """Tasks of 10 instances in batches of 3, on a network that cannot be trained on one."""
+    for strategy in STRATEGIES:
+        config = tiny_config("class_il", network="over_vectors", strategy=strategy, batch_size=3, epochs_per_task=1)
+        assert ContinualRun(config, frames).run().runs["auc"].notna().all()
+
+
+def test_the_network_is_part_of_what_a_run_is() -> None:
+    plain = tiny_config("class_il")
+    assert '"network"' not in plain.identity
+    assert plain.replace(network="clops_cnn").run_id("abc") == plain.run_id("abc")
+    assert '"network":"recurrent"' in plain.replace(network="recurrent").identity
+
+
+def test_the_papers_network_says_which_frames_it_takes(frames: FrameSet) -> None:
+    sentence = (
+        r"^network 'clops_cnn' takes frames of 1 x 2,500 samples, and those of 'synthetic' are 2 x 80; set "
+        r"network = 'resnet1d_wang' or one of your own$"
+    )
+    with pytest.raises(BadInput, match=sentence):
+        ContinualRun(tiny_config("class_il"), frames)
+    with pytest.raises(BadInput, match=r"are 3 x 2,500; set .* of your own, or leads = 'one'$"):
+        ContinualRun(tiny_config("class_il"), of_shape(tiny_frames("class_il", tasks=2), 3, 2500))
+
+
+def test_all_channels_of_what_has_one_are_what_it_is_without() -> None:
+    single = tiny_frames("class_il", tasks=2)
+    members = np.arange(len(single))[:, None]
+    whole = FrameSet(**{**vars(single), "members": members})
+    config = tiny_config("class_il", strategy="finetune", epochs_per_task=1)
+    assert result_difference(ContinualRun(config, single).run(), ContinualRun(config, whole).run()) is None
+    assert FrameBank(of_shape(single, 1, 2499), CPU).shape == (2499,)
+
+
+@pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time"])
+def test_built_in_networks(network: str) -> None:
+    frames = of_shape(tiny_frames("domain_il", tasks=2), 2, 48)
+    config = tiny_config("domain_il", network=network, strategy="replay", epochs_per_task=1)
+    result = ContinualRun(config, frames).run()
+    assert result.r_matrix["auc"].between(0, 1).all()
+    channels, outputs = 2, 3
+    shapes = {name: p.shape for name, p in NETWORKS[network](channels, 48, outputs).named_parameters()}
+    assert sum(shape.numel() for shape in shapes.values()) == PARAMETERS[network](channels, outputs)
+
+
+PARAMETERS = {
+    "resnet1d_wang": lambda c, o: (
+        c * 64 * 8 + 64 * 64 * 5 + 64 * 64 * 3 + 3 * 128 + c * 64 + 128  # kernels 8, 5, 3, their norms, the shortcut
+        + 64 * 128 * 8 + 128 * 128 * 5 + 128 * 128 * 3 + 3 * 256 + 64 * 128 + 256
+        + 128 * 128 * (8 + 5 + 3) + 3 * 256
+        + 128 * o + o
+    ),
+    "inception_time": lambda c, o: (
+        c * 32 + 32 * 32 * (40 + 20 + 10) + c * 32 + 256  # bottleneck, three kernels, behind the pooling, norm
+        + 5 * (128 * 32 + 32 * 32 * (40 + 20 + 10) + 128 * 32 + 256)
+        + c * 128 + 256 + 128 * 128 + 256
+        + 128 * o + o
+    ),
+}  # fmt: skip
+"""Counted from the papers' figures; convolutions in front of a batch norm have no bias."""
