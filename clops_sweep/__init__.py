@@ -16,6 +16,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import clops_sweep.sweep  # noqa: F401  # imported later, it would take the name of the function below
+from clops_sweep.data.dataset import dataset
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
@@ -25,6 +26,7 @@ from clops_sweep.experiment.search_space import SearchSpace
 if TYPE_CHECKING:
     import pandas as pd
 
+    from clops_sweep.data.recordings import Recording, Recordings
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.search.launch import Outcome
 
@@ -36,18 +38,26 @@ __all__ = [
     "IntDistribution",
     "OptunaSearch",
     "Outcome",
+    "Recording",
+    "Recordings",
     "RunConfig",
     "SearchSpace",
     "SuccessiveHalving",
     "__version__",
     "acquisition_function",
+    "dataset",
     "read",
     "storage_function",
     "strategy",
     "sweep",
 ]
 
-_LAZY = {"ContinualRun": "clops_sweep.learning.run", "Outcome": "clops_sweep.search.launch"}
+_LAZY = {
+    "ContinualRun": "clops_sweep.learning.run",
+    "Outcome": "clops_sweep.search.launch",
+    "Recording": "clops_sweep.data.recordings",
+    "Recordings": "clops_sweep.data.recordings",
+}
 
 
 def sweep(

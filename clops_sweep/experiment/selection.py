@@ -209,9 +209,9 @@ def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
 
 
 def _check_task_order(space: str, config: RunConfig) -> None:
-    """A permutation must be one of the tasks that there are, which is known without the data."""
+    """A permutation must be one of the tasks that there are, as far as that is known without the data."""
     tasks = DATASETS[config.dataset].task_count(config.scenario)
-    if isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
+    if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
         raise BadInput(
             f"search space {space!r}: task_order {shown(list(config.task_order))}: {config.scenario} of "
             f"{config.dataset} has {tasks} tasks; expected a permutation of 0..{tasks - 1}"
