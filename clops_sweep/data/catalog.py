@@ -6,8 +6,8 @@ This file imports nothing heavy, so that a configuration is validated without nu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from clops_sweep.errors import BadInput
 
@@ -142,6 +142,27 @@ class Catalog(Mapping[str, DatasetInfo]):
     def declared(self, name: str) -> Declared | None:
         """What stands behind a data set; None where it is built in, or known by its name alone (as in a worker)."""
         return self._declared.get(name)
+
+    def know(self, name: str, scenario: str) -> None:
+        """Sees to it that the config of a stored run can name its data set, also where no file declares it here."""
+        if name in self._built_in or name in self._declared:
+            return
+        info = self._added.get(name) or DatasetInfo(
+            name=name,
+            title=f"{name}, declared by a file that is not at hand",
+            licence="not known",
+            source="",
+            size="",
+            scenarios=(),
+            classes=None,
+            batch_size=16,
+            reader="clops_sweep.data.declared:DeclaredReader",
+            simultaneous_leads=0,
+            leads="all",
+        )
+        if scenario not in info.scenarios:
+            scenarios = (*info.scenarios, cast(ScenarioName, scenario))
+            self._added[name] = replace(info, scenarios=scenarios)
 
     def register(self, info: DatasetInfo, declared: Declared | None = None) -> None:
         """Adds a data set, or replaces one of the same name that the same file has declared before.

@@ -173,7 +173,7 @@ def make_item(name: str, row: Mapping[str, str], label: Any, samples: Samples) -
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:
-    """Files by their path below a folder and by their own name, each with and without its ending, where that is one's."""
+    """Files by path below a folder and by their own name, with and without ending, where there is one of that name."""
     found: dict[str, Path] = {}
     twice: set[str] = set()
     for file in files:

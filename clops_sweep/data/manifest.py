@@ -46,7 +46,8 @@ class Manifest:
     the normalisation. `data_hash` is the whole one for split seed 0 without normalisation. `frame_seconds` is how long
     a frame lasts; a manifest without it says so by the data set and its options. `samples` is how many a frame has,
     2,500 in a manifest without it, and `sampling_rate` how many a second, where that is known. `domains` are the names
-    in the columns of that name. Of data sets that a file of the user's declares, `fingerprint` is that of its code,
+    in the columns of that name. `whole_moments` says that rows follow one another moment by moment, with all leads of
+    each in their order. Of data sets that a file of the user's declares, `fingerprint` is that of its code,
     `info` what is known of it (`DatasetInfo`), and `given_split` says whether the split is the same for every seed.
     """
 
@@ -72,6 +73,7 @@ class Manifest:
     sampling_rate: float | None = None
     domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     given_split: bool = False
+    whole_moments: bool = False
     fingerprint: str | None = None
     info: Mapping[str, Any] | None = None
 

@@ -334,6 +334,7 @@ def _write_rest(
         frame_seconds=samples / reader.sampling_rate if reader.sampling_rate else None,
         domains={name: names for name, (_, names) in index.domains.items()},
         given_split=reader.given_split,
+        whole_moments=reader.keeps_channels_together,
         fingerprint=declared.fingerprint if declared else None,
         info=asdict(_info_of(reader)) if declared else None,
     )

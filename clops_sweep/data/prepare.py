@@ -1,8 +1,8 @@
 """Prepared data sets: made once, checked on every opening, mapped from disk by every run.
 
-A prepared folder holds `frames.npy` [n, samples], small arrays beside it, `index.parquet` (one row per frame, for people
-and pandas), `sources.json` (the publisher's files with SHA-256) and `manifest.json`. Splits of other seeds than 0 that
-take a solver are added under `splits/`, by `prepare` or when frames are first opened with them.
+A prepared folder holds `frames.npy` [n, samples], small arrays beside it, `index.parquet` (one row per frame, for
+people and pandas), `sources.json` (the publisher's files with SHA-256) and `manifest.json`. Splits of other seeds than
+0 that take a solver are added under `splits/`, by `prepare` or when frames are first opened with them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def prepare(
     """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
 
     A prepared set is made anew where it is damaged, of an older reader, of other code or files than a file of the
-    user's now declares, or was made with other options than those given here; one from which records were skipped is taken as it is. It appears whole or not at all; a killed
-    preparation is simply started again.
+    user's now declares, or was made with other options than those given here; one from which records were skipped is
+    taken as it is. It appears whole or not at all; a killed preparation is simply started again.
 
     Args:
         name: a data set of the catalogue.
@@ -158,8 +158,8 @@ def data_hash(
 ) -> str | None:
     """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.
 
-    None where the set is not prepared or not from what a file of the user's now declares, or its split for this seed takes a solver and is not there: `prepare` with
-    `split_seeds` sees to both.
+    None where the set is not prepared, or not from what a file of the user's now declares, or its split for this seed
+    takes a solver and is not there: `prepare` with `split_seeds` sees to all of that.
     """
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from clops_sweep.data.arrays import Arrays
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.checksums import unlike
 from clops_sweep.data.folder import is_file, one_sentence
-from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.freshness import is_fresh
 from clops_sweep.data.manifest import (
     SOURCES,
@@ -75,6 +75,17 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     if manifest.fingerprint is not None and not is_fresh(folder, manifest, data_root):
         return None
     return PreparedSet(folder, manifest)
+
+
+def know(name: str, prepared_root: Path) -> None:
+    """Sees to it that configs can name a data set that no file declares in this process, if it is prepared here."""
+    if name in DATASETS:
+        return
+    with contextlib.suppress(BadInput):
+        manifest = read_manifest(folder_of(name, prepared_root))
+        info = None if manifest is None else manifest.dataset_info()
+        if info is not None:
+            DATASETS.register(info)
 
 
 def required_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:

@@ -42,8 +42,8 @@ class Windows:
     """The m frames that one record offers, known before its signal is read.
 
     Shapes: begin [m] int64, first sample in the record; length [m] int64, samples; start [m] float64, seconds; leads
-    [m] int16; labels [m] int64 or [m, C] uint8. `time` is the date of acquisition; `dropped` counts by reason; `domains`
-    are what else domain_il may go by, such as a site.
+    [m] int16; labels [m] int64 or [m, C] uint8. `time` is the date of acquisition; `dropped` counts by reason;
+    `domains` are what else domain_il may go by, such as a site.
     """
 
     patient: str

@@ -126,7 +126,7 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
         if not np.isin(array, (0, 1)).all():
             raise BadInput("labels: where there is a column for each class, expected 0 and 1 alone")
         return array.astype(np.uint8)
-    if count and not (0 <= array.min() and array.max() < len(classes)):
+    if count and not (array.min() >= 0 and array.max() < len(classes)):
         worst = int(array.min()) if array.min() < 0 else int(array.max())
         raise BadInput(f"labels: {worst} is no position in classes; expected 0 to {len(classes) - 1}")
     return array.astype(np.int64)

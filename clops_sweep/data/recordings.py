@@ -343,15 +343,16 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
     )
 
 
-def _arrays(signals: Any, channels: int, window: float | None) -> Sequence[Any]:
+def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     """The recordings as a list of [channels, samples], without a copy."""
     if isinstance(signals, np.ndarray) and signals.dtype != object:
         if signals.ndim not in (2, 3) or not signals.size:
             raise BadInput(f"signals: expected [n, channels, samples], not the shape {list(signals.shape)}")
-        stacked = signals[:, None] if signals.ndim == 2 else signals
+        plain = np.asarray(signals)  # rows of a memory map are slow to make
+        stacked = plain[:, None] if plain.ndim == 2 else plain
         checks.signal("signals", stacked[0])
         found: Any = stacked
-    elif isinstance(signals, Sequence) and not isinstance(signals, str) or isinstance(signals, np.ndarray):
+    elif (isinstance(signals, Sequence) and not isinstance(signals, str)) or isinstance(signals, np.ndarray):
         found = [checks.signal(f"signals[{place}]", each) for place, each in enumerate(signals)]
     else:
         raise BadInput(f"signals: expected an array or a list of arrays, not {shown(signals)}")

@@ -81,8 +81,8 @@ def positions(header: Header, channels: Sequence[str]) -> list[int]:
     for name in channels:
         if name.lower() not in lowered:
             raise BadInput(
-                f"{shorten(header.path)}: has no channel {name}, but {', '.join(header.leads)}; give the channels that all "
-                "records have"
+                f"{shorten(header.path)}: has no channel {name}, but {', '.join(header.leads)}; give the channels that "
+                "all records have"
             )
     return [lowered.index(name.lower()) for name in channels]
 
@@ -108,8 +108,10 @@ def wfdb_items(
     columns = fields.columns.items()
     tabled = [name for name, it in columns if not (of_header(it) or name == "name" or (name == "label" and from_notes))]
     if table is None and tabled:
-        raise BadInput(f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, so table is needed; or expected "
-                       'a comment of the header such as "#Dx", or the ending of annotation files such as ".atr"')  # fmt: skip
+        raise BadInput(
+            f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, so table is needed; or expected a comment of "
+            'the header such as "#Dx", or for label the ending of annotation files such as ".atr"'
+        )
     rows = _rows(place, headers, fields, table, from_notes)
     written = [] if from_notes else [row["label"] for _, _, row in rows]
     labels = Labels(classes, separator, written)
