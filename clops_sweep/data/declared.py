@@ -49,6 +49,7 @@ class DeclaredReader(Reader):
     """
 
     keeps_channels_together = True
+    tolerates_repeats = True
 
     def __init__(self, info: DatasetInfo, chosen: Mapping[str, OptionValue] | None = None) -> None:
         self.name = info.name
@@ -283,6 +284,11 @@ class DeclaredReader(Reader):
         if self.common.window is not None:
             samples = round(self.common.window * rate)
         frame = self.common.frame_samples(samples, rate)
+        if min(samples, frame) < 2:
+            raise BadInput(
+                f"window_seconds: frames of {min(samples, frame)} samples come of it at {rate:g} samples a second; expected "
+                "two at least"
+            )
         if first is None:
             return item.name, frame, rate
         name, expected, its_rate = first

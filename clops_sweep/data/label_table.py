@@ -145,7 +145,7 @@ class Labels:
         """The label or labels of a recording; None, and counted, where none of them is used."""
         places = [self._place[part] for part in self._parted(text) if part in self._place]
         if not places:
-            self.left_out[f"label {shorten(text, 40)}" if text else "no label"] += 1
+            self.left_out[f"recordings labelled {shorten(text, 40)}" if text else "recordings without a label"] += 1
             return None
         if not self.multi_label:
             return places[0]

@@ -43,7 +43,7 @@ class WfdbRecord:
         try:
             return int(record[3]), float(record[2].partition("/")[0])
         except (IndexError, ValueError):
-            header = read_header(self.header, any_unit=True)
+            header = read_header(self.header, lenient=True)
             return header.samples, header.rate
 
     def label(self) -> list[Stretch] | None:
@@ -59,7 +59,7 @@ class WfdbRecord:
 
     def read(self) -> Signal:
         """The publisher's integers with gain and baseline; in units, where a sample is missing or they are wider."""
-        header = read_header(self.header, any_unit=True)
+        header = read_header(self.header, lenient=True)
         leads = positions(header, self.channels)
         stored = read_stored(header, wide=bool((header.missing < -(2**15)).any()))
         gain, baseline = header.gain[leads], header.baseline[leads]
@@ -115,7 +115,7 @@ def wfdb_items(
     rows = _rows(place, headers, fields, table, from_notes)
     written = [] if from_notes else [row["label"] for _, _, row in rows]
     labels = Labels(classes, separator, written)
-    first = read_header(rows[0][1], any_unit=True)
+    first = read_header(rows[0][1], lenient=True)
     names = _own(first.leads) if channels is None else checks.names("channels", channels)
     leads = positions(first, names)
     units = dict.fromkeys(first.units[lead] for lead in leads)

@@ -45,12 +45,12 @@ class Header:
     """The sum of the stored values of every lead, to compare modulo 2^16; None where it is not known."""
 
 
-def read_header(path: Path, any_unit: bool = False) -> Header:
+def read_header(path: Path, lenient: bool = False) -> Header:
     """The header at `path` (with its suffix .hea), and a check that its signal files are there and whole.
 
     Args:
         path: of the header.
-        any_unit: whether signals may be in other units than mV.
+        lenient: whether signals may be in other units than mV, and a checksum of 0 says nothing, as some write it.
 
     Raises:
         BadInput: no header, one that cannot be parsed or has a number that cannot be, no sample, or a signal file that
@@ -58,7 +58,7 @@ def read_header(path: Path, any_unit: bool = False) -> Header:
     """
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the header is missing; download the record again")
-    check_header_lines(path, any_unit)
+    check_header_lines(path, any_unit=lenient)
     record = _dated_or_not(path, (), path, "header", lambda wfdb, stem: wfdb.rdheader(stem))
     if not record.n_sig or not record.sig_len or not record.fs:
         raise BadInput(f"{shorten(path)}: the header promises no samples; download the record again")
@@ -74,7 +74,7 @@ def read_header(path: Path, any_unit: bool = False) -> Header:
         tuple(record.comments or ()),
         files,
         np.array([_MISSING.get(str(form), -(2**15)) for form in record.fmt], np.int64),
-        _checksums(record),
+        tuple(None if lenient and each == 0 else each for each in _checksums(record)),
     )
     _check_signal_files(header, record)
     return header
