@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,18 +52,29 @@ def write_wfdb(
 ) -> None:
     """One record [channels, samples] of whole numbers, in format 16."""
     folder.mkdir(parents=True, exist_ok=True)
-    load_wfdb().wrsamp(
-        name,
-        fs=rate,
-        units=[unit] * len(signal),
-        sig_name=list(channels),
-        d_signal=np.ascontiguousarray(signal.T.astype(np.int64)),
-        fmt=["16"] * len(signal),
-        adc_gain=[gain] * len(signal),
-        baseline=[0] * len(signal),
-        comments=list(comments),
-        write_dir=str(folder),
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of wfdb about pandas
+        load_wfdb().wrsamp(
+            name,
+            fs=rate,
+            units=[unit] * len(signal),
+            sig_name=list(channels),
+            d_signal=np.ascontiguousarray(signal.T.astype(np.int64)),
+            fmt=["16"] * len(signal),
+            adc_gain=[gain] * len(signal),
+            baseline=[0] * len(signal),
+            comments=list(comments),
+            write_dir=str(folder),
+        )
+
+
+def write_notes(folder: Path, name: str, places: Sequence[int], notes: Sequence[str]) -> None:
+    """Rhythm notes of a record, in an annotation file that ends in .atr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        load_wfdb().wrann(
+            name, "atr", np.array(places), symbol=["+"] * len(places), aux_note=list(notes), write_dir=str(folder)
+        )
 
 
 def write_hospital(folder: Path, people: int = 16, rate: float = 300.0) -> None:
