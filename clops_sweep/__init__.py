@@ -20,6 +20,8 @@ import clops_sweep.sweep  # noqa: F401  # imported later, it would take the name
 if TYPE_CHECKING:
     import pandas as pd
 
+    from clops_sweep.data.dataset import dataset
+    from clops_sweep.data.recordings import Recording, Recordings
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
     from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
@@ -36,11 +38,14 @@ __all__ = [
     "IntDistribution",
     "OptunaSearch",
     "Outcome",
+    "Recording",
+    "Recordings",
     "RunConfig",
     "SearchSpace",
     "SuccessiveHalving",
     "__version__",
     "acquisition_function",
+    "dataset",
     "network",
     "read",
     "storage_function",
@@ -56,8 +61,11 @@ _LAZY = {
     **dict.fromkeys(("acquisition_function", "network", "storage_function", "strategy"), "clops_sweep.experiment.registry"),
     "ContinualRun": "clops_sweep.learning.run",
     "Outcome": "clops_sweep.search.launch",
+    "Recording": "clops_sweep.data.recordings",
+    "Recordings": "clops_sweep.data.recordings",
     "RunConfig": "clops_sweep.experiment.config",
     "SearchSpace": "clops_sweep.experiment.search_space",
+    "dataset": "clops_sweep.data.dataset",
 }
 """Where the names are that are imported when somebody asks for them: the command is to hear an interrupt before."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clops_sweep.cli.options import NotEmptyPath, data_root_option, prepared_root_option
+from clops_sweep.cli.options import NotEmptyPath, data_root_option, plugins_option, prepared_root_option
 from clops_sweep.errors import BadInput
 
 if TYPE_CHECKING:
@@ -26,14 +26,21 @@ _MOST_PROBLEMS_LISTED = 20
 _WIDE = 200
 
 
+_split_seed_option = click.option(
+    "--split-seed", type=click.IntRange(min=0), default=0, show_default=True, help="For the tables."
+)
+_markdown_option = click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
+
+
 @click.group()
 def data() -> None:
-    """Data sets: list, download, verify and prepare them."""
+    """Data sets: list, download, verify, prepare and count them."""
 
 
 @data.command("list")
 @data_root_option
 @prepared_root_option
+@plugins_option
 def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     """Every data set with its licence, size, state and source."""
     from rich.console import Console
@@ -58,6 +65,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
 @click.argument("name")
 @data_root_option
 @prepared_root_option
+@plugins_option
 @click.option(
     "--on-error",
     type=click.Choice(["stop", "skip"]),
@@ -66,8 +74,8 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     help="A record that cannot be read ends everything, or is left out and listed in the manifest.",
 )
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set's reader.")
-@click.option("--split-seed", type=click.IntRange(min=0), default=0, show_default=True, help="For the tables.")
-@click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
+@_split_seed_option
+@_markdown_option
 def prepare(
     name: str,
     data_root: Path | None,
@@ -98,6 +106,22 @@ def prepare(
 
 @data.command()
 @click.argument("name")
+@data_root_option
+@prepared_root_option
+@plugins_option
+@_split_seed_option
+@_markdown_option
+def counts(name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, markdown: bool) -> None:
+    """Frames and patients of a prepared data set, per class, task and patient; nothing is prepared."""
+    from clops_sweep.data.prepared_folder import default_prepared_root, know, required_set
+
+    root = prepared_root or default_prepared_root()
+    know(name, root)
+    _print_counts(required_set(name, root, data_root), split_seed, markdown)
+
+
+@data.command()
+@click.argument("name")
 @click.option(
     "--data-root",
     envvar="CLOPS_DATA_ROOT",
@@ -122,6 +146,7 @@ def download(name: str, data_root: Path | None) -> None:
 @click.argument("name")
 @data_root_option
 @prepared_root_option
+@plugins_option
 def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> None:
     """Prove that a data set is whole: decode every record, compare checksums, check the prepared folder.
 
@@ -187,20 +212,32 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
         console.print(table)
 
     info = DATASETS[manifest.name]
-    frames = open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed)
+    opened = {
+        leads: open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed, leads=leads)
+        for leads in dict.fromkeys((info.leads, "one"))
+    }
+    frames = opened[info.leads]
     chosen = reference_lead_of(frames)
-    one_lead = f", lead {info.reference_lead} of {len(frames.lead_names)}" if info.reference_lead else ""
+    one_lead = (
+        f", lead {info.reference_lead} of {len(frames.lead_names)}"
+        if info.reference_lead and info.leads == "one"
+        else ""
+    )
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     show(f"{manifest.name}: frames (patients) per class{one_lead}", _split_table("class", rows))
     for scenario in info.scenarios:
         try:
-            built = build_scenario(frames, scenario)
+            of_scenario = opened["one" if scenario == "domain_il" else info.leads]
+            built = build_scenario(of_scenario, scenario)
         except BadInput as problem:
             # Some sentences begin with the scenario, as they are also said on their own.
             shown = str(problem).removeprefix(f"{scenario} ")
             console.print(f"{scenario}: {shown}", style="yellow", highlight=False)
             continue
-        show(f"{manifest.name}, {scenario}: frames (patients) per task", _split_table("task", task_rows(built, frames)))
+        show(
+            f"{manifest.name}, {scenario}: frames (patients) per task",
+            _split_table("task", task_rows(built, of_scenario)),
+        )
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
         show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
     console.print()

@@ -75,6 +75,25 @@ class Tolerance(click.ParamType):  # type: ignore[type-arg]  # generic in the ne
         return tolerance
 
 
+def _load_plugins(context: click.Context, parameter: click.Parameter, files: tuple[Path, ...]) -> None:
+    """Executes the files, for what they declare."""
+    del context, parameter
+    if files:
+        from clops_sweep.experiment.selection import load_plugins
+
+        for file in files:
+            load_plugins(file)
+
+
+plugins_option = click.option(
+    "--plugins",
+    multiple=True,
+    type=NotEmptyPath(),
+    metavar="FILE",
+    expose_value=False,
+    callback=_load_plugins,
+    help="A file, such as a search-space file, that declares data sets or plug-ins; it is executed.",
+)
 data_root_option = click.option(
     "--data-root",
     envvar="CLOPS_DATA_ROOT",

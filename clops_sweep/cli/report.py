@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from clops_sweep.cli.asks import asks
-from clops_sweep.cli.options import NotEmptyPath
+from clops_sweep.cli.options import NotEmptyPath, plugins_option
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import SearchSpace, all_requests
 from clops_sweep.planning.asked import Asked
@@ -19,6 +19,7 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
 
 @click.command()
 @asks(required=False)
+@plugins_option
 @click.option("--axes", help="The two axes of the heatmaps, e.g. storage_fraction,acquisition_fraction.")
 @click.option("--output", type=NotEmptyPath(), help="Folder of the report: a new one, or that of an earlier report.")
 def report(asked: Asked, axes: str | None, output: Path | None) -> None:
@@ -72,8 +73,12 @@ def _default_folder(asked: Asked) -> Path:
 
 def _all_spaces(asked: Asked) -> list[SearchSpace]:
     from clops_sweep.analysis.whole_store import spaces_in
+    from clops_sweep.data.prepared_folder import know
 
-    spaces = spaces_in(asked.store.read("runs"), lambda text: click.echo(f"clops-sweep: {text}", err=True))
+    runs = asked.store.read("runs")
+    for name in map(str, runs["dataset"].unique()):
+        know(name, asked.data.root)
+    spaces = spaces_in(runs, lambda text: click.echo(f"clops-sweep: {text}", err=True))
     if not spaces:
         raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
     return spaces

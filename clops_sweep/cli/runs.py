@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import click
 
-from clops_sweep.cli.options import NotEmptyPath, Tolerance, prepared_root_option, results_option
+from clops_sweep.cli.options import Tolerance, plugins_option, prepared_root_option, results_option
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import unregistered
-from clops_sweep.experiment.selection import spaces_of
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
 
@@ -20,6 +20,7 @@ from clops_sweep.store.run_store import RunStore, rerun_command
 @click.command()
 @click.argument("run_id")
 @results_option
+@plugins_option
 def show(run_id: str, results: str) -> None:
     """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix."""
     store = RunStore.named(results)
@@ -39,7 +40,8 @@ def show(run_id: str, results: str) -> None:
                 click.echo(f"  {name:22} {printable(str(row[name]))}")
     if row["error"]:
         click.echo(f"error:\n{printable(row['error'])}")
-    if missing := unregistered(row):
+    missing = unregistered(row) + ([] if row["dataset"] in DATASETS else [f"dataset {row['dataset']!r}"])
+    if missing:
         click.echo(f"repeat it with this, SPACE.py being the search-space file that registers {' and '.join(missing)}:")
         click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
     else:
@@ -62,12 +64,7 @@ def show(run_id: str, results: str) -> None:
     type=click.Choice(["cpu", "cuda"]),
     help="By default the one that the run was computed on, if it is here.",
 )
-@click.option(
-    "--plugins",
-    type=NotEmptyPath(),
-    metavar="SPACE.py",
-    help="The search-space file that registers what the run uses.",
-)
+@plugins_option
 def rerun(
     run_id: str,
     results: str,
@@ -75,14 +72,11 @@ def rerun(
     verify: bool,
     tolerance: float,
     device: str | None,
-    plugins: Path | None,
 ) -> None:
     """Repeat one run, in this process and without touching the store. RUN_ID may be any unambiguous prefix."""
     from clops_sweep.data.prepared_folder import default_prepared_root
     from clops_sweep.sweep.rerun import differences, repeat, stored_run
 
-    if plugins is not None:
-        spaces_of(plugins)
     store = RunStore.named(results)
     row = stored_run(store, run_id)
     if missing := unregistered(row):

@@ -5,9 +5,11 @@ This file imports nothing heavy, so that a configuration is validated without nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, NamedTuple, cast
+
+from clops_sweep.errors import BadInput
 
 ScenarioName = Literal["class_il", "time_il", "domain_il"]
 Normalization = Literal["none", "minmax", "zscore"]
@@ -43,8 +45,9 @@ PERTURBATION_STD: Final = 0.1
 class DatasetInfo:
     """One data set as a reader of the paper knows it.
 
-    `reader` names the module and class that prepare it. `classes` is how many classes it has, `simultaneous_leads` how
-    many leads of a recording are instances of their own.
+    `reader` names the module and class that prepare it. `classes` is how many classes it has, None where that is not
+    known before it is prepared; `simultaneous_leads` how many leads of a recording are instances of their own, 0 where
+    that is not known either.
     `frame_seconds` is how long a frame lasts, where the option `window_seconds` does not say otherwise.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
     `perturbation_std` is the default of that config field in the unit of the frames, where `normalize` is none: 100 for
@@ -61,7 +64,7 @@ class DatasetInfo:
     source: str
     size: str
     scenarios: tuple[ScenarioName, ...]
-    classes: int
+    classes: int | None
     batch_size: int
     reader: str
     simultaneous_leads: int = 1
@@ -76,22 +79,116 @@ class DatasetInfo:
     terms: tuple[str, ...] = ()
     leads: Leads = "one"
 
-    def task_count(self, scenario: ScenarioName) -> int:
-        """How many tasks a scenario makes of this data set: pairs of classes, terms or leads."""
+    def task_count(self, scenario: ScenarioName) -> int | None:
+        """How many tasks a scenario makes of this data set: pairs of classes, terms or leads.
+
+        None where that is not known before the data are prepared.
+        """
         match scenario:
             case "class_il":
-                return self.classes // 2
+                return None if self.classes is None else self.classes // 2
             case "time_il":
                 return TERMS
             case "domain_il":
-                return self.simultaneous_leads
+                return self.simultaneous_leads or None
+        return None
 
 
-def _catalog(*datasets: DatasetInfo) -> Mapping[str, DatasetInfo]:
-    return {dataset.name: dataset for dataset in datasets}
+@dataclass(frozen=True)
+class Declared:
+    """What stands behind a data set that a file of the user's has declared.
+
+    Attributes:
+        member: the function from the data root to recordings, or a subclass of `Reader`.
+        place: the file that declares it.
+        files: which files under the data root its frames are made from: paths, folders, or patterns such as `*.csv`.
+        fingerprint: SHA-256 of its source code and options: prepared frames with another one are made anew.
+        recording: what its recordings have in common, by the names of `Recordings`' arguments.
+    """
+
+    member: Any
+    place: str
+    files: tuple[str, ...] = ()
+    fingerprint: str = ""
+    recording: Mapping[str, Any] = field(default_factory=dict)
 
 
-DATASETS: Mapping[str, DatasetInfo] = _catalog(
+class Catalog(Mapping[str, DatasetInfo]):
+    """All data sets by name: the built-in ones, and those that have been declared in this process."""
+
+    def __init__(self, *built_in: DatasetInfo) -> None:
+        self._built_in = {info.name: info for info in built_in}
+        self._added: dict[str, DatasetInfo] = {}
+        self._declared: dict[str, Declared] = {}
+
+    def __getitem__(self, name: str) -> DatasetInfo:
+        return self._added[name] if name in self._added else self._built_in[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._built_in
+        yield from self._added
+
+    def __len__(self) -> int:
+        return len(self._built_in) + len(self._added)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._built_in or name in self._added
+
+    @property
+    def added(self) -> Mapping[str, DatasetInfo]:
+        """The data sets beside the built-in ones."""
+        return dict(self._added)
+
+    def declared(self, name: str) -> Declared | None:
+        """What stands behind a data set; None where it is built in, or known by its name alone (as in a worker)."""
+        return self._declared.get(name)
+
+    def know(self, name: str, scenario: str) -> None:
+        """Sees to it that the config of a stored run can name its data set, also where no file declares it here."""
+        if name in self._built_in or name in self._declared:
+            return
+        info = self._added.get(name) or DatasetInfo(
+            name=name,
+            title=f"{name}, declared by a file that is not at hand",
+            licence="not known",
+            source="",
+            size="",
+            scenarios=(),
+            classes=None,
+            batch_size=16,
+            reader="clops_sweep.data.declared:DeclaredReader",
+            simultaneous_leads=0,
+            leads="all",
+        )
+        if scenario not in info.scenarios:
+            scenarios = (*info.scenarios, cast(ScenarioName, scenario))
+            self._added[name] = replace(info, scenarios=scenarios)
+
+    def register(self, info: DatasetInfo, declared: Declared | None = None) -> None:
+        """Adds a data set, or replaces one of the same name that the same file has declared before.
+
+        Without `declared` it is known, so that configs can name it, and can be used where it is prepared, but not be
+        prepared.
+
+        Raises:
+            BadInput: a built-in data set has the name, or another file has declared one.
+        """
+        name = info.name
+        if name in self._built_in:
+            raise BadInput(f"dataset {name!r} is built in; declare yours under another name")
+        before = self._declared.get(name)
+        if declared is None:
+            if before is None:
+                self._added[name] = info
+            return
+        if before is not None and before.place != declared.place:
+            raise BadInput(
+                f"dataset {name!r} is declared in {before.place} and in {declared.place}; give one of them another name"
+            )
+        self._added[name], self._declared[name] = info, declared
+
+
+DATASETS: Final = Catalog(
     DatasetInfo(
         name="synthetic",
         title="Generated ECG of twelve rhythm classes, shipped with the package",

@@ -14,10 +14,17 @@ MISSING: Final = "missing samples"
 FLAT: Final = "flat line"
 
 
-def unusable_frames(signals: Signals) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which frames lack samples, and which of the others are a flat line: [m] bool each."""
+def unusable_frames(reader: Reader, signals: Signals) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which frames lack samples, and which of the others are a flat line: [m] bool each.
+
+    Where a reader keeps the leads of a moment together, a flat line counts if all of them are flat.
+    """
     missing = ~np.isfinite(signals.stored).all(1) if signals.missing is None else signals.missing
-    return missing, ~missing & (signals.stored == signals.stored[:, :1]).all(1)
+    flat = ~missing & (signals.stored == signals.stored[:, :1]).all(1)
+    if reader.keeps_channels_together:
+        leads = len(reader.lead_names)
+        flat = np.repeat(flat.reshape(-1, leads).all(1), leads)
+    return missing, flat
 
 
 def dead_leads(reader: Reader, source: Source, windows: Windows, signals: Signals) -> list[str]:
@@ -25,12 +32,12 @@ def dead_leads(reader: Reader, source: Source, windows: Windows, signals: Signal
 
     None where such leads are common in the data set, so that they are only dropped and counted.
     """
-    if reader.tolerates_dead_leads:
+    if reader.tolerates_dead_leads or reader.keeps_channels_together:
         return []
     where = shorten(source.signal_file or source.record)
     return [
         f"{where}: lead {reader.lead_names[lead]} is nothing but {what}; repair the record"
-        for bad, what in zip(unusable_frames(signals), (MISSING, FLAT), strict=True)
+        for bad, what in zip(unusable_frames(reader, signals), (MISSING, FLAT), strict=True)
         for lead in np.unique(windows.leads[bad])
         if bad[windows.leads == lead].all()
     ]

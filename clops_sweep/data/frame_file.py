@@ -10,8 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.frames import FRAME_LENGTH
-
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
     """The content of the .npy file of an array.
@@ -24,18 +22,26 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
 
 
 class FrameFile:
-    """Appends frames [m, 2500] of one dtype; the header with the final shape is written on closing."""
+    """Appends frames [m, samples] of one dtype; the header with the final shape is written on closing.
+
+    Attributes:
+        dtype: of the samples.
+        count: frames so far.
+        samples: of a frame, as many as the first one has; 0 before.
+    """
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.count = 0
+        self.samples = 0
         self._header_size = len(self._header())
         self._file = open(path, "wb")  # noqa: SIM115 (closed by __exit__)
         self._file.write(self._header())
 
     def append(self, frames: NDArray[Any]) -> None:
-        """Adds frames [m, 2500]."""
-        assert frames.shape[1:] == (FRAME_LENGTH,)
+        """Adds frames [m, samples]."""
+        self.samples = self.samples or frames.shape[1]
+        assert frames.shape[1:] == (self.samples,)
         self._file.write(np.ascontiguousarray(frames, dtype=self.dtype).data)
         self.count += len(frames)
 
@@ -48,7 +54,8 @@ class FrameFile:
         with self._file:
             if kind is None:
                 header = self._header()
-                # numpy pads the header so that the number of rows may grow to 20 digits without moving the data.
+                # numpy pads the header so that the number of rows may grow to 20 digits without moving the data, and
+                # the number of samples stands within the padding.
                 assert len(header) == self._header_size
                 self._file.seek(0)
                 self._file.write(header)
@@ -58,7 +65,7 @@ class FrameFile:
         fields = {
             "descr": np.lib.format.dtype_to_descr(self.dtype),
             "fortran_order": False,
-            "shape": (self.count, FRAME_LENGTH),
+            "shape": (self.count, self.samples),
         }
         np.lib.format.write_array_header_1_0(buffer, fields)
         return buffer.getvalue()

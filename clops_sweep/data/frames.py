@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import DatasetInfo
+
 FRAME_LENGTH: Final = 2500
 """Samples in a frame of the paper's data sets, which its network asks for."""
 
@@ -36,6 +38,7 @@ class FrameSet:
 
     `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and
     the normalisation. `frame_seconds` is how long a frame lasts, None where that is not known; no run depends on it.
+    `info` is what is known of the data set, so that workers need no catalogue; None for that of the catalogue.
     """
 
     name: str
@@ -55,6 +58,7 @@ class FrameSet:
     frame_seconds: float | None = None
     members: NDArray[np.int64] | None = None
     domains: Mapping[str, tuple[NDArray[np.int32], tuple[str, ...]]] = field(default_factory=dict)
+    info: DatasetInfo | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -15,7 +15,7 @@ from clops_sweep.data.reader import Index
 def write_index(
     path: Path, index: Index, split: NDArray[np.int8], classes: tuple[str, ...], lead_names: tuple[str, ...]
 ) -> None:
-    """Columns: patient, record, lead, start (seconds), label, time (if any) and split (of split seed 0).
+    """Columns: patient, record, lead, start (seconds), label, time and domains (if any), split (of split seed 0).
 
     `label` is the class name; where instances carry several, the names joined by commas in alphabetical order.
     """
@@ -41,6 +41,7 @@ def write_index(
     }
     if index.times is not None:
         columns["time"] = pa.array(index.times)
+    columns |= {f"domain_{name}": named(codes, names) for name, (codes, names) in index.domains.items()}
     columns["split"] = named(split, SPLIT_NAMES)
     with open(path, "wb") as file:  # Arrow itself opens no path that is not UTF-8
         pq.write_table(pa.table(columns), file, compression="zstd")

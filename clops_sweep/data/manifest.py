@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.folder import one_sentence
+from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.errors import DamagedStore
 
 FORMAT_VERSION: Final = 1
@@ -43,7 +44,11 @@ class Manifest:
     that were left out under --on-error skip, with the reason. `content_hash` is a SHA-256 over the arrays (dtype,
     shape, bytes), the classes and the leads: the part of a run's data hash that depends on neither the split nor
     the normalisation. `data_hash` is the whole one for split seed 0 without normalisation. `frame_seconds` is how long
-    a frame lasts; a manifest without it says so by the data set and its options.
+    a frame lasts; a manifest without it says so by the data set and its options. `samples` is how many a frame has,
+    2,500 in a manifest without it, and `sampling_rate` how many a second, where that is known. `domains` are the names
+    in the columns of that name. `whole_moments` says that rows follow one another moment by moment, with all leads of
+    each in their order. Of data sets that a file of the user's declares, `fingerprint` is that of its code,
+    `info` what is known of it (`DatasetInfo`), and `given_split` says whether the split is the same for every seed.
     """
 
     format_version: int
@@ -64,12 +69,26 @@ class Manifest:
     content_hash: str
     data_hash: str
     frame_seconds: float | None = None
+    samples: int = FRAME_LENGTH
+    sampling_rate: float | None = None
+    domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    given_split: bool = False
+    whole_moments: bool = False
+    fingerprint: str | None = None
+    info: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.frame_seconds is None:
+        if self.frame_seconds is None and self.fingerprint is None:
             usual = DATASETS[self.name].frame_seconds if self.name in DATASETS else None
             seconds = self.options.get("window_seconds", usual)
             object.__setattr__(self, "frame_seconds", seconds)
+
+    def dataset_info(self) -> DatasetInfo | None:
+        """What is known of the data set, from when it was prepared or else from the catalogue."""
+        if self.info is None:
+            return DATASETS.get(self.name)
+        fields: dict[str, Any] = {key: tuple(it) if isinstance(it, list) else it for key, it in self.info.items()}
+        return DatasetInfo(**fields)
 
     def to_json(self) -> bytes:
         """The manifest as indented JSON with a newline at its end."""
@@ -97,6 +116,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             raise KeyError("files")
         for key in ("classes", "lead_names", "patient_names", "notes"):
             values[key] = tuple(values[key])
+        values["domains"] = {name: tuple(names) for name, names in values.get("domains", {}).items()}
         values["skipped"] = tuple((record, reason) for record, reason in values["skipped"])
         return Manifest(**values)
     except (KeyError, TypeError, AttributeError, ValueError):

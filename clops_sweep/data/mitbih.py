@@ -62,8 +62,8 @@ class MitBih(Reader):
     name = "mitbih"
     unit = "mV"
     # In the order of the tasks, which are the pairs AFIB-APB, BIGEMINY-NSR, LBBB-RBBB and PACED-PVC.
-    classes: ClassVar[tuple[str, ...]] = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
-    lead_names: ClassVar[tuple[str, ...]] = ("MLII", "V5")
+    classes: tuple[str, ...] = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
+    lead_names: tuple[str, ...] = ("MLII", "V5")
     options: ClassVar = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
     # A window holds a few beats and fits many times into a recording of half an hour; caps beyond these cap nothing.
     limits: ClassVar = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.counts import count_table
 from clops_sweep.data.dead_leads import FLAT, MISSING, dead_leads, unusable_frames
 from clops_sweep.data.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.frame_file import FrameFile, npy_bytes
+from clops_sweep.data.freshness import State, remember, states_of
 from clops_sweep.data.index_table import write_index
 from clops_sweep.data.manifest import (
     FORMAT_VERSION,
@@ -52,9 +54,11 @@ def make_prepared_folder(
     Raises:
         BadInput: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
     """
-    workers = workers if reader.reads_files else 1
     with one_sentence(data_root or folder):
+        declared = reader.name in DATASETS.added
+        before = states_of(_by_key(reader, reader.tables(data_root))) if declared else {}
         sources = reader.find(data_root)
+    workers = workers if reader.parallel else 1
     problems = _Problems(on_error)
     seen = SeenSamples()
     sources = _without_duplicates(_with_names(sources, problems), problems)
@@ -64,8 +68,11 @@ def make_prepared_folder(
         arrays, index, files = _write_signals(reader, chosen, staging, run, seen, problems, dropped, progress)
         # Also records without a frame: once they are others, the set is to be made again.
         rest = {*(file for source in sources for file in source.files), *reader.tables(data_root)}
-        files |= {file.name: file_sha256(file) for file in rest if file.name not in files and is_file(file)}
+        keyed = {reader.file_key(file): file for file in rest}
+        files |= {key: file_sha256(file) for key, file in keyed.items() if key not in files and is_file(file)}
         _write_rest(reader, staging, index, arrays, files, seen, dropped, problems, on_error)
+        if declared:
+            _remember_files(reader, staging, data_root, before, {key: keyed[key] for key in files})
 
 
 @dataclass
@@ -124,7 +131,7 @@ def _signals_or_reason(reader: Reader, item: tuple[Source, Windows]) -> tuple[Si
     try:
         with one_sentence(source.files[0] if source.files else source.record):
             signals = reader.signals(source, windows)
-            return signals, {file.name: file_sha256(file) for file in source.files}
+            return signals, {reader.file_key(file): file_sha256(file) for file in source.files}
     except BadInput as problem:
         return str(problem)
 
@@ -176,7 +183,14 @@ def _index_of(sources: Sequence[Source], windows: Sequence[Windows]) -> Index:
         np.concatenate([w.start for w in windows]).astype(np.float64),
         np.concatenate([w.labels for w in windows]),
         times,
+        {name: _domain_of([w.domains[name] for w in windows], sizes) for name in windows[0].domains},
     )
+
+
+def _domain_of(values: Sequence[str], sizes: Sequence[int]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """A domain of every frame [n] as a position in its names, sorted, from that of every record."""
+    names, codes = np.unique(np.array(values), return_inverse=True)
+    return np.repeat(codes.astype(np.int32), sizes), tuple(map(str, names))
 
 
 def _select(reader: Reader, offered: _Offered) -> tuple[_Offered, Counter[str]]:
@@ -255,7 +269,7 @@ def _without_bad_frames(
     if dead := dead_leads(reader, source, windows, signals):
         problems.note(source.record, dead[0])
         return np.zeros(0, np.int64)
-    missing, flat = unusable_frames(signals)
+    missing, flat = unusable_frames(reader, signals)
     good = np.flatnonzero(~missing & ~flat)
     tolerant = reader.tolerates_repeats and problems.on_error == "stop"
     if len(good) and (same := seen.problem(source, windows, signals, tolerant)):
@@ -283,16 +297,20 @@ def _write_rest(
     arrays |= {"patients": index.patients, "labels": index.labels, "leads": index.leads, "split": split}
     if index.times is not None:
         arrays["times"] = index.times
+    arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
     for name, array in arrays.items():
         (staging / f"{name}.npy").write_bytes(npy_bytes(array))
     write_index(staging / INDEX, index, split, reader.classes, reader.lead_names)
     (staging / SOURCES).write_text(json.dumps(dict(sorted(sources.items())), indent=0) + "\n", encoding="utf-8")
+    samples = np.load(staging / "frames.npy", mmap_mode="r").shape[1]
+    declared = DATASETS.declared(reader.name)
     hashes = {
         name: array_sha256(np.load(staging / f"{name}.npy", mmap_mode="r"))
         for name in ("frames", *arrays)
         if name not in ("split", "statistics")
     }
-    content_hash = hash_of(arrays=hashes, classes=reader.classes, leads=reader.lead_names, unit=reader.unit)
+    own = _of_declared(reader, index)
+    content_hash = hash_of(arrays=hashes, classes=reader.classes, leads=reader.lead_names, unit=reader.unit, **own)
     manifest = Manifest(
         format_version=FORMAT_VERSION,
         name=reader.name,
@@ -311,8 +329,49 @@ def _write_rest(
         files={path.name: FileRecord(path.stat().st_size, file_sha256(path)) for path in sorted(staging.iterdir())},
         content_hash=content_hash,
         data_hash=frames_hash(content_hash, array_sha256(split), "none"),
+        samples=samples,
+        sampling_rate=reader.sampling_rate,
+        frame_seconds=samples / reader.sampling_rate if reader.sampling_rate else None,
+        domains={name: names for name, (_, names) in index.domains.items()},
+        given_split=reader.given_split,
+        whole_moments=reader.keeps_channels_together,
+        fingerprint=declared.fingerprint if declared else None,
+        info=asdict(_info_of(reader)) if declared else None,
     )
     write_file(staging / MANIFEST, manifest.to_json())
+
+
+def _info_of(reader: Reader) -> DatasetInfo:
+    """What is known of a declared data set now that it has been read."""
+    return replace(DATASETS[reader.name], classes=len(reader.classes), simultaneous_leads=len(reader.lead_names))
+
+
+def _of_declared(reader: Reader, index: Index) -> dict[str, Any]:
+    """What else the tasks of a declared data set depend on; of built-in sets it never changes."""
+    if reader.name not in DATASETS.added:
+        return {}
+    info = DATASETS[reader.name]
+    domains = {name: names for name, (_, names) in index.domains.items()}
+    return {"terms": info.terms, "reference": info.reference_lead, "domains": domains}
+
+
+def _by_key(reader: Reader, files: Iterable[Path]) -> dict[str, Path]:
+    return {reader.file_key(file): file for file in files}
+
+
+def _remember_files(
+    reader: Reader, staging: Path, data_root: Path | None, before: Mapping[str, State], files: Mapping[str, Path]
+) -> None:
+    """Writes down how the files are that frames were made from.
+
+    Raises:
+        BadInput: one of them has changed meanwhile.
+    """
+    after = states_of(files)
+    for key, state in before.items():
+        if after.get(key) != state:
+            raise BadInput(f"{shorten(files[key])}: has changed while {reader.name} was made from it; start again")
+    remember(staging, data_root, after)
 
 
 def _no_frame(reader: Reader, dropped: Counter[str], problems: _Problems) -> BadInput:

@@ -1,8 +1,8 @@
 """Prepared data sets: made once, checked on every opening, mapped from disk by every run.
 
-A prepared folder holds `frames.npy` [n, 2500], small arrays beside it, `index.parquet` (one row per frame, for people
-and pandas), `sources.json` (the publisher's files with SHA-256) and `manifest.json`. Splits of other seeds than 0 that
-take a solver are added under `splits/`, by `prepare` or when frames are first opened with them.
+A prepared folder holds `frames.npy` [n, samples], small arrays beside it, `index.parquet` (one row per frame, for
+people and pandas), `sources.json` (the publisher's files with SHA-256) and `manifest.json`. Splits of other seeds than
+0 that take a solver are added under `splits/`, by `prepare` or when frames are first opened with them.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def prepare(
 ) -> PreparedSet:
     """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
 
-    A prepared set is made anew where it is damaged, of an older reader, or was made with other options than those
-    given here; one from which records were skipped is taken as it is. It appears whole or not at all; a killed
-    preparation is simply started again.
+    A prepared set is made anew where it is damaged, of an older reader, of other code or files than a file of the
+    user's now declares, or was made with other options than those given here; one from which records were skipped is
+    taken as it is. It appears whole or not at all; a killed preparation is simply started again.
 
     Args:
         name: a data set of the catalogue.
@@ -70,7 +70,7 @@ def prepare(
     """
     reader = reader_for(name, options)
     try:
-        prepared = prepared_set(name, prepared_root)
+        prepared = prepared_set(name, prepared_root, data_root)
     except DamagedStore:
         prepared = None
     with terminated_like_interrupted():
@@ -79,13 +79,19 @@ def prepare(
 
             folder = folder_of(name, prepared_root)
             make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
-            prepared = required_set(name, prepared_root)
+            prepared = required_set(name, prepared_root, data_root)
         make_splits(prepared, split_seeds, progress)
     return prepared
 
 
 def open_frames(
-    name: str, *, prepared_root: Path | None = None, split_seed: int = 0, normalize: str = "none", leads: str = "one"
+    name: str,
+    *,
+    prepared_root: Path | None = None,
+    split_seed: int = 0,
+    normalize: str = "none",
+    leads: str = "one",
+    data_root: Path | None = None,
 ) -> FrameSet:
     """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
 
@@ -99,11 +105,13 @@ def open_frames(
         normalize: of each frame and channel: none, minmax or zscore.
         leads: ``one`` for an instance a lead, ``all`` for frames [leads, samples], of the moments at which all leads
             were recorded. Where there is one lead anyway, both are the same.
+        data_root: where files of a declared data set are looked for, to see whether they have changed; by default where
+            they were when it was prepared.
 
     Raises:
         BadInput: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
     """
-    prepared = required_set(name, prepared_root or default_prepared_root())
+    prepared = required_set(name, prepared_root or default_prepared_root(), data_root)
     manifest = prepared.manifest
     check_small_files(prepared.folder, manifest)
     load = Arrays(prepared.folder)
@@ -126,6 +134,8 @@ def open_frames(
         times=load("times") if "times.npy" in manifest.files else None,
         data_hash=_hash_of_frames(prepared, split, normalize, "one"),
         frame_seconds=manifest.frame_seconds,
+        domains={name: (load(f"domain_{name}"), names) for name, names in manifest.domains.items()},
+        info=manifest.dataset_info(),
     )
     if leads == "one" or len(manifest.lead_names) == 1:
         return whole
@@ -138,14 +148,20 @@ def _hash_of_frames(prepared: PreparedSet, split: NDArray[np.int8], normalize: s
 
 
 def data_hash(
-    name: str, *, prepared_root: Path, split_seed: int = 0, normalize: str = "none", leads: str = "one"
+    name: str,
+    *,
+    prepared_root: Path,
+    split_seed: int = 0,
+    normalize: str = "none",
+    leads: str = "one",
+    data_root: Path | None = None,
 ) -> str | None:
     """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.
 
-    None where the set is not prepared, or its split for this seed takes a solver and is not there: `prepare` with
-    `split_seeds` sees to both.
+    None where the set is not prepared, or not from what a file of the user's now declares, or its split for this seed
+    takes a solver and is not there: `prepare` with `split_seeds` sees to all of that.
     """
-    prepared = prepared_set(name, prepared_root)
+    prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
         return None
     split = split_at_hand(prepared, split_seed)

@@ -41,7 +41,7 @@ class PreparedData:
         from clops_sweep.data.prepare import data_hash
 
         if key not in self._hashes:
-            found = data_hash(key.dataset, prepared_root=self.root, **key.view)
+            found = data_hash(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
             if found is None:
                 return None
             self._hashes[key] = found
@@ -69,7 +69,7 @@ class PreparedData:
         """
         from clops_sweep.data.prepare import open_frames
 
-        return open_frames(key.dataset, prepared_root=self.root, **key.view)
+        return open_frames(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
 
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
         """The frames of those that are prepared."""

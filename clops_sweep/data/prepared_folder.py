@@ -13,9 +13,10 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from clops_sweep.data.arrays import Arrays
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.checksums import unlike
 from clops_sweep.data.folder import is_file, one_sentence
-from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.freshness import is_fresh
 from clops_sweep.data.manifest import (
     SOURCES,
     Manifest,
@@ -54,8 +55,10 @@ def folder_of(name: str, prepared_root: Path) -> Path:
     return prepared_root / name
 
 
-def prepared_set(name: str, prepared_root: Path) -> PreparedSet | None:
+def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet | None:
     """The prepared folder of a data set with its manifest, or None where there is none of this version.
+
+    Of a data set that a file of the user's declares, it is of this version as long as code and files are the same.
 
     Raises:
         DamagedStore: a file is missing or of another size than it was written with.
@@ -64,35 +67,51 @@ def prepared_set(name: str, prepared_root: Path) -> PreparedSet | None:
     manifest = read_manifest(folder)
     if manifest is None:
         return None
-    reader = reader_for(manifest.name)
-    if (manifest.reader_version, manifest.classes) != (reader.version, reader.classes):
-        return None
+    if manifest.fingerprint is None:
+        reader = reader_for(manifest.name)
+        if (manifest.reader_version, manifest.classes) != (reader.version, reader.classes):
+            return None
     check_sizes(folder, manifest)
+    if manifest.fingerprint is not None and not is_fresh(folder, manifest, data_root):
+        return None
     return PreparedSet(folder, manifest)
 
 
-def required_set(name: str, prepared_root: Path) -> PreparedSet:
+def know(name: str, prepared_root: Path) -> None:
+    """Sees to it that configs can name a data set that no file declares in this process, if it is prepared here."""
+    if name in DATASETS:
+        return
+    with contextlib.suppress(BadInput):
+        manifest = read_manifest(folder_of(name, prepared_root))
+        info = None if manifest is None else manifest.dataset_info()
+        if info is not None:
+            DATASETS.register(info)
+
+
+def required_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:
     """The same where it has to be there.
 
     Raises:
         BadInput: the set is not prepared (the command that does is named) or damaged.
     """
     reader = reader_for(name)
-    prepared = prepared_set(name, prepared_root)
+    prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
         where = " --data-root DIR" if reader.reads_files else ""
+        if name in DATASETS.added:
+            where += " --plugins FILE"
         raise BadInput(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
     return prepared
 
 
 def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
-    """The stored frames [n, 2500], mapped read-only.
+    """The stored frames [n, samples], mapped read-only.
 
     Raises:
         DamagedStore: they are no array, or of another shape than the manifest says.
     """
     frames = Arrays(prepared.folder)("frames", mapped=True)
-    if frames.shape != (prepared.manifest.frames, FRAME_LENGTH):
+    if frames.shape != (prepared.manifest.frames, prepared.manifest.samples):
         path = prepared.folder / "frames.npy"
         raise DamagedStore(f"{path}: holds {frames.shape} instead of {prepared.manifest.frames} frames")
     return frames
@@ -105,14 +124,14 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     files only the tables are read that list the records.
     """
     try:
-        if (prepared := prepared_set(name, prepared_root)) is not None:
+        if (prepared := prepared_set(name, prepared_root, data_root)) is not None:
             check_small_files(prepared.folder, prepared.manifest)
             return "prepared"
     except BadInput:
         return "damaged"
     try:
         with one_sentence(data_root or name):
-            reader_for(name).find(data_root)
+            reader_for(name).look(data_root)
     except AbsentData:
         return "absent"
     except BadInput:
@@ -129,12 +148,13 @@ def source_files(reader: Reader, sources: Sequence[Source], data_root: Path | No
     ]
 
 
-def prepared_problems(name: str, *, prepared_root: Path, files: Sequence[Path]) -> list[str] | None:
+def prepared_problems(reader: Reader, *, prepared_root: Path, files: Sequence[Path]) -> list[str] | None:
     """What is wrong with prepared frames, one sentence each; None where there are none.
 
     Every file of the folder is compared with the manifest, bit by bit, and then the publisher's `files` with those that
     the frames were made from.
     """
+    name = reader.name
     try:
         prepared = prepared_set(name, prepared_root)
         if prepared is None:
@@ -146,7 +166,12 @@ def prepared_problems(name: str, *, prepared_root: Path, files: Sequence[Path]) 
         return [str(damage)]
     known = json.loads((prepared.folder / SOURCES).read_bytes())
     changed = f"has changed since {name} was prepared; {remedy(prepared.folder)}"
-    return [problem for file in files if is_file(file) for problem in unlike(file, known.get(file.name, ""), changed)]
+    return [
+        problem
+        for file in files
+        if is_file(file)
+        for problem in unlike(file, known.get(reader.file_key(file), ""), changed)
+    ]
 
 
 def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
@@ -157,8 +182,9 @@ def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | Non
     reader = reader_for(name)
     files: list[Path] = []
     with contextlib.suppress(BadInput):  # a prepared set needs its sources no more
-        files = source_files(reader, reader.find(data_root), data_root)
-    if prepared_problems(name, prepared_root=prepared_root, files=files):
+        if name not in DATASETS.added:  # of those `prepared_set` says it
+            files = source_files(reader, reader.find(data_root), data_root)
+    if prepared_problems(reader, prepared_root=prepared_root, files=files):
         return True
-    prepared = prepared_set(name, prepared_root)
+    prepared = prepared_set(name, prepared_root, data_root)
     return prepared is not None and on_error == "stop" and bool(prepared.manifest.skipped)

@@ -33,7 +33,7 @@ def split_at_hand(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
     Raises:
         DamagedStore: the prepared set is damaged.
     """
-    if seed == 0:
+    if seed == 0 or prepared.manifest.given_split:
         return Arrays(prepared.folder)("split")
     kept = _kept(prepared, seed)
     if kept is not None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
 
 OptionValue = int | float | str | bool
@@ -41,7 +42,8 @@ class Windows:
     """The m frames that one record offers, known before its signal is read.
 
     Shapes: begin [m] int64, first sample in the record; length [m] int64, samples; start [m] float64, seconds; leads
-    [m] int16; labels [m] int64 or [m, C] uint8. `time` is the date of acquisition; `dropped` counts by reason.
+    [m] int16; labels [m] int64 or [m, C] uint8. `time` is the date of acquisition; `dropped` counts by reason;
+    `domains` are what else domain_il may go by, such as a site.
     """
 
     patient: str
@@ -52,6 +54,7 @@ class Windows:
     labels: NDArray[Any]
     time: np.datetime64 | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
+    domains: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -66,6 +69,7 @@ class Windows:
             self.leads[rows],
             self.labels[rows],
             self.time,
+            domains=self.domains,
         )
 
 
@@ -73,7 +77,7 @@ class Windows:
 class Signals:
     """Frames of one record.
 
-    Shapes: stored [m, 2500] (float32 with NaN where nothing was recorded, or int16), gain and offset [m] float32, so
+    Shapes: stored [m, samples] (float32 with NaN where nothing was recorded, or int16), gain and offset [m] float32, so
     that gain * stored + offset is in the reader's unit; missing [m] says which frames lack samples where integers
     cannot, and is None for float32. `recording` stands for all samples of the leads that are read, as the publisher
     stored them: two records with the same one are one recording (`same_samples.samples_digest`).
@@ -91,7 +95,8 @@ class Index:
     """All n frames of a data set, without their samples: one entry per frame in every array.
 
     Shapes: patients [n] int32 into patient_names; records [n] int32 into record_names; leads [n] int16; start [n]
-    float64, seconds; labels [n] int64 or [n, C] uint8; times [n] datetime64[s], or None.
+    float64, seconds; labels [n] int64 or [n, C] uint8; times [n] datetime64[s], or None; each of domains [n] int32 into
+    its names.
     """
 
     patient_names: tuple[str, ...]
@@ -102,6 +107,7 @@ class Index:
     start: NDArray[np.float64]
     labels: NDArray[Any]
     times: NDArray[np.datetime64] | None
+    domains: Mapping[str, tuple[NDArray[np.int32], tuple[str, ...]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.patients)
@@ -117,6 +123,7 @@ class Index:
             self.start[rows],
             self.labels[rows],
             None if self.times is None else self.times[rows],
+            {name: (codes[rows], names) for name, (codes, names) in self.domains.items()},
         )
 
     def counts_per_patient(self, classes: int) -> NDArray[np.int64]:
@@ -136,16 +143,18 @@ class Reader(ABC):
     (over all records: caps) and `signals` (the samples). `split` then assigns patients.
     """
 
-    name: ClassVar[str]
-    unit: ClassVar[str]
-    classes: ClassVar[tuple[str, ...]]
-    lead_names: ClassVar[tuple[str, ...]]
-    stored_as: ClassVar[type[np.float32] | type[np.int16]] = np.float32
+    name: str
+    unit: str
+    classes: tuple[str, ...]
+    lead_names: tuple[str, ...]
+    stored_as: type[np.float32] | type[np.int16] = np.float32
     version: ClassVar[int] = 1
     """Raised when the same files would give other frames than before: older prepared folders count as absent."""
     reads_files: ClassVar[bool] = True
     tolerates_dead_leads: ClassVar[bool] = False
     """Whether a lead without any usable frame is only dropped and counted, as it is common in this data set."""
+    keeps_channels_together: ClassVar[bool] = False
+    """Whether a flat line is kept as long as another lead of the moment is none; rows are then moment by moment."""
     tolerates_repeats: ClassVar[bool] = False
     """Whether a record with the samples of an earlier one is kept and noted, as the publisher ships some.
 
@@ -172,9 +181,27 @@ class Reader(ABC):
                 )
             self.chosen[key] = kind(value)
 
+    sampling_rate: float | None = None
+    """Samples a second of the frames, where it is known."""
+    given_split: bool = False
+    """Whether the split is the publisher's, and the same for every split seed."""
+
+    @property
+    def parallel(self) -> bool:
+        """Whether several processes may read records at a time, each with a copy of this reader."""
+        return self.reads_files and self.name not in DATASETS.added
+
     @abstractmethod
     def find(self, data_root: Path | None) -> list[Source]:
         """The records under `data_root` in a fixed order; BadInput where there is none."""
+
+    def look(self, data_root: Path | None) -> None:
+        """Sees whether the data set is there; BadInput where it is not."""
+        self.find(data_root)
+
+    def file_key(self, file: Path) -> str:
+        """What a source file is called in `sources.json`."""
+        return file.name
 
     def tables(self, data_root: Path | None) -> tuple[Path, ...]:
         """Files that frames are made from beside those of the records, such as a table of labels."""

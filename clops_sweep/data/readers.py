@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Mapping
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared import DeclaredReader
 from clops_sweep.data.folder import shorten
 from clops_sweep.data.reader import OptionValue, Reader
 from clops_sweep.errors import BadInput
@@ -20,7 +21,16 @@ def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> R
     if name == "vfdb":
         raise BadInput("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
     if name not in DATASETS:
-        raise BadInput(f"dataset {shorten(name)!r} is not known; known: {', '.join(DATASETS)}")
+        raise BadInput(
+            f"dataset {shorten(name)!r} is not known; known: {', '.join(DATASETS)}, and what files declare that are "
+            "named with --plugins FILE"
+        )
+    if name in DATASETS.added:
+        declared = DATASETS.declared(name)
+        if declared is not None and isinstance(declared.member, type):
+            own: Reader = declared.member(options)
+            return own
+        return DeclaredReader(DATASETS[name], options)
     module, _, attribute = DATASETS[name].reader.partition(":")
     reader: Reader = getattr(importlib.import_module(module), attribute)(options)
     return reader

@@ -1,4 +1,4 @@
-"""Resampling of a frame to 2500 samples, and the grid its samples are rounded to."""
+"""Resampling of a frame, and the grid its samples are rounded to."""
 
 from __future__ import annotations
 

@@ -135,13 +135,13 @@ def term_of(times: NDArray[np.datetime64], chosen: NDArray[np.bool_], ends: tupl
 
 
 def _info(frames: FrameSet) -> DatasetInfo:
-    return DATASETS[frames.name]
+    return frames.info or DATASETS[frames.name]
 
 
 def reference_lead_of(frames: FrameSet) -> NDArray[np.bool_]:
     """The one lead that stands for a recording of many; all instances where a recording gives only one lead."""
     lead = _info(frames).reference_lead
-    if lead is None:
+    if lead is None or frames.members is not None:
         return np.ones(len(frames), bool)
     return np.asarray(frames.leads == frames.lead_names.index(lead))
 

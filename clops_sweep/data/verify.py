@@ -42,7 +42,7 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     """
     reader = Vfdb() if name == "vfdb" else reader_for(name)
     sources: list[Source] = []
-    if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root) is None:
+    if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root, data_root) is None:
         sources = reader.find(data_root)
     files = source_files(reader, sources, data_root)
     seen = SeenSamples()
@@ -50,7 +50,7 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
         problem for source in sources if reader.reads_files for problem in _record_problems(reader, source, seen)
     ]
     published, unlike_published = _against_published_sums(files)
-    unlike_prepared = prepared_problems(name, prepared_root=prepared_root, files=files)
+    unlike_prepared = prepared_problems(reader, prepared_root=prepared_root, files=files)
     every = dict.fromkeys((*problems, *unlike_published, *(unlike_prepared or ())))
     return Verification(len(sources), published, unlike_prepared is not None, tuple(every))
 
@@ -58,11 +58,11 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
 def _record_problems(reader: Reader, source: Source, seen: SeenSamples) -> list[str]:
     """What is wrong with a record as preparing it would find, and with the signal of one that gives no frame."""
     try:
-        with one_sentence(source.files[0]):
+        with one_sentence(source.files[0] if source.files else source.record):
             windows = reader.windows(source)
             if len(windows):
                 return _signal_problems(reader, source, windows, seen)
-            if source.files[0].suffix == ".hea":
+            if source.files and source.files[0].suffix == ".hea":
                 read_stored(read_header(source.files[0]))
     except BadInput as problem:
         return [str(problem)]
@@ -73,7 +73,7 @@ def _signal_problems(reader: Reader, source: Source, windows: Windows, seen: See
     signals = reader.signals(source, windows)
     if dead := dead_leads(reader, source, windows, signals):
         return dead
-    missing, flat = unusable_frames(signals)
+    missing, flat = unusable_frames(reader, signals)
     usable = not (missing | flat).all()
     same = seen.problem(source, windows, signals, reader.tolerates_repeats) if usable else None
     return [same] if same else []

@@ -30,11 +30,11 @@ _GAIN: Final = re.compile(
 )
 
 
-def check_header_lines(path: Path) -> None:
+def check_header_lines(path: Path, any_unit: bool = False) -> None:
     """Raises BadInput, with line and field, where a header's names and numbers are not such as a publisher writes.
 
     A gain of 0, or none, says that the signal is not calibrated. header(5) suggests 200 for it; frames in mV cannot be
-    made of a guess, and it is refused.
+    made of a guess, and it is refused. With `any_unit` signals need not be in mV, and may have any gain above 0.
     """
     if "::" in str(path):
         raise BadInput(f"{shorten(path)}: '::' in a path is an address to the wfdb package; use a folder without it")
@@ -52,7 +52,7 @@ def check_header_lines(path: Path) -> None:
     (number, record), *signals = lines
     _check_record_line(path, number, record.split(), len(signals))
     for number, line in signals:
-        _check_signal_line(path, number, line.split(None, 8))
+        _check_signal_line(path, number, line.split(None, 8), any_unit)
 
 
 def _check_record_line(path: Path, number: int, fields: Sequence[str], signals: int) -> None:
@@ -68,16 +68,18 @@ def _check_record_line(path: Path, number: int, fields: Sequence[str], signals: 
         _refuse(path, number, f"number of samples {samples[:40]!r}, expected a whole number such as 5000")
 
 
-def _check_signal_line(path: Path, number: int, fields: Sequence[str]) -> None:
+def _check_signal_line(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> None:
     file, _, gain, *rest = [*fields, "", "", ""] if len(fields) < 3 else fields
     if not _FILE.fullmatch(file):
         what = f"signal file {file[:40]!r}, expected a name of the letters A to Z, digits, _ and - such as 100.dat"
         _refuse(path, number, what)
     match = _GAIN.fullmatch(gain)
-    if match is None or not GAINS[0] <= float(match["gain"]) <= GAINS[1]:
+    if any_unit and (match is None or not 0 < float(match["gain"]) < float("inf")):
+        _refuse(path, number, f"gain {gain[:40]!r}, expected a number above 0 such as 1000(0)/mV")
+    if match is None or not (any_unit or GAINS[0] <= float(match["gain"]) <= GAINS[1]):
         least, most = (f"{bound:,.0f}" for bound in GAINS)
         _refuse(path, number, f"gain {gain[:40]!r}, expected {least} to {most} steps per mV such as 1000(0)/mV")
-    if match["unit"] not in (None, "mV"):
+    if not any_unit and match["unit"] not in (None, "mV"):
         _refuse(path, number, f"unit {match['unit'][:40]!r}, expected mV as in 1000(0)/mV")
     _check_level(path, number, "baseline", match["baseline"])
     for what, value in zip(

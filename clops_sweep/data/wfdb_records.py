@@ -45,8 +45,12 @@ class Header:
     """The sum of the stored values of every lead, to compare modulo 2^16; None where it is not known."""
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path, lenient: bool = False) -> Header:
     """The header at `path` (with its suffix .hea), and a check that its signal files are there and whole.
+
+    Args:
+        path: of the header.
+        lenient: whether signals may be in other units than mV, and a checksum of 0 says nothing, as some write it.
 
     Raises:
         BadInput: no header, one that cannot be parsed or has a number that cannot be, no sample, or a signal file that
@@ -54,7 +58,7 @@ def read_header(path: Path) -> Header:
     """
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the header is missing; download the record again")
-    check_header_lines(path)
+    check_header_lines(path, any_unit=lenient)
     record = _dated_or_not(path, (), path, "header", lambda wfdb, stem: wfdb.rdheader(stem))
     if not record.n_sig or not record.sig_len or not record.fs:
         raise BadInput(f"{shorten(path)}: the header promises no samples; download the record again")
@@ -70,14 +74,14 @@ def read_header(path: Path) -> Header:
         tuple(record.comments or ()),
         files,
         np.array([_MISSING.get(str(form), -(2**15)) for form in record.fmt], np.int64),
-        _checksums(record),
+        tuple(None if lenient and each == 0 else each for each in _checksums(record)),
     )
     _check_signal_files(header, record)
     return header
 
 
-def read_stored(header: Header) -> NDArray[np.int16]:
-    """The samples as the publisher stored them, [samples, leads] int16.
+def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
+    """The samples as the publisher stored them, [samples, leads] int16, or int32 of formats that are `wide`.
 
     Raises:
         BadInput: a signal file cannot be decoded, or does not have the checksum that the header gives.
@@ -87,9 +91,9 @@ def read_stored(header: Header) -> NDArray[np.int16]:
         header.files,
         header.files[0],
         "signal file",
-        lambda wfdb, stem: wfdb.rdrecord(stem, physical=False, return_res=16),
+        lambda wfdb, stem: wfdb.rdrecord(stem, physical=False, return_res=32 if wide else 16),
     )
-    stored: NDArray[np.int16] = record.d_signal
+    stored: NDArray[Any] = record.d_signal
     for lead, file, expected, found in zip(
         header.leads, header.files, header.checksums, stored.sum(0, dtype=np.int64), strict=True
     ):
@@ -102,7 +106,7 @@ def read_stored(header: Header) -> NDArray[np.int16]:
     return stored
 
 
-def physical(stored: NDArray[np.int16], header: Header, lead: int) -> NDArray[np.float64]:
+def physical(stored: NDArray[Any], header: Header, lead: int) -> NDArray[np.float64]:
     """One lead in its unit: (stored - baseline) / gain, NaN where nothing was recorded.
 
     Shapes: stored [samples, leads], result [samples].

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, get_args, get_origin
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.experiment.config import FOUNDING, RunConfig
 
 METRICS = ("auc", "bwt", "bwt_t", "bwt_lambda", "fwt")
@@ -58,6 +59,7 @@ def config_row(config: RunConfig) -> dict[str, Any]:
 
 def config_from_row(row: Mapping[str, Any]) -> RunConfig:
     """The inverse of `config_row`; other columns are passed over."""
+    DATASETS.know(row["dataset"], row["scenario"])
     values = {name: row[name] for name in RunConfig.model_fields}
     if values["task_order"] != "sequential":
         values["task_order"] = json.loads(values["task_order"])

@@ -250,19 +250,7 @@ def load_spaces(path: Path) -> list[SearchSpace]:
     Raises:
         BadInput: no such file, it raises, or it defines no SPACE; or it imports a compiled module that lies beside it.
     """
-    if not path.is_file():
-        raise BadInput(f"{path}: no such search-space file")
-    try:
-        with importable(path.resolve().parent):
-            names = runpy.run_path(str(path), run_name="clops_sweep_search_space")
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # the user's own code raises whatever it likes
-        kind = f"{type(error).__name__}{_line_in(path, error)}"
-        raise BadInput(f"{path} raises {kind}: {_said(error)}") from None
-    space = names.get("SPACE")
+    space = names_in(path).get("SPACE")
     spaces = [space] if isinstance(space, SearchSpace) else space
     if not isinstance(spaces, list | tuple) or not spaces or not all(isinstance(s, SearchSpace) for s in spaces):
         raise BadInput(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
@@ -270,6 +258,26 @@ def load_spaces(path: Path) -> list[SearchSpace]:
     if twice:
         raise BadInput(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
     return list(spaces)
+
+
+def names_in(path: Path) -> dict[str, Any]:
+    """What a search-space file defines, by name; it is executed, with the modules beside it at hand.
+
+    Raises:
+        BadInput: no such file, it raises, or it imports a compiled module that lies beside it.
+    """
+    if not path.is_file():
+        raise BadInput(f"{path}: no such search-space file")
+    try:
+        with importable(path.resolve().parent):
+            return runpy.run_path(str(path), run_name="clops_sweep_search_space")
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's own code raises whatever it likes
+        kind = f"{type(error).__name__}{_line_in(path, error)}"
+        raise BadInput(f"{path} raises {kind}: {_said(error)}") from None
 
 
 def shipped_spaces() -> Mapping[str, Path]:

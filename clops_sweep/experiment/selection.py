@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import shorten
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces
+from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces, names_in
 from clops_sweep.experiment.where import Where
+
+_Loaded = TypeVar("_Loaded")
 
 _LONGEST_FILE_NAME = 150
 """In bytes: figures and tables add their own names to that of a search space, and file names end at 255 bytes."""
@@ -156,8 +158,21 @@ def spaces_of(file: Path) -> list[SearchSpace]:
     Raises:
         BadInput: it defines none, or ends in any other way than by an interrupt.
     """
+    return _executed(file, load_spaces)
+
+
+def load_plugins(file: Path) -> None:
+    """Executes a file for the data sets and plug-ins that it declares; it need not define a search space.
+
+    Raises:
+        BadInput: there is no such file, or it ends in any other way than by an interrupt.
+    """
+    _executed(file, names_in)
+
+
+def _executed(file: Path, load: Callable[[Path], _Loaded]) -> _Loaded:
     try:
-        return load_spaces(file)
+        return load(file)
     except OSError as error:  # a name that no file can have, or a file that may not be read
         raise BadInput(f"{shorten(file)}: cannot be read ({error.strerror or one_line(error)})") from None
     except (Exception, KeyboardInterrupt):
@@ -209,9 +224,9 @@ def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
 
 
 def _check_task_order(space: str, config: RunConfig) -> None:
-    """A permutation must be one of the tasks that there are, which is known without the data."""
+    """A permutation must be one of the tasks that there are, as far as that is known without the data."""
     tasks = DATASETS[config.dataset].task_count(config.scenario)
-    if isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
+    if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
         raise BadInput(
             f"search space {space!r}: task_order {shown(list(config.task_order))}: {config.scenario} of "
             f"{config.dataset} has {tasks} tasks; expected a permutation of 0..{tasks - 1}"

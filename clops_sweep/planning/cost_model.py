@@ -17,6 +17,10 @@ _RELATIVE_COST = (4.0, 0.7, 0.3)
 """What units of work cost, relative to each other, where nothing has been measured."""
 
 
+_USUAL_TASKS = 4
+"""Where it is not known: runs of one kind are compared with each other alone, and have the same number."""
+
+
 class Load(NamedTuple):
     """What a run computes: how often all frames of a task are trained on, passed through for scores, and evaluated."""
 
@@ -30,7 +34,7 @@ class Load(NamedTuple):
         Training and acquisition are what the strategy declares, or else those of plain replay. All tasks are evaluated
         after every epoch, and once more at the end of a task.
         """
-        tasks = DATASETS[fields["dataset"]].task_count(fields["scenario"])
+        tasks = DATASETS[fields["dataset"]].task_count(fields["scenario"]) or _USUAL_TASKS
         declared = STRATEGIES.declaration(fields["strategy"]).work or STRATEGIES.declaration("replay").work
         assert declared is not None
         trained = scored = evaluated = 0.0

@@ -16,7 +16,7 @@ import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read w
 import ray
 
 from clops_sweep import machine
-from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
@@ -114,6 +114,7 @@ def make_workplace(
         checkpoint_every=resources.checkpoint_every,
         epoch_timeout=resources.epoch_timeout,
         sweep=uuid.uuid4().hex,
+        datasets=tuple(DATASETS.added.values()),
     )
 
 

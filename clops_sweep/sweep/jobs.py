@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import Plugin
@@ -117,6 +117,7 @@ class Workplace:
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds that an epoch may take; None for any time.
         sweep: tells this sweep from others on the same cluster.
+        datasets: what is known of the data sets that the search-space file declares, so that configs can name them.
         jobs: those of a Tune run over a grid, where a trial's config holds the index of its own; elsewhere it holds
             the job.
     """
@@ -131,6 +132,7 @@ class Workplace:
     checkpoint_every: int
     epoch_timeout: float | None = None
     sweep: str = ""
+    datasets: Sequence[DatasetInfo] = ()
     jobs: Sequence[Job] = ()
 
     def data_hash(self, config: RunConfig) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.data.prepare import open_frames
+from clops_sweep.data.prepared_folder import know
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import METRICS, config_from_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
@@ -64,6 +65,7 @@ def repeat(row: dict[str, Any], prepared_root: Path, device: str | None = None) 
     """
     from clops_sweep.learning.run import ContinualRun
 
+    know(str(row["dataset"]), prepared_root)
     config: RunConfig = config_from_row(row)
     if row["semantics_version"] != SEMANTICS_VERSION and not pd.isna(row["semantics_version"]):
         raise BadInput(

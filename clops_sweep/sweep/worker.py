@@ -13,7 +13,7 @@ import ray
 import torch
 
 from clops_sweep import machine
-from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, Diverged, StoreError
 from clops_sweep.experiment.registry import REGISTRIES
@@ -66,6 +66,8 @@ class JobRunner:
 
     def __init__(self, workplace: Workplace) -> None:
         self._process = ProcessState()
+        for info in workplace.datasets:
+            DATASETS.register(info)
         for registry, members in workplace.plugins.items():
             for name, packed in members.items():
                 plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed

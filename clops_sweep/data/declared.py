@@ -1,0 +1,342 @@
+"""The reader of every data set that a file of the user's declares by a function."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data import random_split
+from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared
+from clops_sweep.data.folder import shorten
+from clops_sweep.data.freshness import declared_files
+from clops_sweep.data.reader import Index, OptionValue, Reader, Signals, Source, Windows
+from clops_sweep.data.recording_checks import Together, require_every_class
+from clops_sweep.data.recording_items import Common, InMemory, Item
+from clops_sweep.data.recordings import Recordings, one_by_one
+from clops_sweep.data.resampling import resampled
+from clops_sweep.data.same_samples import samples_digest
+from clops_sweep.data.split_program import balanced_split, uncovered_classes
+from clops_sweep.errors import AbsentData, BadInput, one_line
+
+FEW_PATIENTS: Final = 60
+"""Up to so many are split by the integer programme of `balanced_split`; it takes seconds, and more with more."""
+
+_STEPS: Final = 19
+"""Resampled samples are multiples of the greatest power of two that is 2^-19 of the recording's largest one or less."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Recorded:
+    """A recording of a source, and where it is among all: what is in memory is had by calling the function again."""
+
+    item: Item
+    place: int
+    digest: bytes
+
+
+class DeclaredReader(Reader):
+    """Recordings as a function returns or yields them, in rows of single channels, window by window.
+
+    A function that returns what is in memory, or yields it, is called twice: for labels and patients, and for the
+    samples. So no more than one call's data are in memory, and a function that does not return the same twice is
+    noticed.
+    """
+
+    keeps_channels_together = True
+    tolerates_repeats = True
+
+    def __init__(self, info: DatasetInfo, chosen: Mapping[str, OptionValue] | None = None) -> None:
+        self.name = info.name
+        super().__init__(chosen)
+        self._info = info
+        self.in_parallel = False
+        self._parts: dict[str, int] = {}
+        self._root: Path | None = None
+        self._again: Iterator[tuple[int, Item]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the function's own objects, which other processes need not be able to have."""
+        return {**vars(self), "_again": None}
+
+    @property
+    def parallel(self) -> bool:
+        """Whether every recording is read from files of its own, which other processes can do."""
+        return self.in_parallel
+
+    def look(self, data_root: Path | None) -> None:
+        """Looks for the declared files alone; the function is not called."""
+        self.tables(data_root)
+
+    def tables(self, data_root: Path | None) -> tuple[Path, ...]:
+        """The declared files."""
+        self._root = data_root
+        return tuple(declared_files(self.name, self._declared().files, data_root).values())
+
+    def find(self, data_root: Path | None) -> list[Source]:
+        """Calls the function, and looks at all of its recordings but for their samples."""
+        self.look(data_root)
+        self._again = None
+        self.common, items = self._called()
+        self.classes, self.lead_names, self.unit = self.common.classes, self.common.channels, self.common.units
+        self.stored_as = self.common.stored_as
+        reference = self._info.reference_lead
+        if reference is not None and reference not in self.lead_names:
+            raise self._refused(f"reference_channel: {reference!r} is none of {', '.join(self.lead_names)}")
+        together, sources, labels_known, first = Together(self.classes), [], True, None
+        try:
+            for place, item in enumerate(items):
+                together.add(item.name, item.patient, item.label, item.part)
+                labels_known = labels_known and item.label is not None
+                first = self._of_one_length(item, first)
+                if item.part is not None:
+                    self._parts[item.patient] = item.part
+                sources.append(
+                    Source(item.name, item.samples.files, _Recorded(_without_samples(item), place, item.digest()))
+                )
+            together.check(labels_known)
+        except BadInput as problem:
+            raise self._refused(str(problem)) from None
+        self.given_split = bool(self._parts)
+        self.in_parallel = all(source.files for source in sources)
+        self.sampling_rate = self.common.rate or (None if first is None else first[2])
+        return sources
+
+    def file_key(self, file: Path) -> str:
+        """Its path under the data root."""
+        root = None if self._root is None else self._root.resolve()
+        path = file.resolve()
+        return path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else str(path)
+
+    def windows(self, source: Source) -> Windows:
+        """Window by window, channel after channel."""
+        item: Item = source.detail.item
+        samples, rate = item.samples.extent()
+        label = item.samples.label() if item.label is None else item.label
+        begins, width, labels = self.common.windows(samples, rate, label)
+        channels, count = len(self.lead_names), len(begins)
+        shape = (0, len(self.classes)) if self.common.multi_label else (0,)
+        kind = np.uint8 if self.common.multi_label else np.int64
+        dropped = "no label that is used" if isinstance(label, list) and not label else "recording shorter than a frame"
+        return Windows(
+            patient=item.patient,
+            begin=np.repeat(begins, channels),
+            length=np.full(count * channels, width, np.int64),
+            start=np.repeat(begins / rate, channels),
+            leads=np.tile(np.arange(channels, dtype=np.int16), count),
+            labels=np.repeat(np.array(labels, kind), channels, axis=0) if count else np.zeros(shape, kind),
+            time=item.time,
+            dropped={} if count else {dropped: 1},
+            domains=item.domains,
+        )
+
+    def signals(self, source: Source, windows: Windows) -> Signals:
+        """The samples as they are, or resampled (see `resampling.resampled`)."""
+        item = self._with_samples(source)
+        stored, gain, offset = item.samples.read()
+        if len(stored) != len(self.lead_names):
+            raise BadInput(f"{self._where(source)}: has {len(stored)} channels; expected {len(self.lead_names)}")
+        width, (_, rate) = int(windows.length[0]), item.samples.extent()
+        if stored.shape[1] == width:
+            cut = np.concatenate([stored] * (len(windows) // len(stored))) if len(windows) != len(stored) else stored
+        else:
+            pairs = zip(windows.leads, windows.begin, strict=True)
+            cut = np.stack([stored[lead, begin : begin + width] for lead, begin in pairs])
+        frames = self._as_stored(source, cut, width, rate)
+        leads = windows.leads
+        return Signals(
+            frames,
+            gain[leads].astype(np.float32),
+            offset[leads].astype(np.float32),
+            np.zeros(len(windows), bool),
+            samples_digest(stored) if source.files else None,
+        )
+
+    def _as_stored(self, source: Source, cut: NDArray[Any], width: int, rate: float) -> NDArray[Any]:
+        self._require_finite(source, cut)
+        target = self.common.frame_samples(width, rate)
+        if self.common.rate is None or self.common.rate == rate:
+            with np.errstate(over="ignore"):
+                frames = np.asarray(cut, self.stored_as)
+        else:
+            peak = float(np.abs(np.asarray(cut, np.float64)).max()) or 1.0
+            frames = resampled(cut, target, 2.0 ** (np.floor(np.log2(peak)) - _STEPS))
+        self._require_finite(source, frames)
+        return frames
+
+    def _require_finite(self, source: Source, values: NDArray[Any]) -> None:
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            rows = np.flatnonzero(~np.isfinite(values).all(1))
+            channel = self.lead_names[int(rows[0]) % len(self.lead_names)]
+            raise BadInput(
+                f"{self._where(source)}: channel {channel} has samples that are NaN, infinite or missing; repair the "
+                "recording or leave it out"
+            )
+
+    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
+        """The given split; else 60/20/20 percent of the patients, by the integer programme where they are few."""
+        if self.given_split:
+            return np.array([self._parts[name] for name in index.patient_names], np.int8)
+        if len(index.patient_names) <= FEW_PATIENTS:
+            return balanced_split(self._counts(index), seed)
+        return random_split.sixty_twenty_twenty(len(index.patient_names), seed)
+
+    def quick_split(self, index: Index, seed: int) -> NDArray[np.int8] | None:
+        """None where the integer programme is asked."""
+        return None if len(index.patient_names) <= FEW_PATIENTS else self.split(index, seed)
+
+    def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
+        """All of them; a class without a frame is refused."""
+        try:
+            require_every_class(self.classes, self._counts(index).sum(0), "frame")
+        except BadInput as problem:
+            raise self._refused(str(problem)) from None
+        return np.ones(len(index), bool), self.common.left_out
+
+    def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
+        """That a split is given, and which classes are not in every split."""
+        missing = uncovered_classes(self._counts(index), split)
+        given = ["the split is the given one, for every split_seed"] if self.given_split else []
+        return given + [
+            f"class {self.classes[code]} is not in the {' and '.join(parts)} split" for code, parts in missing.items()
+        ]
+
+    def _counts(self, index: Index) -> NDArray[np.int64]:
+        several = index.labels.ndim == 2
+        return index.counts_per_patient(index.labels.shape[1] if several else int(index.labels.max(initial=0)) + 1)
+
+    def _declared(self) -> Declared:
+        declared = DATASETS.declared(self.name)
+        if declared is None:
+            raise AbsentData(
+                f"dataset {self.name!r} is declared by no file that was given; name the one that does: --plugins FILE"
+            )
+        return declared
+
+    def _called(self) -> tuple[Common, Iterator[Item]]:
+        """What the function returns, whatever form it has; what it raises becomes one sentence."""
+        declared = self._declared()
+        try:
+            returned = declared.member(self._root)
+            if isinstance(returned, Recordings):
+                if declared.recording:
+                    given = next(iter(declared.recording))
+                    raise BadInput(
+                        f"{given}: it goes with a function that yields Recording(...); give it to Recordings(...)"
+                    )
+                return returned.common, iter(returned.items)
+            if returned is None:
+                raise BadInput(
+                    "the function returns nothing; expected Recordings(...), or that it yields Recording(...)"
+                )
+            if not isinstance(returned, Iterator):
+                what = type(returned).__name__
+                raise BadInput(
+                    f"the function returns a {what}; expected Recordings(...), or that it yields Recording(...)"
+                )
+            common, items = one_by_one(returned, declared.recording)
+        except Exception as error:
+            raise self._refused(_said(error, declared)) from None
+        return common, self._guarded(items, declared)
+
+    def _guarded(self, items: Iterator[Item], declared: Declared) -> Iterator[Item]:
+        while True:
+            try:
+                item = next(items, None)
+            except Exception as error:
+                raise self._refused(_said(error, declared)) from None
+            if item is None:
+                return
+            yield item
+
+    def _with_samples(self, source: Source) -> Item:
+        """The recording with its samples: what is in memory is had from a second call, in the same order."""
+        recorded: _Recorded = source.detail
+        if source.files:
+            return recorded.item
+        changed = self._refused(
+            f"the function gives other data when it is called again (recording {source.record!r}); expected the same "
+            "for the same files: draw numbers from a generator with a fixed seed"
+        )
+        if self._again is None:
+            common, items = self._called()
+            if common != self.common:
+                raise changed
+            self._again = enumerate(items)
+        for place, item in self._again:
+            if place == recorded.place:
+                if item.digest() != recorded.digest:
+                    raise changed
+                return item
+        raise changed
+
+    def _of_one_length(self, item: Item, first: tuple[str, int, float] | None) -> tuple[str, int, float] | None:
+        """Sees whether a recording makes frames as long as the first, of which name, samples and rate are returned."""
+        try:
+            samples, rate = item.samples.extent()
+        except (BadInput, OSError):
+            return first  # whoever reads it says why it cannot be read
+        if self.common.window is not None:
+            samples = round(self.common.window * rate)
+        frame = self.common.frame_samples(samples, rate)
+        if min(samples, frame) < 2:
+            raise BadInput(
+                f"window_seconds: frames of {min(samples, frame)} samples come of it at {rate:g} samples a second; expected "
+                "two at least"
+            )
+        if first is None:
+            return item.name, frame, rate
+        name, expected, its_rate = first
+        if self.common.rate is None and rate != its_rate:
+            raise BadInput(
+                f"sampling_rate: recording {shorten(item.name)!r} has {rate:g} samples a second where "
+                f"{shorten(name)!r} has {its_rate:g}; give resample_to to have one rate for all"
+            )
+        if frame != expected:
+            raise BadInput(
+                f"signals: recording {shorten(item.name)!r} makes frames of {frame} samples where "
+                f"{shorten(name)!r} makes frames of {expected}; give window_seconds to cut frames of one length"
+            )
+        return first
+
+    def _where(self, source: Source) -> str:
+        if source.files:
+            return shorten(source.files[0])
+        return f"dataset {self.name!r}: signals: recording {shorten(source.record)!r}"
+
+    def _refused(self, what: str) -> BadInput:
+        return BadInput(what if what.startswith(f"dataset {self.name!r}") else f"dataset {self.name!r}: {what}")
+
+
+def _without_samples(item: Item) -> Item:
+    """The same recording, that does not hold on to samples in memory."""
+    if not isinstance(item.samples, InMemory):
+        return item
+    empty = np.lib.stride_tricks.as_strided(np.zeros(1, item.samples.array.dtype), item.samples.array.shape, (0, 0))
+    return Item(
+        item.name, item.patient, item.label, InMemory(empty, item.samples.rate, item.samples.gain),
+        item.time, item.domains, item.part,
+    )  # fmt: skip
+
+
+def _said(error: Exception, declared: Declared) -> str:
+    """What a declared function raises, in a sentence: its own checks as they are, others with their line."""
+    if isinstance(error, BadInput):
+        return str(error)
+    place = getattr(declared.member, "__code__", None)
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if place is not None and frame.filename == place.co_filename
+    ]
+    line = f" in line {lines[-1]}" if lines else ""
+    try:
+        said = one_line(error)[:300]
+    except Exception:
+        said = ""
+    return f"the function raises {type(error).__name__}{line}: {said}"

@@ -1,0 +1,107 @@
+"""Whether prepared frames of a declared data set are still those of its code and files, found out in milliseconds.
+
+What they were made from is in the prepared folder: the fingerprint of the code in its manifest, the SHA-256 of every
+file in `sources.json`. Beside them, `files.json` remembers size and time of each file as they were, and where: as long
+as these are the same, no file is read. It is no part of the prepared data, and may be written again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.folder import one_sentence, shorten, write_file
+from clops_sweep.data.manifest import SOURCES, Manifest, file_sha256
+from clops_sweep.errors import AbsentData
+
+FILES: Final = "files.json"
+
+State = list[int]
+"""Size in bytes, and time of the last change in nanoseconds."""
+
+
+def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -> dict[str, Path]:
+    """The declared files by their path under the data root, sorted; of a folder all that it holds.
+
+    Raises:
+        AbsentData: no data root is given, or nothing there matches one of the patterns.
+    """
+    if not patterns:
+        return {}
+    if data_root is None:
+        raise AbsentData(
+            f"dataset {name!r} needs the folder that holds {' and '.join(patterns)}; give it with --data-root DIR"
+        )
+    found: dict[str, Path] = {}
+    with one_sentence(data_root):
+        for pattern in patterns:
+            matched = [data_root / pattern] if os.path.lexists(data_root / pattern) else list(data_root.glob(pattern))
+            files = [file for place in matched for file in ([place] if place.is_file() else _below(place))]
+            if not files:
+                raise AbsentData(
+                    f"dataset {name!r}: files: data root {shorten(data_root)} has no {pattern}; look at the path, or "
+                    "give another data root"
+                )
+            found |= {file.relative_to(data_root).as_posix(): file for file in files}
+    return dict(sorted(found.items()))
+
+
+def _below(folder: Path) -> list[Path]:
+    return [Path(place) / name for place, _, names in os.walk(folder) for name in names]
+
+
+def states_of(files: Mapping[str, Path]) -> dict[str, State]:
+    """Size and time of files; those that are not there are left out."""
+    states = {}
+    for key, file in files.items():
+        with contextlib.suppress(OSError):
+            status = os.stat(file)
+            states[key] = [status.st_size, status.st_mtime_ns]
+    return states
+
+
+def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) -> None:
+    """Writes down how the files of prepared frames are now."""
+    root = None if data_root is None else str(data_root.resolve())
+    write_file(folder / FILES, json.dumps({"root": root, "files": dict(states)}).encode())
+
+
+def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
+    """Whether the code and the files are those that prepared frames were made from.
+
+    Where no file declares the data set in this process there is nothing to compare, and where none of its files is to
+    be found, as on another machine, the code alone is compared: a prepared set needs its sources no more.
+    """
+    declared = DATASETS.declared(manifest.name)
+    if declared is None:
+        return True
+    if declared.fingerprint != manifest.fingerprint:
+        return False
+    try:
+        remembered = json.loads((folder / FILES).read_bytes())
+        known: dict[str, State] = remembered["files"]
+        root = data_root or (Path(remembered["root"]) if remembered["root"] else None)
+    except (OSError, ValueError, KeyError, TypeError):
+        known, root = {}, data_root
+    sums: dict[str, str] = json.loads((folder / SOURCES).read_bytes())
+    try:
+        declared_now = declared_files(manifest.name, declared.files, root)
+    except AbsentData:
+        declared_now = {}
+    now = {key: (root / key if root is not None else Path(key)) for key in sums} | declared_now
+    states = states_of(now)
+    if not states or states == known:
+        return True
+    if states.keys() != sums.keys():
+        return False
+    changed = [key for key in states if states[key] != known.get(key)]
+    if any(file_sha256(now[key]) != sums[key] for key in changed):
+        return False
+    with contextlib.suppress(OSError):
+        remember(folder, root, states)
+    return True

@@ -1,0 +1,244 @@
+"""What recordings are declared with, argument by argument: made one form of, or refused by a sentence that names it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
+from clops_sweep.errors import BadInput, shown
+
+SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
+
+_RESERVED: Final = ("lead", "channel")
+
+
+def refused(argument: str, expected: str, value: Any) -> BadInput:
+    """The sentence about an argument that is something else than was expected."""
+    return BadInput(f"{argument}: expected {expected}, not {shown(value)}")
+
+
+def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
+    """Names, each once."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise refused(argument, "a list of names", value)
+    found = [str(each) if isinstance(each, np.str_) else each for each in value]
+    for each in found:
+        if not (isinstance(each, str) and each.strip() and each.isprintable()):
+            raise refused(argument, "names that can be printed", each)
+    if len(found) < least:
+        raise BadInput(f"{argument}: expected at least {least}, not {len(found)}")
+    seen: set[str] = set()
+    for each in found:
+        if each in seen:
+            raise BadInput(f"{argument}: {shown(each)} is there twice; expected each name once")
+        seen.add(each)
+    return tuple(found)
+
+
+def positive(argument: str, value: Any) -> float:
+    """A number above 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
+        raise refused(argument, "a number above 0", value)
+    return float(value)
+
+
+def optional_positive(argument: str, value: Any) -> float | None:
+    """A number above 0, or None."""
+    return None if value is None else positive(argument, value)
+
+
+def windowing(window: Any, stride: Any, rate: Any) -> tuple[float | None, float | None, float | None]:
+    """`window_seconds`, `stride_seconds` and `resample_to`."""
+    if stride is not None and window is None:
+        raise BadInput("stride_seconds: it is from window to window, so it goes with window_seconds")
+    return (
+        optional_positive("window_seconds", window),
+        optional_positive("stride_seconds", stride),
+        optional_positive("resample_to", rate),
+    )
+
+
+def units(value: Any) -> str:
+    """The unit of the signals."""
+    if not isinstance(value, str) or not value.isprintable():
+        raise refused("units", 'text such as "mV"', value)
+    return value
+
+
+def gains(value: Any, channels: int) -> NDArray[np.float64]:
+    """What stored samples are multiplied by to be in units: [channels]."""
+    try:
+        found = np.broadcast_to(np.asarray(1.0 if value is None else value, np.float64), (channels,))
+    except (TypeError, ValueError):
+        raise BadInput(f"gain: expected a number, or one for each of {channels} channels, not {shown(value)}") from None
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise refused("gain", "numbers above 0", value)
+    return found
+
+
+def signal(argument: str, value: Any) -> NDArray[Any]:
+    """Samples of one recording: [channels, samples], whole numbers or numbers with a decimal point."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise BadInput(f"{argument}: its channels have different lengths; expected [channels, samples]") from None
+    if array.dtype.kind not in "iuf":
+        raise BadInput(f"{argument}: expected an array of numbers, not of {array.dtype}")
+    if array.ndim == 1:
+        array = array[None]
+    if array.ndim != 2 or not array.shape[0]:
+        raise BadInput(f"{argument}: expected [channels, samples], not the shape {list(array.shape)}")
+    if array.shape[1] < 2:
+        raise BadInput(f"{argument}: has {array.shape[1]} samples; expected two at least")
+    return array
+
+
+def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
+    """Labels as positions in the classes, [n] int64, or as 0 and 1 for each class, [n, C] uint8."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise BadInput("labels: its rows have different lengths; expected [n], or 0/1 [n, classes]") from None
+    if array.ndim not in (1, 2) or len(array) != count:
+        raise BadInput(
+            f"labels: have the shape {list(array.shape)}; expected one for each of {count} recordings, [{count}] or "
+            f"[{count}, {len(classes)}]"
+        )
+    if array.ndim == 1 and array.dtype.kind in "UO" and all(isinstance(each, str) for each in array.tolist()):
+        place = {name: position for position, name in enumerate(classes)}
+        for each in array.tolist():
+            if each not in place:
+                raise BadInput(f"labels: {shown(each)} is none of the classes {', '.join(classes)}")
+        return np.array([place[each] for each in array.tolist()], np.int64)
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all():
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iub" or (array.dtype.kind == "b" and array.ndim == 1):
+        raise BadInput(f"labels: expected whole numbers, not {array.dtype}")
+    if array.ndim == 2:
+        if array.shape[1] != len(classes):
+            raise BadInput(f"labels: have {array.shape[1]} columns; expected {len(classes)}, as there are classes")
+        if not np.isin(array, (0, 1)).all():
+            raise BadInput("labels: where there is a column for each class, expected 0 and 1 alone")
+        return array.astype(np.uint8)
+    if count and not (array.min() >= 0 and array.max() < len(classes)):
+        worst = int(array.min()) if array.min() < 0 else int(array.max())
+        raise BadInput(f"labels: {worst} is no position in classes; expected 0 to {len(classes) - 1}")
+    return array.astype(np.int64)
+
+
+def texts(argument: str, value: Any, count: int) -> list[str]:
+    """Names or numbers, one for each recording, as text."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise refused(argument, "one for each recording", value)
+    found = value.tolist() if isinstance(value, np.ndarray) else list(value)
+    if len(found) != count:
+        raise BadInput(f"{argument}: there are {len(found)}; expected one for each of {count} recordings")
+    return [text(argument, each) for each in found]
+
+
+def text(argument: str, value: Any) -> str:
+    """A name or a number, as text that can be printed."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    if missing or not isinstance(value, str | numbers.Real) or isinstance(value, bool):
+        raise refused(argument, "names or numbers", value)
+    found = f"{value:.12g}" if isinstance(value, float) else str(value)
+    if not found.strip() or not found.isprintable():
+        raise refused(argument, "names that can be printed", found)
+    return found
+
+
+def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
+    """Dates [n]."""
+    try:
+        found = np.asarray(value, "datetime64[s]")
+    except (TypeError, ValueError):
+        raise BadInput(f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64') from None
+    if found.shape != (count,):
+        raise BadInput(f"{argument}: have the shape {list(found.shape)}; expected one for each of {count} recordings")
+    if np.isnat(found).any():
+        raise BadInput(f"{argument}: recording {int(np.flatnonzero(np.isnat(found))[0])} (from 0) has no date")
+    return found
+
+
+def domains(value: Any, count: int) -> dict[str, list[str]]:
+    """Columns that domain_il may go by: by name, the domain of each recording."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise refused("domains", 'a mapping such as {"site": [...]}', value)
+    for name in value:
+        if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in _RESERVED:
+            raise refused("domains", f"names of letters and digits, and none of {', '.join(_RESERVED)}", name)
+    return {name: texts(f"domains[{name!r}]", column, count) for name, column in value.items()}
+
+
+def parts(value: Any, count: int) -> list[int]:
+    """The given split of each recording."""
+    found = texts("split", value, count)
+    for each in found:
+        if each not in SPLITS:
+            raise refused("split", f"one of {', '.join(SPLITS)}", each)
+    return [SPLITS[each] for each in found]
+
+
+class Together:
+    """What recordings must be together: looked at one by one, and then as a whole; their samples are not needed."""
+
+    def __init__(self, classes: Sequence[str]) -> None:
+        self._classes = classes
+        self._seen = np.zeros(len(classes), np.int64)
+        self._names: set[str] = set()
+        self._part: dict[str, int | None] = {}
+
+    def add(self, name: str, patient: str, label: Any, part: int | None) -> None:
+        """One more recording.
+
+        Raises:
+            BadInput: its name is there already, or its patient is in another split.
+        """
+        if name in self._names:
+            raise BadInput(f"names: {shown(name)} is there twice; expected a name of its own for each recording")
+        self._names.add(name)
+        if self._part.setdefault(patient, part) != part:
+            there = [each for each, number in SPLITS.items() if number in (self._part[patient], part)]
+            where = " and in ".join(there) if len(there) == 2 else f"{there[0]} and in none"
+            raise BadInput(f"split: patient {shown(patient)} is in {where}; expected one split for a patient")
+        if isinstance(label, np.ndarray):
+            self._seen += label
+        elif isinstance(label, int):
+            self._seen[label] += 1
+
+    def check(self, labels_known: bool = True) -> None:
+        """The whole.
+
+        Raises:
+            BadInput: there is no recording, a class or a split has none, or there are too few patients to be split.
+        """
+        if not self._names:
+            raise BadInput("signals: there is no recording")
+        if labels_known:
+            require_every_class(self._classes, self._seen, "recording")
+        given = {part for part in self._part.values() if part is not None}
+        for name, number in SPLITS.items():
+            if given and number not in given:
+                raise BadInput(f"split: no recording is in {name!r}; expected some in each of {', '.join(SPLITS)}")
+        if not given and len(self._part) < len(SPLITS):
+            raise BadInput(
+                f"patients: {len(self._part)} cannot be in three splits; expected three at least, or a split that is "
+                "given"
+            )
+
+
+def require_every_class(classes: Sequence[str], counts: NDArray[np.int64], what: str) -> None:
+    """Raises BadInput where a class has none; counts [C]."""
+    for name, count in zip(classes, counts, strict=True):
+        if not count:
+            raise BadInput(f"classes: no {what} is of class {shown(name)}; leave it out of classes, or look at labels")

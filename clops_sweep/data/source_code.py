@@ -1,0 +1,120 @@
+"""The code behind a declared function, as text: what has to change for the function to be taken for another one."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_CHANGES = (ast.Expr, ast.AugAssign, ast.Delete)
+"""Statements that bind no name and may yet change what a name stands for."""
+
+
+def source_file(member: Any) -> Path | None:
+    """The file that defines a function or class; None in a notebook or an interpreter."""
+    code = getattr(inspect.unwrap(member), "__code__", None)
+    if code is None:
+        methods = (getattr(value, "__code__", None) for value in vars(member).values())
+        code = next((each for each in methods if each is not None), None)
+    path = None if code is None else Path(code.co_filename)
+    return path.resolve() if path is not None and path.is_file() else None
+
+
+def code_hash(member: Any) -> str:
+    """Hex SHA-256 of the source text of a function or class and of what it uses.
+
+    That is: its own text without its decorators, the statements of its file that bind the names it mentions, those
+    that these mention, and so on; and the whole text of the modules beside the file that are imported by any of them.
+    Other statements of the file, such as a search space, play no part, and neither do installed packages. Where there
+    is no file, as in a notebook, it is the function's own text, or else its byte code.
+    """
+    path = source_file(member)
+    if path is None:
+        return hashlib.sha256(_without_file(member)).hexdigest()
+    digest = hashlib.sha256()
+    for text in _texts(path, member.__name__):
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _without_file(member: Any) -> bytes:
+    try:
+        return inspect.getsource(member).encode()
+    except (OSError, TypeError):
+        code = getattr(inspect.unwrap(member), "__code__", None)
+        return repr(member).encode() if code is None else code.co_code + repr(code.co_consts).encode()
+
+
+def _texts(path: Path, name: str) -> Iterator[str]:
+    """The text of the statements behind a name, in the order of the file, then that of the modules beside it."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    body = ast.parse(text).body
+    needed, taken = {name}, set[int]()
+    while True:
+        found = {place for place, statement in enumerate(body) if place not in taken and _serves(statement, needed)}
+        if not found:
+            break
+        taken |= found
+        needed |= {mentioned for place in found for mentioned in _mentioned(body[place])}
+    for place in sorted(taken):
+        yield ast.get_source_segment(text, body[place]) or ""
+    seen = {path}
+    for place in sorted(taken):
+        yield from _beside(path.parent, body[place], seen)
+
+
+def _serves(statement: ast.stmt, names: set[str]) -> bool:
+    """Whether a statement binds one of the names, or may change what one stands for."""
+    if isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names):
+        return True
+    if _bound(statement) & names:
+        return True
+    changes = isinstance(statement, _CHANGES) or (
+        isinstance(statement, ast.Assign) and not all(isinstance(target, ast.Name) for target in statement.targets)
+    )
+    return changes and bool(_mentioned(statement) & names)
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement of a module binds."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    names = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+    return names
+
+
+def _mentioned(statement: ast.stmt) -> set[str]:
+    """The names that a statement mentions, but for those in the decorators of what it defines."""
+    decorators = {id(node) for each in getattr(statement, "decorator_list", []) for node in ast.walk(each)}
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and id(node) not in decorators}
+
+
+def _beside(folder: Path, statement: ast.AST, seen: set[Path]) -> Iterator[str]:
+    """The whole text of the modules in a folder that a statement imports, and of those that they import."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            modules = [base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)]
+        else:
+            continue
+        for module in filter(None, modules):
+            stem = folder.joinpath(*module.split("."))
+            for file in (stem.with_suffix(".py"), stem / "__init__.py"):
+                if file in seen or not file.is_file():
+                    continue
+                seen.add(file)
+                text = file.read_text(encoding="utf-8", errors="replace")
+                yield text
+                yield from _beside(folder, ast.parse(text), seen)

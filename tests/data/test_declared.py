@@ -1,0 +1,366 @@
+"""Declared data sets: prepared like the built-in ones, never stale, and refused by a sentence where they are wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.signal import resample
+
+from clops_sweep import Recordings, RunConfig, dataset
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.manifest import read_manifest
+from clops_sweep.data.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.prepared_folder import PreparedSet, state
+from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.data.verify import verify
+from clops_sweep.errors import BadInput
+from tests.data.declared_files import declare, forget, waves
+
+WEARABLE = """
+CLASSES = ("rest", "walk", "run", "stairs")
+
+@dataset("wearable", scenarios=("class_il", "domain_il"), files=["wearable.npz"])
+def wearable(data_root):
+    file = np.load(data_root / "wearable.npz")
+    return Recordings(
+        signals=file["x"], sampling_rate=50, channels=("ax", "ay", "az"), units="g", labels=file["y"],
+        classes=CLASSES, patients=file["subject"], domains={"site": file["site"]}, times=file["time"],
+    )
+
+SPACE = None
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A data root with `wearable.npz`: 80 recordings of 20 people at two sites."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    _save(folder)
+    return folder
+
+
+def _save(folder: Path, **changes: Any) -> None:
+    own = {
+        "x": waves(80, 3, 64),
+        "y": np.arange(80) % 4,
+        "subject": np.arange(80) // 4,
+        "site": np.where(np.arange(80) < 40, "A", "B"),
+        "time": np.datetime64("2020-01-01") + np.arange(80) // 4,
+    }
+    np.savez(folder / "wearable.npz", **(own | changes))
+
+
+def _prepare(root: Path, name: str = "wearable", **options: Any) -> PreparedSet:
+    return prepare(name, prepared_root=root.parent / "prepared", data_root=root, **options)
+
+
+def _open(root: Path, name: str = "wearable", **options: Any) -> FrameSet:
+    return open_frames(name, prepared_root=root.parent / "prepared", **options)
+
+
+def _hash(root: Path, name: str = "wearable", data_root: Path | None = None) -> str | None:
+    return data_hash(name, prepared_root=root.parent / "prepared", leads="all", data_root=data_root)
+
+
+def test_arrays_are_opened_as_they_were(root: Path, tmp_path: Path) -> None:
+    declare(tmp_path / "space.py", WEARABLE)
+    manifest = _prepare(root).manifest
+    file = np.load(root / "wearable.npz")
+    frames = _open(root, leads="all")
+    everything = np.arange(80)
+    np.testing.assert_array_equal(frames.signal(everything), file["x"])
+    np.testing.assert_array_equal(frames.labels, file["y"])
+    assert [frames.patient_names[code] for code in frames.patients] == [str(each) for each in file["subject"]]
+    codes, sites = frames.domains["site"]
+    assert [sites[code] for code in codes] == list(file["site"])
+    assert frames.times is not None
+    assert (frames.times == file["time"].astype("datetime64[s]")).all()
+    assert (frames.unit, frames.lead_names, manifest.samples, manifest.frame_seconds) == (
+        "g",
+        ("ax", "ay", "az"),
+        64,
+        1.28,
+    )
+    assert frames.info is not None
+    assert (frames.info.classes, frames.info.simultaneous_leads) == (4, 3)
+    assert _hash(root) == frames.data_hash
+
+    single = _open(root)
+    assert (len(single), single.members) == (240, None)
+    np.testing.assert_array_equal(single.signal(np.arange(3)), file["x"][0])
+    assert [len(task.train.rows) for task in build_scenario(single, "domain_il").tasks] == [48, 48, 48]
+    zscore = _open(root, leads="all", normalize="zscore").signal(everything)
+    x = file["x"].astype(np.float64)
+    np.testing.assert_allclose(zscore, (x - x.mean(2, keepdims=True)) / x.std(2, keepdims=True), atol=2e-5)
+
+    index = pd.read_parquet(root.parent / "prepared" / "wearable" / "index.parquet")
+    assert list(index["domain_site"].astype(str)) == [site for site in file["site"] for _ in range(3)]
+    found = verify("wearable", prepared_root=root.parent / "prepared", data_root=root)
+    assert (found.records, found.prepared, found.problems) == (80, True, ())
+
+
+def test_few_patients_are_split_so_that_every_class_is_everywhere(root: Path, tmp_path: Path) -> None:
+    _save(root, y=np.where(np.arange(80) // 4 < 3, 3, np.arange(80) % 3))
+    declare(tmp_path / "space.py", WEARABLE)
+    _prepare(root, split_seeds=[0, 1])
+    for seed in (0, 1):
+        frames = _open(root, split_seed=seed)
+        assert all(len(np.unique(frames.split[frames.labels == label])) == 3 for label in range(4))
+    assert (_open(root, split_seed=0).split != _open(root, split_seed=1).split).any()
+
+
+def test_a_given_split_is_that_of_every_seed(root: Path, tmp_path: Path) -> None:
+    given = np.array(["train", "validation", "test", "train"])[np.arange(80) // 4 % 4]
+    _save(root, site=given)
+    declare(tmp_path / "space.py", WEARABLE.replace("times=file", "split=file['site'], times=file"))
+    assert "the split is the given one, for every split_seed" in _prepare(root, split_seeds=[7]).manifest.notes
+    names = np.array(["train", "validation", "test"])
+    for seed in (0, 7):
+        np.testing.assert_array_equal(names[_open(root, leads="all", split_seed=seed).split], given)
+
+
+def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path, tmp_path: Path) -> None:
+    space = tmp_path / "space.py"
+    (tmp_path / "beside.py").write_text("FACTOR = 1\n")
+    text = WEARABLE.replace("CLASSES = (", "import beside\nCLASSES = (").replace(
+        'file["x"]', 'file["x"] * beside.FACTOR'
+    )
+
+    def again(body: str) -> tuple[str | None, str]:
+        forget()
+        declare(space, body)
+        before = _hash(root, data_root=root)
+        _prepare(root)
+        return before, str(_hash(root))
+
+    _, first = again(text)
+    assert again(text.replace("SPACE = None", "SPACE = 3  # another search")) == (first, first)
+    assert again(text.replace("    return Rec", "    # read\n    return Rec")) == (None, first)  # the same frames of it
+    assert again(text) == (None, first)
+
+    before, named = again(text.replace('"walk"', '"walking"'))
+    assert before is None
+    assert named != first
+    (tmp_path / "beside.py").write_text("FACTOR = 2\n")
+    before, scaled = again(text)
+    assert before is None
+    assert scaled not in (first, named)
+
+    os.utime(root / "wearable.npz", ns=(1, 1))
+    assert _hash(root, data_root=root) == scaled  # another time, the same content
+    remembered = json.loads((root.parent / "prepared" / "wearable" / "files.json").read_bytes())
+    assert remembered["files"]["wearable.npz"][1] == 1
+    _save(root, y=np.arange(80)[::-1] % 4)
+    assert _hash(root) is None  # also where nobody says where the files are: it is remembered
+    with pytest.raises(BadInput, match="not prepared"):
+        _open(root)
+    assert state("wearable", prepared_root=root.parent / "prepared", data_root=root) == "raw"
+    other = again(text)[1]
+    assert other not in (first, scaled)
+    (root / "wearable.npz").unlink()
+    assert _hash(root, data_root=root) == other  # a prepared set needs its sources no more
+    forget()
+    assert _hash(root) == other  # and no file that declares it, as in a report
+
+
+def test_what_a_new_preparation_cannot_replace_stays(root: Path, tmp_path: Path) -> None:
+    declare(tmp_path / "space.py", WEARABLE)
+    before = _prepare(root).manifest.content_hash
+    _save(root, y=np.full(80, 9))
+    with pytest.raises(BadInput, match="^dataset 'wearable': labels: 9 is no position in classes"):
+        _prepare(root)
+    manifest = read_manifest(root.parent / "prepared" / "wearable")
+    assert manifest is not None
+    assert manifest.content_hash == before
+    assert _hash(root) is None
+
+
+GENERATOR = """
+@dataset("many", classes=("a", "b"), channels=("x", "y"), units="g", sampling_rate=32, window_seconds=2, stride_seconds=1)
+def many(data_root):
+    for number in range(24):
+        signal = np.load(data_root / f"{number}.npy")
+        yield Recording(signal, number % 2, number // 3, time="2020-01-01", gain=[1, 0.5], name=f"r{number}")
+"""
+
+
+def test_a_generator_is_cut_and_scaled(tmp_path: Path) -> None:
+    stream = np.random.default_rng(0)
+    lengths = stream.integers(50, 200, 24)
+    kept = [stream.integers(-99, 99, (2, int(length))).astype(np.int16) for length in lengths]
+    for number, signal in enumerate(kept):
+        np.save(tmp_path / f"{number}.npy", signal)
+    declare(tmp_path / "space.py", GENERATOR)
+    manifest = prepare("many", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
+    frames = open_frames("many", prepared_root=tmp_path / "prepared", leads="all")
+    expected = [
+        signal[:, begin : begin + 64] * np.array([[1], [0.5]])
+        for signal in kept
+        for begin in range(0, signal.shape[1] - 64 + 1, 32)
+    ]
+    assert frames.frames.dtype == np.int16
+    np.testing.assert_array_equal(frames.signal(np.arange(len(frames))), np.array(expected, np.float32))
+    assert manifest.dropped == {"recording shorter than a frame": int((lengths < 64).sum())}
+
+
+def test_windows_are_resampled_as_scipy_does(root: Path, tmp_path: Path) -> None:
+    declare(tmp_path / "space.py", WEARABLE.replace("times=file", "window_seconds=0.64, resample_to=125, times=file"))
+    manifest = _prepare(root).manifest
+    x = np.load(root / "wearable.npz")["x"].astype(np.float64)
+    frames = _open(root, leads="all")
+    found = frames.signal(np.arange(len(frames)))
+    expected = np.stack([resample(each[:, begin : begin + 32], 80, axis=1) for each in x for begin in (0, 32)])
+    assert (manifest.samples, manifest.sampling_rate, found.shape) == (80, 125.0, (160, 3, 80))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_flat_and_missing_samples(root: Path, tmp_path: Path) -> None:
+    x = waves(80, 3, 64)
+    x[0, 1] = 2.0  # one channel of three
+    x[1] = 3.0
+    _save(root, x=x)
+    declare(tmp_path / "space.py", WEARABLE)
+    assert _prepare(root).manifest.dropped == {"flat line": 3}
+    frames = _open(root, leads="all", normalize="zscore")
+    assert len(frames) == 79
+    assert (frames.signal(np.array([0]))[0, 1] == 0).all()
+    x[5, 2, 7] = np.nan
+    _save(root, x=x)
+    with pytest.raises(
+        BadInput, match="^dataset 'wearable': signals: recording '5': channel az has samples that are NaN"
+    ):
+        _prepare(root)
+    manifest = _prepare(root, on_error="skip").manifest
+    assert [name for name, _ in manifest.skipped] == ["5"]
+    assert manifest.frames == 3 * 78
+
+
+REFUSED: dict[str, tuple[str, str]] = {
+    "nothing is returned": ("return None", "the function returns nothing; expected Recordings"),
+    "a dictionary is returned": ("return {}", "the function returns a dict; expected Recordings"),
+    "it raises": ("raise KeyError('x')", "the function raises KeyError in line 7: 'x'"),
+    "it raises an error of its own": ("raise type('Mine', (Exception,), {})('a\\nb')", "raises Mine in line 7: a b"),
+    "a file is not there": ("np.load(data_root / 'no.npy')", "the function raises FileNotFoundError in line 7"),
+    "other numbers the second time": (
+        "return good(np.random.default_rng().normal(size=(12, 1, 8)))",
+        "the function gives other data when it is called again",
+    ),
+    "infinite samples": ("return good(np.full((12, 1, 8), np.inf))", "signals: recording '0': channel a has samples"),
+    "samples too large": ("return good(np.full((12, 1, 8), 1e300))", "signals: recording '0': channel a has samples"),
+    "flat lines alone": ("return good(np.ones((12, 1, 8)))", "no usable frame; 12 frames dropped for flat line"),
+    "frames too long": (
+        "return good(X, window_seconds=9)",
+        "classes: no frame|no usable frame; 12 frames dropped for rec",
+    ),
+    "frames of no sample": ("return good(X, window_seconds=0.001)", "window_seconds: frames of 0 samples come of it"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_a_function_does_wrong_is_one_sentence(what: str, tmp_path: Path) -> None:
+    body, says = REFUSED[what]
+    text = f"""
+X = np.random.default_rng(0).normal(size=(12, 1, 8))
+@dataset("own")
+def own(data_root):
+    # in line 7
+    {body}
+
+def good(x, **more):
+    return Recordings(x, 8, "a", "g", np.arange(12) % 2, ("p", "q"), np.arange(12), **more)
+"""
+    declare(tmp_path / "space.py", text.replace('"a", "g"', '["a"], "g"').replace("    # in line 7\n", ""))
+    with pytest.raises(BadInput, match=says) as caught:
+        prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    assert "\n" not in str(caught.value)
+    assert "own" in str(caught.value)
+    assert list((tmp_path / "prepared").glob("*")) == []
+
+
+def _function(data_root: Path) -> Recordings:
+    raise NotImplementedError
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "a built-in name": ({"name": "mitbih"}, "^dataset 'mitbih' is built in"),
+    "a name with a space": ({"name": "my data"}, "^dataset 'my data': expected a name of letters"),
+    "no scenario": ({"scenarios": ()}, "^dataset 'own': scenarios: expected a list of names"),
+    "a scenario as text": ({"scenarios": "class_il"}, "^dataset 'own': scenarios: expected a list of names"),
+    "a scenario that is none": ({"scenarios": ["class il"]}, "^dataset 'own': scenarios: expected names of scenarios"),
+    "files from elsewhere": ({"files": ["/etc/passwd"]}, "^dataset 'own': files: expected paths"),
+    "files above": ({"files": ["../x"]}, "^dataset 'own': files: expected paths"),
+    "a number of files": ({"files": 3}, "^dataset 'own': files: expected a list of paths"),
+    "half a batch": ({"batch_size": 0.5}, "^dataset 'own': batch_size: expected a whole number from 1, not 0.5"),
+    "no learning": ({"learning_rate": 0}, "^dataset 'own': learning_rate: expected a number above 0"),
+    "an unknown normalisation": ({"normalize": "z"}, "^dataset 'own': normalize: expected one of none, minmax, zscore"),
+    "unknown leads": ({"leads": "some"}, "^dataset 'own': leads: expected one of one, all"),
+    "terms that fall": ({"terms": ["2021-01-01", "2020-01-01"]}, "^dataset 'own': terms: expected dates that rise"),
+    "terms that are none": ({"terms": ["soon"]}, "^dataset 'own': terms: expected dates such as"),
+    "classes as text": ({"classes": "abc"}, "^dataset 'own': classes: expected a list of names"),
+    "a rate of 0": ({"sampling_rate": 0}, "^dataset 'own': sampling_rate: expected a number above 0"),
+    "a title of two lines": ({"title": "a\nb"}, "^dataset 'own': title: expected a line of text"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_declaration_is_one_sentence(what: str) -> None:
+    changes, says = BAD[what]
+    with pytest.raises(BadInput, match=says):
+        dataset(**({"name": "own"} | changes))(_function)
+    assert not DATASETS.added
+
+
+def test_what_is_declared_has_to_be_a_function_of_the_data_root() -> None:
+    with pytest.raises(BadInput, match="expected the name that configs call it by"):
+        dataset(_function)  # type: ignore[arg-type]  # without brackets
+    with pytest.raises(BadInput, match="is no subclass of Reader"):
+        dataset("own")(FrameSet)
+    with pytest.raises(BadInput, match="expected a function of the data root, not something of type"):
+        dataset("own")(3)  # type: ignore[type-var]
+    with pytest.raises(BadInput, match="called with the data root alone"):
+        dataset("own")(lambda: None)
+
+
+def test_two_files_cannot_declare_one_name(tmp_path: Path) -> None:
+    declare(tmp_path / "one.py", WEARABLE)
+    declare(tmp_path / "one.py", WEARABLE)
+    with pytest.raises(BadInput, match="dataset 'wearable' is declared in .*one.py and in .*two.py"):
+        declare(tmp_path / "two.py", WEARABLE)
+
+
+def test_configs_take_the_defaults_that_are_declared(tmp_path: Path) -> None:
+    declare(
+        tmp_path / "space.py", WEARABLE.replace("files=", "batch_size=3, learning_rate=0.5, normalize='zscore', files=")
+    )
+    config = RunConfig(dataset="wearable")
+    assert (config.batch_size, config.learning_rate, config.normalize, config.leads) == (3, 0.5, "zscore", "all")
+    assert '"leads"' not in config.identity
+    assert RunConfig(dataset="wearable", scenario="domain_il").leads == "one"
+    with pytest.raises(BadInput, match="'time_il' does not go with dataset 'wearable', which has class_il, domain_il"):
+        RunConfig(dataset="wearable", scenario="time_il")
+
+
+def test_files_that_are_not_there_are_named(root: Path, tmp_path: Path) -> None:
+    declare(tmp_path / "space.py", WEARABLE)
+    with pytest.raises(BadInput, match="needs the folder that holds wearable.npz; give it with --data-root"):
+        prepare("wearable", prepared_root=tmp_path / "prepared", data_root=None)
+    (root / "wearable.npz").unlink()
+    with pytest.raises(BadInput, match="files: data root .* has no wearable.npz"):
+        _prepare(root)
+    assert state("wearable", prepared_root=tmp_path / "prepared", data_root=root) == "absent"

@@ -1,0 +1,252 @@
+"""Recordings in files: WFDB folders and folders of tables, generated and real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import Recordings
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.wfdb_records import load_wfdb
+from clops_sweep.errors import BadInput
+from tests.data.declared_files import declare, forget, waves, write_notes, write_wfdb
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def _frames(tmp_path: Path, call: str, name: str = "own", root: Path | None = None) -> FrameSet:
+    """What a call gives, prepared from a data root and opened with all channels."""
+    declare(tmp_path / "space.py", f"@dataset({name!r})\ndef {name}(data_root):\n    return Recordings.{call}\n")
+    prepare(name, prepared_root=tmp_path / "prepared", data_root=root or tmp_path, workers=1)
+    return open_frames(name, prepared_root=tmp_path / "prepared", leads="all")
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    """Twelve records of two channels, in two folders, with labels in a table and in their headers."""
+    rows = ["file;label".replace(";", ",") + ",who,site,day"]
+    for number in range(12):
+        folder = tmp_path / "wfdb" / "ab"[number % 2]
+        signal = np.rint(1000 * waves(number + 1, 2, 300 + number, seed=number)[number])
+        comments = [f"Dx: {'AF,N' if number % 4 == 0 else 'N'}", f"Person: p{number // 2}"]
+        write_wfdb(folder, f"r{number:02d}", signal, 100, ("II", "RESP"), "NU", comments, gain=50)
+        rows.append(
+            f"{'ab'[number % 2]}/r{number:02d},{('N', 'AF', 'x')[number % 3]},p{number // 2},S{number % 2},2020-01-{number + 1:02d}"
+        )
+    (tmp_path / "wfdb" / "labels.csv").write_text("\ufeff" + "\n".join(rows) + "\n")
+    return tmp_path / "wfdb"
+
+
+def test_wfdb_with_a_table(records: Path, tmp_path: Path) -> None:
+    call = (
+        'from_wfdb(data_root / "wfdb", table="labels.csv", name="file", label="label", patient="who", time="day",'
+        ' domains={"site": "site"}, classes={"N": "normal", "AF": "afib"}, window_seconds=1, channels=["RESP", "II"])'
+    )
+    frames = _frames(tmp_path, call)
+    assert (frames.classes, frames.lead_names, frames.unit) == (("normal", "afib"), ("RESP", "II"), "NU")
+    used = [number for number in range(12) if number % 3 != 2]
+    assert len(frames) == 3 * len(used)
+    assert frames.frames.dtype == np.int16
+    for place, number in enumerate(used):
+        record = load_wfdb().rdrecord(str(records / "ab"[number % 2] / f"r{number:02d}"))
+        expected = record.p_signal.T[::-1, 100:200]
+        np.testing.assert_allclose(frames.signal(np.array([3 * place + 1]))[0], expected, atol=1e-5)
+        assert frames.labels[3 * place] == number % 3
+        assert frames.patient_names[frames.patients[3 * place]] == f"p{number // 2}"
+        assert frames.times is not None
+        assert str(frames.times[3 * place])[:10] == f"2020-01-{number + 1:02d}"
+        codes, sites = frames.domains["site"]
+        assert sites[codes[3 * place]] == f"S{number % 2}"
+
+
+def test_wfdb_with_labels_in_the_header(records: Path, tmp_path: Path) -> None:
+    frames = _frames(
+        tmp_path, 'from_wfdb(data_root / "wfdb", label="#Dx", patient="#Person", separator=",", window_seconds=2)'
+    )
+    assert frames.classes == ("AF", "N")
+    order = sorted(range(12), key=lambda number: ("ab"[number % 2], number))
+    expected = [[number % 4 == 0, 1] for number in order]
+    np.testing.assert_array_equal(frames.labels, np.array(expected, np.uint8))
+    assert frames.patient_names == tuple(f"p{number}" for number in range(6))
+
+
+def test_wfdb_with_rhythm_notes(tmp_path: Path) -> None:
+    for number in range(6):
+        write_wfdb(tmp_path / "wfdb", f"r{number}", np.rint(1000 * waves(1, 1, 1000, seed=number)[0]), 100)
+        write_notes(tmp_path / "wfdb", f"r{number}", [50, 400, 700], ["(N", "(AFIB", "(X"])
+    frames = _frames(
+        tmp_path, 'from_wfdb(data_root / "wfdb", label=".atr", classes={"(N": "N", "(AFIB": "AF"}, window_seconds=1)'
+    )
+    index = pd.read_parquet(tmp_path / "prepared" / "own" / "index.parquet")
+    assert list(index["start"][:6]) == [0.5, 1.5, 2.5, 4.0, 5.0, 6.0]
+    assert frames.labels.tolist() == 6 * [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy", "parquet"])
+def test_a_folder_of_files(ending: str, tmp_path: Path) -> None:
+    x = waves(12, 2, 40)
+    (tmp_path / "files").mkdir()
+    for number, signal in enumerate(x):
+        path = tmp_path / "files" / f"r{number}.{ending}"
+        frame = pd.DataFrame({"b": signal[1], "a": signal[0]})
+        match ending:
+            case "csv":
+                frame.to_csv(path, index=False)
+            case "npy":
+                np.save(path, signal)
+            case "parquet":
+                frame.to_parquet(path)
+    rows = [f"r{number},{'pq'[number % 2]},{number // 2}" for number in range(12)]
+    (tmp_path / "labels.tsv").write_text("\n".join(rows).replace(",", "\t") + "\n")
+    frames = _frames(
+        tmp_path,
+        f'from_folder(data_root / "files", "*.{ending}", table=data_root / "labels.tsv", label=1, patient=2,'
+        ' channels=["a", "b"], sampling_rate=10, units="g", gain=2)',
+    )
+    np.testing.assert_allclose(frames.signal(np.arange(12)), 2 * x, atol=1e-5)
+    assert frames.labels.tolist() == [0, 1] * 6
+    assert len(frames.patient_names) == 6
+
+
+REFUSED = {
+    "no folder": ('from_wfdb(data_root / "no", label="#Dx")', "no: the folder has no WFDB record"),
+    "no table": ('from_wfdb(data_root / "wfdb", label="label")', "label: 'label' is a column, so table is needed"),
+    "a table that is not there": ('from_wfdb(data_root / "wfdb", label=1, table="no.csv")', "no.csv is not there"),
+    "a column that is not there": (
+        'from_wfdb(data_root / "wfdb", label="rhythm", table="labels.csv")',
+        "label: .*labels.csv has no column 'rhythm'; it has file, label, who, site, day",
+    ),
+    "a position that is not there": (
+        'from_wfdb(data_root / "wfdb", label=9, table="labels.csv")',
+        "label: .*labels.csv has no column 9; it has 5, counted from 0",
+    ),
+    "a comment that is not there": ('from_wfdb(data_root / "wfdb", label="#Age")', "has no comment '#Age: ...'"),
+    "a channel that is not there": (
+        'from_wfdb(data_root / "wfdb", label="#Dx", channels=["V1"], window_seconds=1)',
+        "has no channel V1, but II, RESP",
+    ),
+    "lengths that differ": ('from_wfdb(data_root / "wfdb", label="#Dx")', "signals: recording .* give window_seconds"),
+    "notes without windows": ('from_wfdb(data_root / "wfdb", label=".atr")', "window_seconds: rhythm notes"),
+    "notes without classes": (
+        'from_wfdb(data_root / "wfdb", label=".atr", window_seconds=1)',
+        "classes: expected the labels that are used",
+    ),
+    "a class that is not there": (
+        'from_wfdb(data_root / "wfdb", label="#Dx", classes=["N", "VT"], separator=",", window_seconds=1)',
+        "classes: no recording is of class 'VT'",
+    ),
+    "a pattern of something else": (
+        'from_folder(data_root, "*.xlsx", table="t.csv", label=1, sampling_rate=1, units="g")',
+        "pattern: expected one that ends in .csv, .npy, .parquet",
+    ),
+    "no such file": (
+        'from_folder(data_root / "wfdb", "*.npy", table="labels.csv", label=1, sampling_rate=1, units="g")',
+        r"no file there matches \*.npy",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_wrong_with_files_is_one_sentence(what: str, records: Path, tmp_path: Path) -> None:
+    call, says = REFUSED[what]
+    with pytest.raises(BadInput, match=says) as caught:
+        _frames(tmp_path, call)
+    assert str(caught.value).startswith("dataset 'own': ")
+    assert "\n" not in str(caught.value)
+
+
+def test_records_of_other_rates_need_one_to_resample_to(records: Path, tmp_path: Path) -> None:
+    write_wfdb(
+        records / "a", "r00", np.rint(1000 * waves(1, 2, 900)[0]), 250, ("II", "RESP"), "NU", ["Dx: AF", "Person: p0"]
+    )
+    call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2'
+    with pytest.raises(BadInput, match="sampling_rate: recording 'r02' has 100 samples a second where 'r00' has 250"):
+        _frames(tmp_path, call + ")")
+    assert _frames(tmp_path, call + ", resample_to=50)").frames.shape[1] == 100
+
+
+def test_a_record_that_is_cut_short_is_named_or_left_out(records: Path, tmp_path: Path) -> None:
+    signal = records / "a" / "r04.dat"
+    signal.write_bytes(signal.read_bytes()[:-100])
+    call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2)'
+    with pytest.raises(BadInput, match="r04.dat: truncated"):
+        _frames(tmp_path, call)
+    manifest = prepare(
+        "own", prepared_root=tmp_path / "prepared", data_root=tmp_path, on_error="skip", workers=1
+    ).manifest
+    assert [name for name, _ in manifest.skipped] == ["r04"]
+
+
+def test_records_are_read_in_several_processes_alike(tmp_path: Path) -> None:
+    for number in range(18):
+        comments = [f"Dx: {'pq'[number % 2]}"]
+        write_wfdb(
+            tmp_path / "wfdb", f"r{number:02d}", np.rint(999 * waves(1, 1, 300, number)[0]), 100, comments=comments
+        )
+    alone = _frames(tmp_path, 'from_wfdb(data_root / "wfdb", label="#Dx")').data_hash
+    prepare("own", prepared_root=tmp_path / "others", data_root=tmp_path, workers=2)
+    assert open_frames("own", prepared_root=tmp_path / "others", leads="all").data_hash == alone
+
+
+def test_cinc2017(data_root: Path, tmp_path: Path) -> None:
+    if not (data_root / "cinc2017").is_dir():
+        pytest.skip("no cinc2017 there")
+    table = pd.read_csv(data_root / "cinc2017" / "REFERENCE-v3.csv", header=None, names=["record", "label"])
+    some = table[table["label"].isin(["N", "A"])].groupby("label").head(35)
+    some.to_csv(tmp_path / "some.csv", header=False, index=False)
+    call = f'from_wfdb(data_root / "cinc2017", label=1, table={str(tmp_path / "some.csv")!r}, window_seconds=5, resample_to=500)'
+    frames = _frames(tmp_path, call, "cinc", data_root)
+    assert (frames.samples, frames.classes, frames.unit) == (2500, ("A", "N"), "mV")
+    assert len(frames.patient_names) == 70
+    index = pd.read_parquet(tmp_path / "prepared" / "cinc" / "index.parquet")
+    counts = index["record"].astype(str).value_counts()
+    for record in some["record"]:
+        samples = load_wfdb().rdheader(str(data_root / "cinc2017" / record)).sig_len
+        assert counts[record] == samples // 1500
+    assert np.abs(frames.signal(slice(None))).max() < 20
+
+
+def test_uci_har(data_root: Path, tmp_path: Path) -> None:
+    folder = data_root / "uci_har_subset"
+    if not folder.is_dir():
+        pytest.skip("no uci_har_subset there")
+    parts = {}
+    for part in ("train", "test"):
+        files = sorted((folder / part / "Inertial Signals").glob("*.txt"))
+        parts[part] = np.stack([np.loadtxt(file, max_rows=300, dtype=np.float32) for file in files], axis=1)
+        np.save(tmp_path / f"{part}.npy", parts[part])
+        np.save(
+            tmp_path / f"{part}_labels.npy",
+            np.loadtxt(folder / part / "y_{0}.txt".format(part), max_rows=300, dtype=int),
+        )
+    declare(
+        tmp_path / "space.py",
+        """
+        @dataset("har", scenarios=("class_il",), files=["*.npy"])
+        def har(data_root):
+            x = np.concatenate([np.load(data_root / f"{part}.npy") for part in ("train", "test")])
+            y = np.concatenate([np.load(data_root / f"{part}_labels.npy") for part in ("train", "test")])
+            split = np.where(np.arange(len(x)) >= 300, "test", np.where(np.arange(len(x)) % 5 == 0, "validation", "train"))
+            return Recordings(x, 50, [f"channel {i}" for i in range(9)], "g", y - 1, ("walk", "up", "down", "sit", "stand", "lie"),
+                              np.arange(len(x)), split=split)
+        """,
+    )
+    prepare("har", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    frames = open_frames("har", prepared_root=tmp_path / "prepared", leads="all")
+    assert frames.signal(slice(None)).shape == (600, 9, 128)
+    np.testing.assert_array_equal(frames.signal(slice(None)), np.concatenate(list(parts.values())))
+    assert np.bincount(frames.split).tolist() == [240, 60, 300]
+
+
+def test_recordings_of_files_are_looked_at_when_they_are_made(records: Path) -> None:
+    assert len(Recordings.from_wfdb(records, label="#Dx", separator=",")) == 12

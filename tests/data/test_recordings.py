@@ -1,0 +1,181 @@
+"""Recordings from arrays: every argument is looked at, and cutting is what a loop would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clops_sweep import Recording, Recordings
+from clops_sweep.data.recording_items import Common, Stretch
+from clops_sweep.data.recordings import one_by_one
+from clops_sweep.errors import BadInput
+
+X = np.arange(6 * 2 * 20, dtype=np.float32).reshape(6, 2, 20)
+GOOD: dict[str, Any] = {
+    "signals": X,
+    "sampling_rate": 10.0,
+    "channels": ("a", "b"),
+    "units": "g",
+    "labels": [0, 1, 2, 0, 1, 2],
+    "classes": ("x", "y", "z"),
+    "patients": [1, 1, 2, 2, 3, 3],
+}
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no recording": ({"signals": np.zeros((0, 2, 20))}, r"^signals: expected \[n, channels, samples\]"),
+    "an empty list": ({"signals": []}, "^signals: there is no recording"),
+    "a single number": ({"signals": 3.0}, "^signals: expected an array or a list of arrays"),
+    "four dimensions": ({"signals": np.zeros((6, 2, 20, 1))}, "^signals: expected .* not the shape"),
+    "text as signals": ({"signals": np.full((6, 2, 20), "a")}, "^signals: expected an array of numbers"),
+    "complex signals": ({"signals": X * 1j}, "^signals: expected an array of numbers, not of complex"),
+    "one sample": ({"signals": X[:, :, :1]}, "^signals: has 1 samples; expected two at least"),
+    "channels that are not named": ({"channels": ("a", "b", "c")}, r"^signals\[0\]: has 2 channels; expected 3"),
+    "ragged channels": ({"signals": [[[1, 2], [1]]] * 6}, r"^signals\[0\]: its channels have different lengths"),
+    "lengths that differ": (
+        {"signals": [*X[:5], X[5, :, :9]]},
+        r"^signals\[5\]: has 9 samples where .* window_seconds",
+    ),
+    "a rate of 0": ({"sampling_rate": 0}, "^sampling_rate: expected a number above 0"),
+    "a rate of nan": ({"sampling_rate": float("nan")}, "^sampling_rate: expected a number above 0"),
+    "a rate as text": ({"sampling_rate": "10"}, "^sampling_rate: expected a number above 0, not '10'"),
+    "channels as one text": ({"channels": "ab"}, "^channels: expected a list of names"),
+    "a channel twice": ({"channels": ("a", "a")}, "^channels: 'a' is there twice"),
+    "a unit that is no text": ({"units": None}, "^units: expected text"),
+    "one class": ({"classes": ("x",)}, "^classes: expected at least 2"),
+    "a class twice": ({"classes": ("x", "y", "x")}, "^classes: 'x' is there twice"),
+    "a class without a recording": ({"classes": ("x", "y", "z", "w")}, "^classes: no recording is of class 'w'"),
+    "labels that are too many": ({"labels": [0, 1, 2]}, r"^labels: have the shape \[3\]; expected one for each of 6"),
+    "a label out of range": ({"labels": [0, 1, 2, 0, 1, 3]}, "^labels: 3 is no position in classes; expected 0 to 2"),
+    "a label below 0": ({"labels": [0, 1, 2, 0, 1, -1]}, "^labels: -1 is no position in classes"),
+    "a label in between": ({"labels": [0, 1, 2, 0, 1, 0.5]}, "^labels: expected whole numbers"),
+    "a label of no class": ({"labels": ["x", "y", "z", "x", "y", "Z"]}, "^labels: 'Z' is none of the classes x, y, z"),
+    "true and false": ({"labels": [True] * 6}, "^labels: expected whole numbers, not bool"),
+    "columns of another number": ({"labels": np.ones((6, 2), int)}, "^labels: have 2 columns; expected 3"),
+    "two in a column": ({"labels": np.full((6, 3), 2)}, "^labels: .* expected 0 and 1 alone"),
+    "patients that are too few": ({"patients": [1, 2]}, "^patients: there are 2; expected one for each of 6"),
+    "a patient that is nan": ({"patients": [1, 1, 2, 2, 3, float("nan")]}, "^patients: expected names or numbers"),
+    "two patients": ({"patients": [1, 1, 1, 2, 2, 2]}, "^patients: 2 cannot be in three splits"),
+    "dates that are none": ({"times": ["soon"] * 6}, "^times: expected dates"),
+    "a date that is missing": ({"times": [*["2020-01-01"] * 5, "NaT"]}, r"^times: recording 5 \(from 0\) has no date"),
+    "dates that are too few": ({"times": ["2020-01-01"]}, r"^times: have the shape \[1\]"),
+    "domains that are no mapping": ({"domains": ["A"] * 6}, "^domains: expected a mapping"),
+    "a domain with a bad name": ({"domains": {"the site": ["A"] * 6}}, "^domains: expected names of letters"),
+    "a domain called lead": ({"domains": {"lead": ["A"] * 6}}, "^domains: expected names .* none of lead"),
+    "a domain that is too short": ({"domains": {"site": ["A"]}}, r"^domains\['site'\]: there are 1; expected"),
+    "a split of no name": ({"split": ["train"] * 5 + ["dev"]}, "^split: expected one of train, validation, test"),
+    "a patient in two splits": (
+        {"split": ["train", "test", "validation", "validation", "test", "test"]},
+        "^split: patient '1' is in train and in test; expected one split for a patient",
+    ),
+    "a split without a recording": ({"split": ["train"] * 4 + ["test"] * 2}, "^split: no recording is in 'validation'"),
+    "a window of nothing": ({"window_seconds": 0}, "^window_seconds: expected a number above 0"),
+    "a stride without a window": ({"stride_seconds": 1}, "^stride_seconds: .* it goes with window_seconds"),
+    "a new rate below 0": ({"resample_to": -1}, "^resample_to: expected a number above 0"),
+    "a name twice": ({"names": list("abcdea")}, "^names: 'a' is there twice"),
+    "a name that cannot be printed": ({"names": [*"abcde", "\n"]}, "^names: expected names that can be printed"),
+    "a gain of 0": ({"gain": 0}, "^gain: expected numbers above 0"),
+    "gains of other channels": ({"gain": [1, 2, 3]}, "^gain: expected a number, or one for each of 2 channels"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_wrong_is_one_sentence_that_begins_with_the_argument(what: str) -> None:
+    changes, says = BAD[what]
+    with pytest.raises(BadInput, match=says) as caught:
+        Recordings(**(GOOD | changes))
+    assert "\n" not in str(caught.value)
+    assert ". " not in str(caught.value)
+
+
+def test_what_is_good_is_taken() -> None:
+    for changes in (
+        {},
+        {"signals": X[:, 0], "channels": ["a"]},
+        {"signals": list(X)},
+        {"signals": [*X[:5], X[5, :, :15]], "window_seconds": 1},
+        {"labels": ["x", "y", "z"] * 2},
+        {"labels": np.array([0.0, 1.0, 2.0] * 2)},
+        {"labels": np.tile(np.eye(3, dtype=bool), (2, 1))},
+        {"split": ["train", "train", "validation", "validation", "test", "test"], "patients": list("aabbcc")},
+        {"times": np.arange("2020-01-01", "2020-01-07", dtype="datetime64[D]")},
+        {"gain": [0.5, 2]},
+    ):
+        assert len(Recordings(**(GOOD | changes))) == 6
+
+
+def test_types_that_are_stored() -> None:
+    for kind, stored in ((np.int16, np.int16), (np.uint8, np.int16), (np.int32, np.float32), (np.float64, np.float32)):
+        assert Recordings(**(GOOD | {"signals": X.astype(kind)})).common.stored_as is stored
+    assert Recordings(**(GOOD | {"signals": X.astype(np.int16), "resample_to": 5})).common.stored_as is np.float32
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    samples=st.integers(2, 90),
+    rate=st.sampled_from([5.0, 10.0, 12.5]),
+    window=st.floats(0.2, 4),
+    stride=st.none() | st.floats(0.1, 5),
+    notes=st.lists(st.tuples(st.integers(0, 89), st.integers(0, 2)), max_size=4),
+)
+def test_windows_are_those_of_a_loop(
+    samples: int, rate: float, window: float, stride: float | None, notes: list[tuple[int, int]]
+) -> None:
+    common = Common(("x", "y", "z"), ("a",), "g", False, np.float32, window, stride)
+    changes = sorted({begin: label for begin, label in notes if begin < samples}.items())
+    ends = [*(begin for begin, _ in changes[1:]), samples]
+    stretches = [Stretch(begin, end, label) for (begin, label), end in zip(changes, ends, strict=False)]
+    width, step = round(window * rate), round((window if stride is None else stride) * rate)
+    for label in (1, stretches):
+        expected = []
+        for begin, end, of in [(0, samples, 1)] if label == 1 else [tuple(each) for each in stretches]:
+            at = begin
+            while at + width <= end:
+                expected.append((at, of))
+                at += max(1, step)
+        begins, found, labels = common.windows(samples, rate, label)
+        assert (found, list(zip(begins.tolist(), labels, strict=True))) == (width, expected)
+
+
+def _recordings(**changes: Any) -> Iterator[Recording]:
+    for number in range(6):
+        own = {"signal": X[number], "label": number % 3, "patient": number // 2, "sampling_rate": 10.0}
+        own |= {"channels": ("a", "b"), "units": "g", "classes": ("x", "y", "z")}
+        yield Recording(**(own | {key: value for key, value in changes.items() if number == 5}))
+
+
+BAD_LATER: dict[str, tuple[dict[str, Any], str]] = {
+    "a label": ({"label": 3}, "^recording 5: labels: 3 is no position"),
+    "a label of another kind": ({"label": [0, 1, 0]}, "^recording 5: label: expected one label"),
+    "a number of channels": ({"signal": X[0, :1]}, "^recording 5: signal: has 1 channels; expected 2"),
+    "no signal": ({"signal": None}, "^recording 5: signal: expected an array of numbers"),
+    "a rate": ({"sampling_rate": 20.0}, "^recording 5: sampling_rate: 20 where the first has 10; give resample_to"),
+    "a date alone": ({"time": "2020-01-01"}, "^recording 5: time: expected a date for all"),
+    "a domain alone": ({"domains": {"site": "A"}}, "^recording 5: domains: has"),
+    "channels": ({"channels": ("b", "a")}, "^recording 5: channels: .* is not what the first recording has"),
+    "a patient": ({"patient": None}, "^recording 5: patient: expected names or numbers"),
+    "a split": ({"split": "dev"}, "^recording 5: split: expected one of train"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_LATER)
+def test_a_later_recording_that_does_not_go_with_the_first_is_named(what: str) -> None:
+    changes, says = BAD_LATER[what]
+    with pytest.raises(BadInput, match=says):
+        list(one_by_one(_recordings(**changes), {})[1])
+
+
+def test_a_generator_is_taken_one_by_one() -> None:
+    common, items = one_by_one(_recordings(), {"window_seconds": 1.0})
+    assert (common.classes, common.channels, common.window) == (("x", "y", "z"), ("a", "b"), 1.0)
+    assert [item.label for item in items] == [0, 1, 2] * 2
+    with pytest.raises(BadInput, match="yields no Recording"):
+        one_by_one(iter(()), {})
+    with pytest.raises(BadInput, match="classes: neither @dataset"):
+        one_by_one(iter([Recording(X[0], 0, 1)]), {})
+    with pytest.raises(BadInput, match="yields 3; expected Recording"):
+        one_by_one(iter([3]), {})
