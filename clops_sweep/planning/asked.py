@@ -11,6 +11,7 @@ from clops_sweep.data.prepared_data import PreparedData
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import Selection
+from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
@@ -54,9 +55,8 @@ class Asked:
         Raises:
             BadInput: they are not prepared, or data and scenario do not fit, for any of them.
         """
-        from clops_sweep.data.scenarios import build_scenario
-
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
-        for key, scenario, order in dict.fromkeys((c.data_key, c.scenario, c.task_order) for c in configs):
-            build_scenario(frames[key], scenario, order)
+        tasks = {(c.data_key, c.scenario, c.task_order, c.task_classes, c.domain): c for c in configs}
+        for config in tasks.values():
+            scenario_of(config, frames[config.data_key])
         return frames

@@ -114,6 +114,7 @@ def make_workplace(
         checkpoint_every=resources.checkpoint_every,
         epoch_timeout=resources.epoch_timeout,
         sweep=uuid.uuid4().hex,
+        keep_predictions=store.keep_predictions,
     )
 
 
