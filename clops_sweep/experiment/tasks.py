@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.declarations import OF_SCENARIOS
 from clops_sweep.experiment.registry import SCENARIOS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """
     from clops_sweep.data.scenarios import build_scenario
 
-    declaration = SCENARIOS.declaration(config.scenario)
-    options = {name: getattr(config, name) for name in declaration.seen(dict(config))}
+    seen = SCENARIOS.declaration(config.scenario).seen(dict(config))
+    options = {name: getattr(config, name) for name in OF_SCENARIOS.intersection(seen)}
     function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
     return build_scenario(frames, config.scenario, config.task_order, function=function, **options)
