@@ -106,11 +106,10 @@ class Evaluator:
         auc = self._aucs(_scores(self._judged_kind, judged))
         runs, tasks = auc.shape
         loss = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes, dim=1)
-        finite = logits.isfinite().all(2).split(self._sizes, dim=1)
         found = [
             auc,
             torch.stack([part.mean(1) for part in loss], dim=1),
-            torch.stack([part.all(1) for part in finite], dim=1),
+            logits.isfinite().flatten(1).all(1, keepdim=True),
             self._hits.counts(judged).flatten(1),
         ]
         if self._union:
@@ -120,7 +119,7 @@ class Evaluator:
         widths = [part.shape[1] for part in found]
         arrived = torch.cat([part.double() for part in found], dim=1).cpu().numpy()
         parts = np.split(arrived, np.cumsum(widths)[:-1], axis=1)
-        self._check(parts[2].astype(bool))
+        self._check(parts[2][:, 0] > 0, logits)
         union = np.full((runs, len(MEASURES)), np.nan)
         if self._union:
             scores = self._union[1].scores(parts[5][:, None])
@@ -133,10 +132,11 @@ class Evaluator:
             union,
         )
 
-    def _check(self, finite: NDArray[np.bool_]) -> None:
-        diverged = np.flatnonzero(~finite.all(1))
+    def _check(self, finite: NDArray[np.bool_], logits: torch.Tensor) -> None:
+        diverged = np.flatnonzero(~finite)
         if diverged.size:
-            task = int(np.argmin(finite[diverged[0]]))
+            first = int(np.argmin(logits[diverged[0]].isfinite().all(1).cpu().numpy()))
+            task = int(np.searchsorted(np.cumsum(self._sizes), first, side="right"))
             raise Diverged(
                 f"{self._names[task]}: the network's outputs are not finite, training has diverged; a smaller "
                 "learning_rate may help",

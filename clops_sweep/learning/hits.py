@@ -57,27 +57,30 @@ class TaskHits:
         self._member = torch.from_numpy((task_of == np.arange(len(sizes))[:, None]).astype(np.float32)).to(device)
 
     def counts(self, logits: torch.Tensor) -> torch.Tensor:
-        """Logits [S, n of all tasks, C] to counts [S, N, 1 + 2 C]: instances predicted right; tp_c; n_c."""
+        """Logits [S, n of all tasks, C] to counts [S, N, 2 C]: tp_c and n_c; of labels [S, N, 2 C + 1], right in all."""
         if self._kind == "softmax":
             predicted = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, logits.argmax(2, keepdim=True), True)
         else:
             predicted = logits > 0
-        right = (predicted == self._truth).all(2, keepdim=True)
-        each = torch.cat([right, predicted & self._truth, predicted], dim=2)
-        return torch.matmul(self._member, each.to(torch.float32))
+        each = [predicted & self._truth, predicted]
+        if self._kind == "multilabel":
+            each.append((predicted == self._truth).all(2, keepdim=True))
+        return torch.matmul(self._member, torch.cat(each, dim=2).to(torch.float32))
 
     def scores(self, counts: Floats) -> HitScores:
-        """The metrics of counts that have come to the host, [S, N, 1 + 2 C]."""
+        """The metrics of counts that have come to the host."""
         classes = self._positive.shape[1]
-        right, hits, predicted = counts[..., 0], counts[..., 1 : 1 + classes], counts[..., 1 + classes :]
+        hits, predicted = counts[..., :classes], counts[..., classes : 2 * classes]
         count, positive, kept = self._count[:, None], self._positive, self._kept
         misses = count - positive - predicted + hits  # absent and predicted so
         recall = hits / np.maximum(positive, 1)
         f1 = 2 * hits / np.maximum(positive + predicted, 1)
+        right = counts[..., -1] if self._kind == "multilabel" else hits.sum(2)
         recall_of_absence = misses / np.maximum(count - positive, 1)
         if self._kind != "softmax":
             recall = (recall + recall_of_absence) / 2
         if self._kind == "binary":
+            right = right + misses[..., 0]
             f1 = (f1 + 2 * misses / np.maximum(2 * count - positive - predicted, 1)) / 2
         kept_count = kept.sum(1)
         balanced = (recall * kept).sum(2) / kept_count
