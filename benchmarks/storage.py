@@ -18,7 +18,7 @@ from clops_sweep.experiment.search_space import RunRequest
 from clops_sweep.planning.estimate import estimate
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import SCHEMAS, TableName
+from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 HASH = "benchmark"
 SYNCED = 200
@@ -107,7 +107,8 @@ def _tables(request: RunRequest, content: str) -> dict[TableName, pa.Table]:
         "instances": {"run_id": [run_id] * instances, "instance": range(instances), "s": numbers[:instances]},
     }
     tables = {}
-    for name, schema in SCHEMAS.items():
+    for name in EVERY_RUN:
+        schema = SCHEMAS[name]
         rows = len(columns[name]["run_id"])
         arrays = [pa.array(columns[name].get(field.name, [None] * rows), field.type) for field in schema]
         tables[name] = pa.table(arrays, schema=schema)

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
     from clops_sweep.data.dataset import dataset
     from clops_sweep.data.recordings import Recording, Recordings
+    from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
     from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
-    from clops_sweep.experiment.registry import acquisition_function, network, storage_function, strategy
+    from clops_sweep.experiment.registry import acquisition_function, network, scenario, storage_function, strategy
     from clops_sweep.experiment.search_space import SearchSpace
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.search.launch import Outcome
@@ -41,13 +42,16 @@ __all__ = [
     "Recording",
     "Recordings",
     "RunConfig",
+    "ScenarioTasks",
     "SearchSpace",
     "SuccessiveHalving",
+    "TaskInstances",
     "__version__",
     "acquisition_function",
     "dataset",
     "network",
     "read",
+    "scenario",
     "storage_function",
     "strategy",
     "sweep",
@@ -58,7 +62,10 @@ _LAZY = {
         ("CategoricalDistribution", "FloatDistribution", "IntDistribution"), "clops_sweep.experiment.distributions"
     ),
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.optuna_search"),
-    **dict.fromkeys(("acquisition_function", "network", "storage_function", "strategy"), "clops_sweep.experiment.registry"),
+    **dict.fromkeys(
+        ("acquisition_function", "network", "scenario", "storage_function", "strategy"), "clops_sweep.experiment.registry"
+    ),
+    **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     "ContinualRun": "clops_sweep.learning.run",
     "Outcome": "clops_sweep.search.launch",
     "Recording": "clops_sweep.data.recordings",
@@ -88,6 +95,7 @@ def sweep(
     checkpoint_every: int = 0,
     epoch_timeout: float | None = None,
     retry_failed: bool = False,
+    keep: Sequence[Literal["predictions"]] = (),
 ) -> Outcome:
     """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
 
@@ -112,6 +120,7 @@ def sweep(
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
         retry_failed: whether runs that have failed are taken up again.
+        keep: ``["predictions"]`` stores what the networks say of every test instance after every task, too.
 
     Returns:
         How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
@@ -121,6 +130,7 @@ def sweep(
             computed then.
     """
     from clops_sweep.data.prepared_data import PreparedData
+    from clops_sweep.errors import BadInput, shown
     from clops_sweep.experiment.selection import Selection
     from clops_sweep.planning.asked import Asked
     from clops_sweep.search.launch import launch
@@ -131,13 +141,17 @@ def sweep(
     selection = Selection.of(space, settings=settings or {}, seeds=seeds, limit=limit, where=where)
     runs = None if stack == "auto" else stack
     resources = Resources(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout)
-    asked = Asked(selection, PreparedData.found(prepared_root, data_root), RunStore.named(str(results)))
+    kept = [keep] if isinstance(keep, str) else list(keep)
+    if not {"predictions"}.issuperset(kept):
+        raise BadInput(f"keep = {shown(keep)}: expected ['predictions'] or nothing")
+    store = RunStore.named(str(results), keep_predictions=bool(kept))
+    asked = Asked(selection, PreparedData.found(prepared_root, data_root), store)
     return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
 
 
 def read(
     results: str | PathLike[str] = "results",
-    table: Literal["runs", "r_matrix", "curves", "instances"] = "runs",
+    table: Literal["runs", "r_matrix", "curves", "instances", "predictions"] = "runs",
     run_ids: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:

@@ -15,8 +15,13 @@ from clops_sweep.cli.options import NotEmpty, NotEmptyPath, data_root_option, pr
 from clops_sweep.errors import BadInput, shown
 
 
-def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options that say which runs are asked for; the command gets them as one `Asked`."""
+def asks(required: bool = True, keep: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that say which runs are asked for; the command gets them as one `Asked`.
+
+    Args:
+        required: whether there must be a search-space file.
+        keep: whether the command takes `--keep`.
+    """
     options = [
         click.argument(
             "files",
@@ -36,6 +41,16 @@ def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...,
         ),
     ]
 
+    if keep:
+        options.append(
+            click.option(
+                "--keep",
+                multiple=True,
+                type=click.Choice(["predictions"]),
+                help="Store what the networks say of every test instance after every task, too.",
+            )
+        )
+
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def with_asked(
@@ -47,6 +62,7 @@ def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...,
             seeds: int | None,
             limit: int | None,
             where: str | None,
+            keep: tuple[str, ...] = (),
             **others: Any,
         ) -> None:
             from clops_sweep.data.prepared_data import PreparedData
@@ -59,7 +75,8 @@ def asks(required: bool = True) -> Callable[[Callable[..., None]], Callable[...,
                 click.echo(
                     f"left out: search space {space.name!r}, since the data set has no {space.base.scenario}", err=True
                 )
-            asked = Asked(selection, PreparedData.found(prepared_root, data_root), RunStore.named(results))
+            store = RunStore.named(results, keep_predictions="predictions" in keep)
+            asked = Asked(selection, PreparedData.found(prepared_root, data_root), store)
             function(asked, **others)
 
         for option in reversed(options):

@@ -47,7 +47,7 @@ def command() -> None:
 
 
 @command.command("plan")
-@asks()
+@asks(keep=True)
 @click.option("--calibrate", is_flag=True, help="Measure kinds of runs of which none is finished; half a minute.")
 @click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
 @click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")

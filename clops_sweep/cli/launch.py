@@ -22,7 +22,7 @@ from clops_sweep.search.launch import launch as launched
 
 
 @click.command()
-@asks()
+@asks(keep=True)
 @click.option(
     "--address",
     type=NotEmpty(),

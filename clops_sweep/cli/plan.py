@@ -66,6 +66,9 @@ def say_plan(
 
 def say_first(plan: Plan) -> None:
     """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
+    if again := plan.without_predictions:
+        are, them = ("is", "it is") if again == 1 else ("are", "they are")
+        click.echo(f"{_several(again, 'run')} {are} finished without predictions, which {them} computed again for")
     failed = sum(run.state == "failed" for run in plan.first)
     if left := len(plan.first) - failed:
         come, whose = ("comes", "its") if left == 1 else ("come", "their")

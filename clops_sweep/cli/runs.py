@@ -83,7 +83,8 @@ def rerun(
         what = " and ".join(missing)
         raise BadInput(f"run {row['run_id']}: {what} is not registered; expected --plugins SPACE.py that does so")
     try:
-        result = repeat(row, prepared_root or default_prepared_root(), device)
+        kept = bool(store.parts["predictions"].has_finished([row["run_id"]]))
+        result = repeat(row, prepared_root or default_prepared_root(), device, keep_predictions=kept)
     except BadInput:
         raise
     except Exception as error:  # a run that fails does so in any way it likes

@@ -5,13 +5,15 @@ This file imports nothing heavy, so that a configuration is validated without nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from clops_sweep.errors import BadInput
 
-ScenarioName = Literal["class_il", "time_il", "domain_il"]
+ScenarioName = str
+"""A built-in scenario, or one that a search-space file registers."""
+
 Normalization = Literal["none", "minmax", "zscore"]
 Leads = Literal["one", "all"]
 """What an instance is of a recording of several leads: one of them, or all together, as channels of one frame."""
@@ -34,8 +36,14 @@ class DataKey(NamedTuple):
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}
 """The paper's epochs per task of a scenario."""
 
+USUAL_EPOCHS_PER_TASK: Final = 20
+"""Of a scenario that the paper does not have."""
+
+LEAD: Final = "lead"
+"""The domain by which the paper's Domain-IL goes: every lead of a recording is a task."""
+
 TERMS: Final = 3
-"""Tasks of Time-IL."""
+"""Tasks of Time-IL, where a data set has no terms of its own."""
 
 PERTURBATION_STD: Final = 0.1
 """A tenth of a millivolt, or of what frames are scaled to: the noise of perturbed inputs where nothing else is said."""
@@ -54,6 +62,7 @@ class DatasetInfo:
     cardiology as released, in raw units.
     `folders` are the names its folder goes by under a data root. `reference_lead` stands for a recording of many
     leads where a scenario wants one instance per recording; None where a recording gives one lead anyway.
+    `scenarios` are the built-in ones that it can be used in; class_il_union goes wherever class_il does.
     `terms` are the ISO dates that end the terms of Time-IL, empty for terciles of the dates. `leads` is the default of
     that config field, but for domain_il by lead, whose instances are single leads.
     """
@@ -79,17 +88,22 @@ class DatasetInfo:
     terms: tuple[str, ...] = ()
     leads: Leads = "one"
 
-    def task_count(self, scenario: ScenarioName) -> int | None:
-        """How many tasks a scenario makes of this data set: pairs of classes, terms or leads.
+    def has(self, scenario: ScenarioName) -> bool:
+        """Whether the data set goes with a built-in scenario."""
+        return scenario in self.scenarios or (scenario == "class_il_union" and "class_il" in self.scenarios)
 
-        None where that is not known before the data are prepared.
-        """
+    def task_count(
+        self, scenario: ScenarioName, task_classes: Sequence[Any] | None = None, domain: str = LEAD
+    ) -> int | None:
+        """How many tasks a scenario makes of this data set; None where only the data can tell."""
         match scenario:
-            case "class_il":
+            case "class_il" | "class_il_union":
+                if task_classes is not None:
+                    return len(task_classes)
                 return None if self.classes is None else self.classes // 2
             case "time_il":
-                return TERMS
-            case "domain_il":
+                return len(self.terms) or TERMS
+            case "domain_il" if domain == LEAD:
                 return self.simultaneous_leads or None
         return None
 

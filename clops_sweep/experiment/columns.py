@@ -9,7 +9,17 @@ from typing import Annotated, Any, get_args, get_origin
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.experiment.config import FOUNDING, RunConfig
 
-METRICS = ("auc", "bwt", "bwt_t", "bwt_lambda", "fwt")
+MEASURES = ("auc", "accuracy", "balanced_accuracy", "macro_f1")
+"""What an entry of R may be: how well a task is done."""
+
+
+def metrics_of(measure: str) -> tuple[str, ...]:
+    """The metrics of R by their columns: its average, BWT, BWT_t, BWT_lambda and FWT, those of AUC without a prefix."""
+    prefix = "" if measure == "auc" else f"{measure}_"
+    return (measure, *(f"{prefix}{name}" for name in ("bwt", "bwt_t", "bwt_lambda", "fwt")))
+
+
+METRICS = tuple(metric for measure in MEASURES for metric in metrics_of(measure))
 """Metrics of the validation split; those of the test split have the prefix `test_`."""
 
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
@@ -49,18 +59,30 @@ def numeric_columns() -> list[str]:
     return [name for name, kind in {**CONFIG, **RESULTS}.items() if kind in (int, float)]
 
 
+_JSON = ("task_order", "task_classes")
+"""The fields whose columns hold JSON, where they hold anything but the name of an order."""
+
+
 def config_row(config: RunConfig) -> dict[str, Any]:
-    """A config as columns: scalars and text as they are, anything else as JSON."""
+    """A config as columns: scalars, text and what is not set as they are, anything else as JSON."""
     return {
-        name: value if CONFIG[name] is not str or isinstance(value, str) else json.dumps(value)
+        name: value if value is None or CONFIG[name] is not str or isinstance(value, str) else json.dumps(value)
         for name, value in config.model_dump(mode="json").items()
     }
+
+
+def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The config fields of a row, as JSON has their values; other columns are passed over."""
+    values = {name: row[name] for name in RunConfig.model_fields}
+    for name in _JSON:
+        if not isinstance(values[name], str):  # pandas has nan where nothing is
+            values[name] = None
+        elif values[name] != "sequential":
+            values[name] = json.loads(values[name])
+    return values
 
 
 def config_from_row(row: Mapping[str, Any]) -> RunConfig:
     """The inverse of `config_row`; other columns are passed over."""
     DATASETS.know(row["dataset"], row["scenario"])
-    values = {name: row[name] for name in RunConfig.model_fields}
-    if values["task_order"] != "sequential":
-        values["task_order"] = json.loads(values["task_order"])
-    return RunConfig(**values)
+    return RunConfig(**fields_from_row(row))

@@ -15,15 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from clops_sweep.data.catalog import (
     DATASETS,
     EPOCHS_PER_TASK,
+    LEAD,
     PERTURBATION_STD,
+    USUAL_EPOCHS_PER_TASK,
     DataKey,
     Leads,
     Normalization,
     ScenarioName,
 )
 from clops_sweep.errors import BadInput, shown
-from clops_sweep.experiment.declarations import DECLARED
-from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, STRATEGIES
+from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
+from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS, STRATEGIES
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
@@ -44,9 +46,15 @@ def _perturbation_std(dataset: str, normalize: str) -> float:
     return DATASETS[dataset].perturbation_std if as_stored else PERTURBATION_STD
 
 
-def _leads(dataset: str, scenario: str) -> Leads:
+def _leads(dataset: str, scenario: str, domain: str) -> Leads:
     """The default of `leads`."""
-    return "one" if scenario == "domain_il" or dataset not in DATASETS else DATASETS[dataset].leads
+    by_lead = scenario == "domain_il" and domain == LEAD
+    return "one" if by_lead or dataset not in DATASETS else DATASETS[dataset].leads
+
+
+def _epochs_per_task(dataset: str, scenario: str) -> int:
+    """The default of `epochs_per_task`."""
+    return DATASETS[dataset].epochs_per_task or EPOCHS_PER_TASK.get(scenario, USUAL_EPOCHS_PER_TASK)
 
 
 NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
@@ -79,6 +87,11 @@ class RunConfig(BaseModel):
     dataset: str = "synthetic"
     strategy: str = "clops"
 
+    task_classes: tuple[tuple[int | str, ...], ...] | None = Field(
+        None, description="class_il, class_il_union: the classes of each task, by number or name; by default pairs"
+    )
+    domain: str = Field(LEAD, description="domain_il: lead, or the column of the data set that tasks go by")
+
     storage_fraction: Fraction = Field(0.25, description="b: share of a task's instances that is stored")
     acquisition_fraction: Fraction = Field(0.5, description="a: share of a task's buffer that is replayed")
     mc_samples: PositiveInt = Field(20, description="T: stochastic forward passes behind an acquisition score")
@@ -95,9 +108,7 @@ class RunConfig(BaseModel):
 
     epochs_per_task: PositiveInt = Field(
         default_factory=lambda data: (
-            DATASETS[data["dataset"]].epochs_per_task or EPOCHS_PER_TASK[data["scenario"]]
-            if data.keys() >= {"dataset", "scenario"}
-            else 1
+            _epochs_per_task(data["dataset"], data["scenario"]) if data.keys() >= {"dataset", "scenario"} else 1
         ),
         description="tau",
     )
@@ -118,7 +129,9 @@ class RunConfig(BaseModel):
     )
 
     leads: Leads = Field(
-        default_factory=lambda data: _leads(data.get("dataset", ""), data.get("scenario", "")),
+        default_factory=lambda data: _leads(
+            data.get("dataset", ""), data.get("scenario", ""), data.get("domain", LEAD)
+        ),
         description="whether an instance is one lead of a recording or all of them at once",
     )
     network: str = PAPER_NETWORK
@@ -138,7 +151,7 @@ class RunConfig(BaseModel):
             raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {', '.join(DATASETS)}")
         return value
 
-    @field_validator("strategy", "acquisition", "storage_function", "network")
+    @field_validator("scenario", "strategy", "acquisition", "storage_function", "network")
     @classmethod
     def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
         registry = REGISTRIES[str(info.field_name)]
@@ -179,13 +192,44 @@ class RunConfig(BaseModel):
             raise ValueError("no positions")
         return value
 
+    @field_validator("task_classes", mode="before")
+    @classmethod
+    def _groups_of_classes(cls, value: Any) -> Any:
+        if value is None:
+            return None
+        expected = "expected groups of two classes or more, as in [[0, 1], [2, 3]]"
+        if not isinstance(value, list | tuple) or not value:
+            raise ValueError(expected)
+        groups = []
+        for group in value:
+            if not isinstance(group, list | tuple) or len(group) < 2:
+                raise ValueError(expected)
+            if not all(isinstance(it, str) or _is_whole(it) for it in group):
+                raise ValueError(f"{expected}, by number or name")
+            groups.append(tuple(it if isinstance(it, str) else int(it) for it in group))
+        classes = [it for group in groups for it in group]
+        twice = next((it for it in classes if classes.count(it) > 1), None)
+        if twice is not None:
+            raise ValueError(f"class {shown(twice)} is there twice; expected every class in one task")
+        return tuple(groups)
+
     @model_validator(mode="after")
     def _scenario_fits(self) -> Self:
         info = DATASETS[self.dataset]
-        if self.scenario not in info.scenarios:
+        if not (info.has(self.scenario) or self.scenario in SCENARIOS.added):
             raise ValueError(
                 f"scenario {self.scenario!r} does not go with dataset {self.dataset!r}, "
                 f"which has {', '.join(info.scenarios)}"
+            )
+        if self.scenario == "domain_il" and self.domain == LEAD and self.leads == "all":
+            raise ValueError(
+                "domain_il by lead takes instances of one lead; expected leads='one', or as domain a column of the data"
+            )
+        sizes = {len(group) for group in self.task_classes or ()}
+        if self.scenario == "class_il" and len(sizes) > 1:
+            raise ValueError(
+                f"class_il has one output a position in a task, but task_classes has groups of {min(sizes)} and of "
+                f"{max(sizes)} classes; make them of one size, or take class_il_union"
             )
         if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
             raise ValueError(f"task_order {list(self.task_order)} is not a permutation of 0..N-1")
@@ -213,12 +257,13 @@ class RunConfig(BaseModel):
     def identity(self) -> str:
         """What of the config its numbers depend on, as canonical JSON: configs with the same one are one run.
 
-        These are the fields that its strategy looks at (see `declarations`), and those that matter to every run. A
-        field that is none of `FOUNDING` is left out while it has its default, so that one that is added later leaves
-        the runs alone that are stored by then.
+        These are the fields that its scenario and strategy look at (see `declarations`), and those that matter to every
+        run. A field that is none of `FOUNDING` is left out while it has its default, so that one that is added later
+        leaves the runs alone that are stored by then.
         """
         fields = self.model_dump(mode="json")
-        seen = {name: value for name, value in fields.items() if name not in DECLARED}
+        seen = {name: value for name, value in fields.items() if name not in DECLARED | OF_SCENARIOS}
+        seen |= SCENARIOS.declaration(self.scenario).seen(fields)
         seen |= STRATEGIES.declaration(self.strategy).seen(fields)
         order = self.task_order
         if isinstance(order, tuple) and order == tuple(range(len(order))):

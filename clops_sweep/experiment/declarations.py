@@ -34,6 +34,9 @@ DECLARED = frozenset(
 )
 """The fields that matter only to a plug-in that looks at them. All others matter to every run."""
 
+OF_SCENARIOS = frozenset({"task_classes", "domain"})
+"""The fields that matter only to a scenario that looks at them, which gets them as keyword arguments."""
+
 
 class Work(NamedTuple):
     """What an epoch on a task consists of, beside evaluation, in units of the frames of one task.
@@ -55,7 +58,8 @@ class Declaration:
     """What a plug-in says of itself.
 
     Attributes:
-        looks_at: names of the fields of `DECLARED` that its numbers depend on; or a function from a config's fields to
+        looks_at: names of the fields of `DECLARED`, or of a scenario those of `OF_SCENARIOS`, that its numbers depend
+            on; or a function from a config's fields to
             those that matter there, with the values that stand for them. None for all of them, whatever they are.
         work: of a strategy, an epoch's work from a config's fields, the position of the task (from 0) and the number of
             tasks; None where nobody has said.
@@ -73,7 +77,7 @@ class Declaration:
         if isinstance(self.looks_at, str):
             raise BadInput(f"looks_at = {self.looks_at!r}: expected a list of config fields")
         for name in self.looks_at:
-            if name not in DECLARED:
+            if name not in DECLARED | OF_SCENARIOS:
                 raise BadInput(f"looks_at: {name!r} is none of {', '.join(sorted(DECLARED))}")
 
     def seen(self, fields: Fields) -> dict[str, Any]:
@@ -160,6 +164,9 @@ FINETUNE = Declaration((), lambda fields, task, tasks: Work(1))
 MULTITASK = Declaration((), lambda fields, task, tasks: Work(tasks))
 GEM = Declaration(("storage_fraction",), lambda fields, task, tasks: Work(1 + task))
 MIR = Declaration(("storage_fraction", "acquisition_fraction", "replay_ratio"), _work_of_mir)
+
+CLASS_IL = Declaration(("task_classes",))
+DOMAIN_IL = Declaration(("domain",))
 
 BY_DROPOUT = Declaration(("mc_samples",))
 BY_PERTURBATION = Declaration(("mc_samples", "perturbation_std"))

@@ -42,6 +42,8 @@ _NOT_COMPARABLE = {
     "split_seed": "a search over it would find the luckiest split of the patients",
     "dataset": "results on different data cannot be compared",
     "scenario": "results of different scenarios cannot be compared",
+    "task_classes": "results on different tasks cannot be compared",
+    "domain": "results on different tasks cannot be compared",
 }
 
 

@@ -1,4 +1,4 @@
-"""Registries of what a config can name: networks, strategies, acquisition functions, storage functions.
+"""Registries of what a config can name: scenarios, networks, strategies, acquisition functions, storage functions.
 
 A registry is read when a config is validated, so it holds the built-in members as "module:attribute", imported when
 they are first used: naming them needs neither torch nor Ray. A search-space file may register its own::
@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment import declarations
-from clops_sweep.experiment.declarations import Declaration, Fields, LooksAt, Work
+from clops_sweep.experiment.declarations import OF_SCENARIOS, Declaration, Fields, LooksAt, Work
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
@@ -196,6 +196,19 @@ NETWORKS = Registry(
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
 )
 
+SCENARIOS = Registry(
+    "scenario",
+    {
+        name: (f"clops_sweep.data.scenarios:{name}", declaration)
+        for name, declaration in {
+            "class_il": declarations.CLASS_IL,
+            "class_il_union": declarations.CLASS_IL,
+            "time_il": declarations.NOTHING,
+            "domain_il": declarations.DOMAIN_IL,
+        }.items()
+    },
+)
+
 _OF_A_STRATEGY = (
     "begin_task",
     "replay",
@@ -210,6 +223,7 @@ _OF_A_STRATEGY = (
 """The methods that a run calls; they are looked for by name, for the base class of strategies needs torch."""
 
 REGISTRIES: Mapping[str, Registry] = {
+    "scenario": SCENARIOS,
     "strategy": STRATEGIES,
     "acquisition": ACQUISITION_FUNCTIONS,
     "storage_function": STORAGE_FUNCTIONS,
@@ -326,3 +340,30 @@ def _check_network(name: str, member: Any) -> None:
         raise BadInput(f"{expected}; {_shown(member)} cannot be called with these three ({error})") from None
     except ValueError:  # what is written in C need not have a signature
         return
+
+
+def scenario(name: str, *, looks_at: Collection[str] = ()) -> Callable[[Member], Member]:
+    """Registers a function from a FrameSet to `ScenarioTasks`, the tasks of a scenario of one's own.
+
+    Example::
+
+        @scenario("by_device")
+        def by_device(frames):
+            codes, names = frames.domains["device"]
+            targets = class_targets(frames)
+            return ScenarioTasks("softmax", [TaskInstances(name, codes == i, targets) for i, name in enumerate(names)])
+
+    It goes with every data set, and raises itself where the data lack what it needs. The same frames must give the same
+    tasks. Which instances are for training, validation and test follows from the frame set's split.
+
+    Args:
+        name: what configs call it.
+        looks_at: of `task_classes` and `domain` those that it takes as keyword arguments; they are part of a run's
+            identity then.
+
+    Raises:
+        BadInput: the name is taken or is no identifier, a field is not known, or it cannot be called.
+    """
+    if isinstance(looks_at, str) or not isinstance(looks_at, Collection) or not OF_SCENARIOS.issuperset(looks_at):
+        raise BadInput(f"scenario {name!r}: looks_at: expected a list with some of {', '.join(sorted(OF_SCENARIOS))}")
+    return SCENARIOS.decorator(name, Declaration(looks_at))

@@ -15,6 +15,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import shorten
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.registry import SCENARIOS
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces, names_in
 from clops_sweep.experiment.where import Where
 
@@ -90,7 +91,9 @@ class Selection:
         dataset = self.settings.get("dataset")
         if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self.settings:
             return []
-        unfit = [space for space in self.given if space.base.scenario not in DATASETS[dataset].scenarios]
+        info = DATASETS[dataset]
+        fits = [info.has(space.base.scenario) or space.base.scenario in SCENARIOS.added for space in self.given]
+        unfit = [space for space, fit in zip(self.given, fits, strict=True) if not fit]
         return unfit if len(unfit) < len(self.given) else []
 
     @cached_property
@@ -224,8 +227,8 @@ def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
 
 
 def _check_task_order(space: str, config: RunConfig) -> None:
-    """A permutation must be one of the tasks that there are, as far as that is known without the data."""
-    tasks = DATASETS[config.dataset].task_count(config.scenario)
+    """A permutation must be one of the tasks that there are, where that is known without the data."""
+    tasks = DATASETS[config.dataset].task_count(config.scenario, config.task_classes, config.domain)
     if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
         raise BadInput(
             f"search space {space!r}: task_order {shown(list(config.task_order))}: {config.scenario} of "

@@ -43,6 +43,7 @@ class TaskAucs:
         targets: of each task, [n, C] of zeros and ones; the tasks' instances follow one another.
         where: names each task and the split in an error.
         device: where scores will be.
+        own: of each task, how many of the C may be its own; all where it is 0.
 
     Attributes:
         left_out: how many classes or labels of each task have no AUC.
@@ -51,12 +52,18 @@ class TaskAucs:
         BadInput: of a task no class is left.
     """
 
-    def __init__(self, targets: Sequence[NDArray[np.floating]], where: Sequence[str], device: torch.device) -> None:
+    def __init__(
+        self,
+        targets: Sequence[NDArray[np.floating]],
+        where: Sequence[str],
+        device: torch.device,
+        own: Sequence[int] = (),
+    ) -> None:
         first, width = 0, max(map(len, targets))
         places, positives, sizes = [], [], []
         self._kept: list[int] = []
         self.left_out: list[int] = []
-        for task, name in zip(targets, where, strict=True):
+        for task, name, count in zip(targets, where, own or [0] * len(targets), strict=True):
             truth = task > 0.5
             kept = np.flatnonzero(truth.any(0) & ~truth.all(0))
             if not len(kept):
@@ -68,7 +75,7 @@ class TaskAucs:
             positives.append(np.pad(truth[:, kept].T, padding))
             sizes += [len(task)] * len(kept)
             self._kept.append(len(kept))
-            self.left_out.append(task.shape[1] - len(kept))
+            self.left_out.append((count or task.shape[1]) - len(kept))
             first += len(task)
         self._places = torch.from_numpy(np.concatenate(places)).to(device)
         self._places[self._places < 0] = first * targets[0].shape[1]

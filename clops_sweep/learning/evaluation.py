@@ -9,10 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clops_sweep.data.scenarios import Scenario, Subset
+from clops_sweep.data.scenarios import LossKind, Scenario, Subset
 from clops_sweep.errors import Diverged
+from clops_sweep.experiment.columns import MEASURES
 from clops_sweep.learning import losses
 from clops_sweep.learning.auc import TaskAucs
+from clops_sweep.learning.hits import TaskHits
 from clops_sweep.learning.learner import Learner
 
 SplitName = Literal["validation", "test"]
@@ -24,15 +26,21 @@ class Evaluation:
 
     Attributes:
         auc: float64 [S, N], on each task.
+        accuracy: float64 [S, N].
+        balanced_accuracy: float64 [S, N].
+        macro_f1: float64 [S, N]; see `TaskHits`.
         loss: float64 [S, N], mean loss on each task.
         left_out: int64 [S, N], classes or labels without an AUC.
-        union_auc: float64 [S], on all tasks' instances together; nan unless asked for.
+        union: float64 [S, 4], the `MEASURES` on all tasks' instances together; nan unless asked for.
     """
 
     auc: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    balanced_accuracy: NDArray[np.float64]
+    macro_f1: NDArray[np.float64]
     loss: NDArray[np.float64]
     left_out: NDArray[np.int64]
-    union_auc: NDArray[np.float64]
+    union: NDArray[np.float64]
 
 
 class Evaluator:
@@ -43,9 +51,9 @@ class Evaluator:
         split: which of their splits.
         learner: the networks.
         runs: S.
-        joint: whether the networks are trained on all tasks at once. The AUC over the union of the tasks is then
-            computed too, and where each task is a pair of the softmax's classes, a task's AUC is that of telling
-            its two classes apart: of the difference of their logits.
+        joint: whether the networks are trained on all tasks at once. The measures over the union of the tasks are then
+            computed too, and where each task is a group of the softmax's classes, those of a task are of telling its
+            own classes apart: of their logits alone, of a pair of the difference of the two.
     """
 
     def __init__(self, scenario: Scenario, split: SplitName, learner: Learner, runs: int, *, joint: bool) -> None:
@@ -54,16 +62,27 @@ class Evaluator:
         self._kind, self._learner = scenario.kind, learner
         self._sizes = [len(subset.rows) for subset in subsets]
         device = learner.bank.device
-        # A pair of the softmax's classes is judged by one score, the difference of their logits.
-        self._pairs = joint and scenario.name == "class_il"
-        judged = [
-            subset.targets[:, [2 * task + 1]] if self._pairs else subset.targets for task, subset in enumerate(subsets)
-        ]
-        self._aucs = TaskAucs(judged, self._names, device)
-        rows, targets = (np.concatenate([getattr(subset, name) for subset in subsets]) for name in ("rows", "targets"))
-        self._union = TaskAucs([targets], [f"{scenario.name}, all tasks, {split}"], device) if joint else None
+        targets = [subset.targets for subset in subsets]
+        self._group = scenario.outputs // len(subsets) if joint and scenario.by_position else 0
+        judged, self._judged_kind = targets, scenario.kind
+        if self._group == 2:  # judged by one score, the difference of the two logits
+            judged, self._judged_kind = [task[:, [2 * k + 1]] for k, task in enumerate(targets)], "binary"
+        elif self._group:
+            judged = [task[:, self._own(k)] for k, task in enumerate(targets)]
+        self._aucs = TaskAucs(judged, self._names, device, [len(task.outputs) for task in scenario.tasks])
+        self._hits = TaskHits(self._judged_kind, judged, device)
+        together = np.concatenate(targets)
+        self._union = (
+            (
+                TaskAucs([together], [f"{scenario.name}, all tasks, {split}"], device),
+                TaskHits(scenario.kind, [together], device),
+            )
+            if joint
+            else None
+        )
+        rows = np.concatenate([subset.rows for subset in subsets])
         self._rows = torch.from_numpy(rows).to(device).expand(runs, -1)
-        self._targets = torch.from_numpy(targets).to(device).expand(runs, -1, -1)
+        self._targets = torch.from_numpy(together).to(device).expand(runs, -1, -1)
 
     def evaluate(self) -> Evaluation:
         """Every task of the split, for every run, with the networks as they are.
@@ -71,35 +90,68 @@ class Evaluator:
         Raises:
             Diverged: some networks' outputs are no numbers any more.
         """
+        return self._evaluation(self._learner.logits(self._rows))
+
+    def evaluate_and_predict(self) -> tuple[Evaluation, NDArray[np.float32]]:
+        """The same, and the probabilities of every instance, float32 [S, n of all tasks, outputs].
+
+        Raises:
+            Diverged: some networks' outputs are no numbers any more.
+        """
         logits = self._learner.logits(self._rows)
-        # In the order of the probabilities, which saturate: two that are both 1 to the last digit would be a tie.
-        scores = losses.log_odds(logits) if self._kind == "softmax" else logits
-        auc_by_task = self._aucs(self._of_pairs(logits) if self._pairs else scores)
-        loss_by_task = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes, dim=1)
-        finite_by_task = logits.isfinite().all(2).split(self._sizes, dim=1)
-        union = self._union(scores) if self._union else torch.full_like(auc_by_task[:, :1], torch.nan)
+        return self._evaluation(logits), losses.probabilities(self._kind, logits).cpu().numpy()
+
+    def _evaluation(self, logits: torch.Tensor) -> Evaluation:
+        judged = self._of_own_classes(logits) if self._group else logits
+        auc = self._aucs(_scores(self._judged_kind, judged))
+        runs, tasks = auc.shape
+        loss = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes, dim=1)
+        found = [
+            auc,
+            torch.stack([part.mean(1) for part in loss], dim=1),
+            logits.isfinite().flatten(1).all(1, keepdim=True),
+            self._hits.counts(judged).flatten(1),
+        ]
+        if self._union:
+            aucs, hits = self._union
+            found += [aucs(_scores(self._kind, logits)), hits.counts(logits).flatten(1)]
         # One transfer for everything: on a GPU this is where the host waits for the epoch.
-        found = torch.stack(
-            [
-                auc_by_task,
-                torch.stack([part.mean(1) for part in loss_by_task], dim=1),
-                torch.stack([part.all(1) for part in finite_by_task], dim=1).double(),
-                union.expand_as(auc_by_task),
-            ]
+        widths = [part.shape[1] for part in found]
+        arrived = torch.cat([part.double() for part in found], dim=1).cpu().numpy()
+        parts = np.split(arrived, np.cumsum(widths)[:-1], axis=1)
+        self._check(parts[2][:, 0] > 0, logits)
+        union = np.full((runs, len(MEASURES)), np.nan)
+        if self._union:
+            scores = self._union[1].scores(parts[5][:, None])
+            union = np.concatenate([parts[4], *scores], axis=1)
+        return Evaluation(
+            parts[0].copy(),
+            *self._hits.scores(parts[3].reshape(runs, tasks, -1)),
+            parts[1].copy(),
+            np.tile(np.array(self._aucs.left_out, dtype=np.int64), (runs, 1)),
+            union,
         )
-        auc, loss, finite, union_auc = found.cpu().numpy()
-        diverged = np.flatnonzero(~finite.astype(bool).all(1))
+
+    def _check(self, finite: NDArray[np.bool_], logits: torch.Tensor) -> None:
+        diverged = np.flatnonzero(~finite)
         if diverged.size:
-            task = int(np.argmin(finite[diverged[0]]))
+            first = int(np.argmin(logits[diverged[0]].isfinite().all(1).cpu().numpy()))
+            task = int(np.searchsorted(np.cumsum(self._sizes), first, side="right"))
             raise Diverged(
                 f"{self._names[task]}: the network's outputs are not finite, training has diverged; a smaller "
                 "learning_rate may help",
                 diverged.tolist(),
             )
-        left_out = np.array(self._aucs.left_out, dtype=np.int64)
-        return Evaluation(auc, loss, np.tile(left_out, (len(auc), 1)), union_auc[:, 0].copy())
 
-    def _of_pairs(self, logits: torch.Tensor) -> torch.Tensor:
-        """How much more each instance looks like the second class of its task's pair: [S, n, 1]."""
-        parts = logits.split(self._sizes, dim=1)
-        return torch.cat([part[:, :, 2 * task : 2 * task + 2].diff() for task, part in enumerate(parts)], dim=1)
+    def _own(self, task: int) -> slice:
+        return slice(self._group * task, self._group * (task + 1))
+
+    def _of_own_classes(self, logits: torch.Tensor) -> torch.Tensor:
+        """The logits of the classes of each instance's task, [S, n, g]; of a pair by how much the second is larger."""
+        parts = [part[:, :, self._own(task)] for task, part in enumerate(logits.split(self._sizes, dim=1))]
+        return torch.cat([part.diff() for part in parts] if self._group == 2 else parts, dim=1)
+
+
+def _scores(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
+    """What instances are ranked by: in the order of the probabilities, which saturate and would then be ties."""
+    return losses.log_odds(logits) if kind == "softmax" else logits

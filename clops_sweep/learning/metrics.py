@@ -1,12 +1,15 @@
-"""Continual-learning metrics of the R matrix, R[i][j] = AUC on task j after training on task i."""
+"""Continual-learning metrics of R, R[i][j] = a measure (AUC, accuracy, ...) on task j after training on task i."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.experiment.columns import metrics_of
 
-def average_auc(r: ArrayLike) -> float:
+
+def average(r: ArrayLike) -> float:
     """mean_j R[N][j] (Lopez-Paz and Ranzato, 2017)."""
     return float(np.asarray(r, dtype=np.float64)[-1].mean())
 
@@ -37,21 +40,36 @@ def backward_transfer_overall(r: ArrayLike) -> float:
 def forward_transfer(r: ArrayLike, chance: float = 0.5) -> float:
     """FWT = mean_{j>1} (R[j-1][j] - chance) (Lopez-Paz and Ranzato, 2017).
 
-    An AUC of 0.5 stands for the untrained network, whose expected AUC it is.
+    Chance stands for the untrained network, whose expected AUC is 0.5; see `chance_of`.
     """
     matrix = np.asarray(r, dtype=np.float64)
     return _mean(np.diag(matrix, 1) - chance)
 
 
-def all_metrics(r: ArrayLike) -> dict[str, float]:
-    """Every metric of the `runs` table by its column name."""
-    return {
-        "auc": average_auc(r),
-        "bwt": backward_transfer(r),
-        "bwt_t": backward_transfer_after(r),
-        "bwt_lambda": backward_transfer_overall(r),
-        "fwt": forward_transfer(r),
-    }
+def chance_of(measure: str, kind: LossKind, outputs: int) -> float:
+    """What guessing is worth, each class as often as any other.
+
+    1/2 for AUC; 1/C for the others where C >= 2 classes exclude each other, a sigmoid's two being C = 2. Of C labels,
+    each guessed by a fair coin, 2^-C of the instances are right in all of them, and 1/2 is balanced accuracy and, of
+    labels that are present in half of the instances, F1.
+    """
+    if measure == "auc" or kind == "binary":
+        return 0.5
+    if kind == "softmax":
+        return 1 / outputs
+    return 0.5**outputs if measure == "accuracy" else 0.5
+
+
+def all_metrics(r: ArrayLike, measure: str = "auc", chance: float = 0.5) -> dict[str, float]:
+    """Every metric of the `runs` table that is made of one measure, by its column name."""
+    values = (
+        average(r),
+        backward_transfer(r),
+        backward_transfer_after(r),
+        backward_transfer_overall(r),
+        forward_transfer(r, chance),
+    )
+    return dict(zip(metrics_of(measure), values, strict=True))
 
 
 def _mean(values: NDArray[np.float64]) -> float:

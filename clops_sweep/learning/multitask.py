@@ -12,16 +12,19 @@ from clops_sweep.data.scenarios import Scenario, Subset
 def joint_scenario(scenario: Scenario) -> Scenario:
     """The same tasks for one network that sees them all at once.
 
-    Pairs of classes (Class-IL, one sigmoid) become a softmax over all 2 N classes: the class at place c of the task at
-    place k has the number 2 k + c. Other scenarios have the same classes in every task and stay as they are.
+    Where an output is a place in a task (Class-IL), the N tasks of g classes become a softmax over all g N of them: the
+    class at place c of the task at place k has the number g k + c. Other scenarios have outputs that mean the same in
+    every task, and stay as they are.
     """
-    if scenario.kind != "binary":
+    if not scenario.by_position:
         return scenario
-    classes = 2 * len(scenario.tasks)
+    size = 2 if scenario.kind == "binary" else scenario.outputs
+    classes = size * len(scenario.tasks)
 
     def numbered(subset: Subset, task: int) -> Subset:
-        numbers = 2 * task + subset.targets[:, 0].astype(np.int64)
-        return Subset(subset.rows, np.eye(classes, dtype=np.float32)[numbers])
+        targets = subset.targets
+        places = targets[:, 0].astype(np.int64) if scenario.kind == "binary" else targets.argmax(1)
+        return Subset(subset.rows, np.eye(classes, dtype=np.float32)[size * task + places])
 
     tasks = tuple(
         replace(

@@ -1,11 +1,11 @@
-"""The four tables of finished runs, as DataFrames with the columns of the store."""
+"""The tables of finished runs, as DataFrames with the columns of the store."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.columns import CONFIG, PHASES, RESULTS
+from clops_sweep.experiment.columns import CONFIG, MEASURES, PHASES, RESULTS, metrics_of
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import metrics
 from clops_sweep.learning.evaluation import Evaluation, SplitName
@@ -27,22 +27,26 @@ _TAKEN = {*CONFIG, *RESULTS, "run_id", "status", "error", "started_at", "backend
     "projections",
     "projection_failures",
 }
+T = TypeVar("T")
+
+_PREDICTED: Final = ["trained_on", "evaluated_on", "task", "instance", "label", "target", "probabilities"]
 EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """Four tables with a `run_id` column; a lockstep of S runs has the rows of all S in each.
+    """Tables with a `run_id` column; a lockstep of S runs has the rows of all S in each.
 
     `runs` has a row a run: seed, metrics (validation without, test with the prefix `test_`) and costs.
     `replayed` counts instances as often as they were replayed; the seconds of a run in lockstep are its share, the
-    lockstep's divided by S.
+    lockstep's divided by S. `predictions` has rows only where they are kept.
     """
 
     runs: pd.DataFrame
     r_matrix: pd.DataFrame
     curves: pd.DataFrame
     instances: pd.DataFrame
+    predictions: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class History:
         seconds: time spent by phase, of the whole lockstep.
         backend: what computed it.
         started_at: when it began.
+        predictions: of every stage of training the probabilities of the test instances of all tasks, float32
+            [S, n, outputs]; none where they are not kept.
     """
 
     curves: Sequence[Evaluation]
@@ -66,29 +72,31 @@ class History:
     seconds: Mapping[str, float]
     backend: str
     started_at: datetime
+    predictions: Sequence[NDArray[np.float32]] = ()
 
 
 def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
     """The tables of all runs of a lockstep."""
-    tables: dict[str, list[pd.DataFrame]] = {"runs": [], "r_matrix": [], "curves": [], "instances": []}
+    tables: dict[str, list[pd.DataFrame]] = {}
     for run, config in enumerate(configs):
-        row = _runs_row(run, config, frames, history, len(configs))
-        for name, frame in (
-            ("runs", pd.DataFrame([row])),
-            ("r_matrix", _r_matrix(run, scenario, history.r)),
-            ("curves", _curves(run, scenario, history)),
-            ("instances", _instances(run, frames, scenario, history.records)),
-        ):
+        found = {
+            "runs": pd.DataFrame([_runs_row(run, config, scenario, history, len(configs))]),
+            "r_matrix": _r_matrix(run, scenario, history.r),
+            "curves": _curves(run, scenario, history),
+            "instances": _instances(run, frames, scenario, history.records),
+            "predictions": _predictions(run, frames, scenario, history.predictions),
+        }
+        for name, frame in found.items():
             frame.insert(0, "run_id", config.run_id(frames.data_hash))
-            tables[name].append(frame)
+            tables.setdefault(name, []).append(frame)
     return RunResult(**{name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()})
 
 
-def _runs_row(run: int, config: RunConfig, frames: FrameSet, history: History, runs: int) -> dict[str, Any]:
+def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History, runs: int) -> dict[str, Any]:
     row: dict[str, Any] = {"seed": config.seed}
     left_out = 0
     for split, prefix in zip(EVALUATED_SPLITS, ("", "test_"), strict=True):
-        row |= {f"{prefix}{name}": value for name, value in _metrics(run, history.r[split]).items()}
+        row |= {f"{prefix}{name}": value for name, value in _metrics(run, scenario, history.r[split]).items()}
         left_out += int(history.r[split][-1].left_out[run].sum())
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
@@ -105,11 +113,18 @@ def _runs_row(run: int, config: RunConfig, frames: FrameSet, history: History, r
     }
 
 
-def _metrics(run: int, r: Sequence[Evaluation]) -> dict[str, float]:
-    """The metrics of R; a joint run has no R to speak of, and its AUC is that over the union of the tasks."""
-    if not np.isnan(r[-1].union_auc[run]):
-        return dict.fromkeys(metrics.all_metrics([[0.5]]), float("nan")) | {"auc": float(r[-1].union_auc[run])}
-    return metrics.all_metrics(np.stack([evaluation.auc[run] for evaluation in r]))
+def _metrics(run: int, scenario: Scenario, r: Sequence[Evaluation]) -> dict[str, float]:
+    """The metrics of R; a joint run has no R to speak of, and what it is worth is that on the union of the tasks."""
+    found: dict[str, float] = {}
+    for place, measure in enumerate(MEASURES):
+        union = float(r[-1].union[run, place])
+        if np.isnan(union):
+            matrix = np.stack([getattr(evaluation, measure)[run] for evaluation in r])
+            chance = metrics.chance_of(measure, scenario.kind, scenario.outputs)
+            found |= metrics.all_metrics(matrix, measure, chance)
+        else:
+            found |= dict.fromkeys(metrics_of(measure), float("nan")) | {measure: union}
+    return found
 
 
 def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> pd.DataFrame:
@@ -117,12 +132,41 @@ def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evalu
     names = [task.name for task in scenario.tasks]
     return pd.DataFrame(
         [
-            {"split": split, "trained_on": i, "evaluated_on": j, "task": name, "auc": evaluation.auc[run, j - 1]}
+            {
+                **{"split": split, "trained_on": i, "evaluated_on": j, "task": name},
+                **{measure: getattr(evaluation, measure)[run, j - 1] for measure in MEASURES},
+            }
             for split in EVALUATED_SPLITS
-            for i, evaluation in enumerate(r[split], start=1 + len(names) - len(r[split]))
+            for i, evaluation in _stages(r[split], names)
             for j, name in enumerate(names, start=1)
         ]
     )
+
+
+def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]]:
+    """What there is of every stage of training with `trained_on`, from 1: N for the single stage of a joint run."""
+    return enumerate(stages, start=1 + len(tasks) - len(stages))
+
+
+def _predictions(
+    run: int, frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]
+) -> pd.DataFrame:
+    """A row for every test instance of every task after every stage of training."""
+    tasks, names = scenario.tasks, [task.name for task in scenario.tasks]
+    sizes = [len(task.test.rows) for task in tasks]
+    rows = np.concatenate([task.test.rows for task in tasks])
+    fixed = {
+        "evaluated_on": np.repeat(np.arange(1, len(tasks) + 1), sizes),
+        "task": np.repeat(names, sizes),
+        "instance": rows,
+        "label": _label_names(frames, rows),
+        "target": list(np.concatenate([task.test.targets for task in tasks]).astype(np.int8)),
+    }
+    parts = [
+        pd.DataFrame({"trained_on": stage, **fixed, "probabilities": list(probabilities[run])})
+        for stage, probabilities in _stages(predictions, names)
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_PREDICTED)
 
 
 def _curves(run: int, scenario: Scenario, history: History) -> pd.DataFrame:
@@ -134,8 +178,10 @@ def _curves(run: int, scenario: Scenario, history: History) -> pd.DataFrame:
             "epoch": np.repeat(np.arange(1, epochs + 1), len(names)),
             "training_task": np.repeat(training, len(names) * (epochs // stages)),
             "task": np.tile(names, epochs),
-            "auc": np.concatenate([evaluation.auc[run] for evaluation in history.curves]),
-            "loss": np.concatenate([evaluation.loss[run] for evaluation in history.curves]),
+            **{
+                name: np.concatenate([getattr(evaluation, name)[run] for evaluation in history.curves])
+                for name in ("auc", "loss", *MEASURES[1:])
+            },
         }
     )
 

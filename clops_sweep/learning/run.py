@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios import Subset, build_scenario
+from clops_sweep.data.scenarios import Subset
 from clops_sweep.errors import BadInput, Diverged
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import result, streams
 from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances
@@ -54,6 +56,7 @@ class ContinualRun:
         config: one config, or several that differ in nothing but `lockstep.free_fields` of their strategy.
         frames: the data set, opened with the config's `split_seed` and `normalize`.
         device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
+        keep_predictions: whether the probabilities of every test instance after every task are part of the result.
 
     Raises:
         BadInput: the configs cannot be trained in lockstep, the data fit neither scenario nor network, or the network
@@ -61,7 +64,12 @@ class ContinualRun:
     """
 
     def __init__(
-        self, config: RunConfig | Sequence[RunConfig], frames: FrameSet, device: str | torch.device = "cpu"
+        self,
+        config: RunConfig | Sequence[RunConfig],
+        frames: FrameSet,
+        device: str | torch.device = "cpu",
+        *,
+        keep_predictions: bool = False,
     ) -> None:
         self.configs = (config,) if isinstance(config, RunConfig) else tuple(config)
         common = self.configs[0]
@@ -72,7 +80,7 @@ class ContinualRun:
         self.frames = frames
         self.device = torch.device(device)
         strategy = STRATEGIES[common.strategy]
-        scenario = build_scenario(frames, common.scenario, common.task_order)
+        scenario = scenario_of(common, frames)
         self.scenario = joint_scenario(scenario) if strategy.joint else scenario
         self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         seeds, runs = [each.seed for each in self.configs], len(self.configs)
@@ -91,6 +99,7 @@ class ContinualRun:
         self._task, self._epoch = 0, 0
         self._curves: list[Evaluation] = []
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in result.EVALUATED_SPLITS}
+        self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
         self._seconds = dict.fromkeys(PHASES, 0.0)
         self._started_at = datetime.now(UTC)
 
@@ -143,7 +152,12 @@ class ContinualRun:
                     self._strategy.end_task(task)
                 with self._timed("seconds_evaluate"):
                     self._r["validation"].append(validation)
-                    self._r["test"].append(self._evaluators["test"].evaluate())
+                    if self._predictions is None:
+                        self._r["test"].append(self._evaluators["test"].evaluate())
+                    else:
+                        evaluation, predictions = self._evaluators["test"].evaluate_and_predict()
+                        self._r["test"].append(evaluation)
+                        self._predictions.append(predictions)
                 self._task, self._epoch = task + 1, 0
         return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
 
@@ -166,7 +180,7 @@ class ContinualRun:
             )
 
     def result(self) -> result.RunResult:
-        """The four tables of a finished run."""
+        """The tables of a finished run."""
         if not self.finished:
             raise RuntimeError("the run is not finished")
         return result.assemble(
@@ -181,6 +195,7 @@ class ContinualRun:
                 seconds=self._seconds,
                 backend=self._training.learner.backend,
                 started_at=self._started_at,
+                predictions=self._predictions or (),
             ),
         )
 
@@ -202,10 +217,17 @@ class ContinualRun:
             "r": {split: [_tensors(evaluation) for evaluation in rows] for split, rows in self._r.items()},
             "seconds": dict(self._seconds),
             "started_at": self._started_at.isoformat(),
+            **({} if self._predictions is None else {"predictions": list(map(torch.from_numpy, self._predictions))}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a state of the same configs; what follows is what would have followed then."""
+        """Goes on from a state of the same configs; what follows is what would have followed then.
+
+        Raises:
+            KeyError: predictions are to be kept, and the run was begun without.
+        """
+        if self._predictions is not None:
+            self._predictions = [kept.numpy().copy() for kept in state["predictions"]]
         self._task, self._epoch = state["task"], state["epoch"]
         self._training.learner.restore(state["learner"])
         self._strategy.restore(_on_device(state["strategy"], self.device), self._task)

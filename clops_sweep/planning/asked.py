@@ -12,6 +12,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import Selection
+from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
@@ -55,11 +56,10 @@ class Asked:
         Raises:
             BadInput: they are not prepared, or data, scenario and network do not fit, for any of them.
         """
-        from clops_sweep.data.scenarios import build_scenario
-
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
-        for key, scenario, order in dict.fromkeys((c.data_key, c.scenario, c.task_order) for c in configs):
-            build_scenario(frames[key], scenario, order)
+        tasks = {(c.data_key, c.scenario, c.task_order, c.task_classes, c.domain): c for c in configs}
+        for config in tasks.values():
+            scenario_of(config, frames[config.data_key])
         for config in configs:
             check_frames(config, frames[config.data_key])
         return frames

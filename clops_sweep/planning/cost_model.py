@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, LEAD
 from clops_sweep.experiment.declarations import Fields
 from clops_sweep.experiment.registry import STRATEGIES
 
@@ -34,7 +34,7 @@ class Load(NamedTuple):
         Training and acquisition are what the strategy declares, or else those of plain replay. All tasks are evaluated
         after every epoch, and once more at the end of a task.
         """
-        tasks = DATASETS[fields["dataset"]].task_count(fields["scenario"]) or _USUAL_TASKS
+        tasks = _tasks_of(fields)
         declared = STRATEGIES.declaration(fields["strategy"]).work or STRATEGIES.declaration("replay").work
         assert declared is not None
         trained = scored = evaluated = 0.0
@@ -55,9 +55,21 @@ class Measured(NamedTuple):
     device: str
 
 
+_USUAL_TASKS = 5
+"""Where only the data can tell how many tasks there are; runs of one kind have the same number."""
+
+
+def _tasks_of(fields: Fields) -> int:
+    known = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
+    return _USUAL_TASKS if known is None else known
+
+
 def kind_of(fields: Fields) -> Kind:
     """The kind of a run with these config fields."""
-    one, other = (fields["dataset"], fields["scenario"], fields["strategy"]), (fields["network"], fields["leads"])
+    scenario = fields["scenario"]
+    if scenario == "domain_il" and fields["domain"] != LEAD:
+        scenario += f" by {fields['domain']}"
+    one, other = (fields["dataset"], scenario, fields["strategy"]), (fields["network"], fields["leads"])
     return *one, fields["batch_size"], *other
 
 

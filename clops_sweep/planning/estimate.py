@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.experiment.columns import CONFIG, PHASES
+from clops_sweep.experiment.columns import CONFIG, PHASES, fields_from_row
 from clops_sweep.planning.cost_model import Kind, Load, Measured, kind_of, modelled, units_of
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
@@ -113,7 +113,11 @@ def _finished_of(kinds: Set[Kind], finished: Sequence[PlannedRun], store: RunSto
         run_ids += sorted(run for run, status in store.statuses().items() if status == "finished")[: 2 * _MOST_READ]
     rows = store.rows("runs", [*CONFIG, *PHASES, "device", "started_at"], run_ids) if run_ids else []
     return [
-        Measured(Load.of(row), [row[phase] or 0.0 for phase in PHASES], str(row["device"] or "cpu").partition(":")[0])
+        Measured(
+            Load.of(fields_from_row(row)),
+            [row[phase] or 0.0 for phase in PHASES],
+            str(row["device"] or "cpu").partition(":")[0],
+        )
         for row in sorted(rows, key=lambda row: str(row["started_at"]))
         if kind_of(row) in kinds and 0 < sum(row[phase] or 0.0 for phase in PHASES) < math.inf
     ]

@@ -115,7 +115,7 @@ class PartFolder:
         self.files = files
         self.folder = folder
         self.schema = self._own = schema
-        self._defaults = {name: value for name, value in (defaults or {}).items() if name in schema.names}
+        self._defaults = {n: value for n, value in (defaults or {}).items() if n in schema.names and value is not None}
         self._ids: dict[str, frozenset[str]] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
 

@@ -67,6 +67,8 @@ def record_result(store: RunStore, runs: Runs, result: RunResult, data_hash: Dat
             "curves": _table("curves", _rows_of(run_id, result.curves)),
             "instances": _table("instances", _rows_of(run_id, result.instances)),
         }
+        if len(result.predictions):
+            tables["predictions"] = _table("predictions", _rows_of(run_id, result.predictions))
         with storing(store):
             store.write_finished(run_id, tables)
 

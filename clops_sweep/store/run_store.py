@@ -1,4 +1,4 @@
-"""RunStore: the truth about what has been computed. Four Parquet data sets, written by the workers."""
+"""RunStore: the truth about what has been computed. Parquet data sets, written by the workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clops_sweep.experiment.columns import DEFAULTS
 from clops_sweep.store.compaction import compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, Status, in_order, single
-from clops_sweep.store.tables import SCHEMAS, TableName
+from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ _MOST_SHOWN = 60
 
 
 class RunStore:
-    """`runs`, `r_matrix`, `curves` and `instances` under one folder, each a folder of Parquet parts.
+    """`runs`, `r_matrix`, `curves`, `instances` and `predictions` under one folder, each a folder of Parquet parts.
 
     Every run has a part of its own in each table, named after its status and id, until `compact` puts the finished ones
     of many runs into one part. A part appears under its final name whole or not at all, and the part in `runs` appears
@@ -42,13 +42,16 @@ class RunStore:
 
     Args:
         root: a folder, or a URI that Arrow's file systems understand (``s3://bucket/results``).
+        keep_predictions: whether a run counts as finished only if `predictions` has it too. Otherwise nobody asks for
+            that table, and a run is finished with it or without.
 
     Raises:
         BadInput: the place cannot be used as a store.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, *, keep_predictions: bool = False) -> None:
         self._files = Files(root)
+        self.keep_predictions = keep_predictions
         self.uri = self._files.uri
         self._parts = {
             table: PartFolder(self._files, self.folder(table), schema, DEFAULTS if table == "runs" else None)
@@ -56,13 +59,13 @@ class RunStore:
         }
 
     @classmethod
-    def named(cls, root: str) -> RunStore:
+    def named(cls, root: str, *, keep_predictions: bool = False) -> RunStore:
         """The store that a user has named.
 
         Raises:
             BadInput: the place cannot be used as a store, or nobody answers there.
         """
-        store = cls(root)
+        store = cls(root, keep_predictions=keep_predictions)
         store.files.check_answers()
         return store
 
@@ -105,7 +108,7 @@ class RunStore:
     def open_for_writing(self) -> None:
         """Makes the folders, so that a place that cannot be written to is known before any worker starts."""
         try:
-            for table in SCHEMAS:
+            for table in self._needed:
                 self._files.make_folder(self.folder(table))
             probe = f"{self.folder('runs')}/.probe-{uuid.uuid4().hex}"
             self._files.write(probe, b"")
@@ -113,17 +116,32 @@ class RunStore:
         except OSError as error:
             raise BadInput(f"results {self.files.shown}: cannot be written to ({one_line(error)})") from None
 
+    @property
+    def _needed(self) -> tuple[TableName, ...]:
+        """The tables that a run must be in to be finished."""
+        return (*EVERY_RUN, "predictions") if self.keep_predictions else EVERY_RUN
+
     def statuses(self) -> dict[str, Status]:
         """Run id to status, from the names of the parts; only those that hold many runs are opened.
 
-        A run is finished if all four tables have it.
+        A run is finished if all tables have it, but for predictions where none are to be kept.
         """
+        return self._statuses(self._needed)
+
+    def without_predictions(self) -> set[str]:
+        """The runs that are finished but for the predictions that are to be kept; none where none are."""
+        if not self.keep_predictions:
+            return set()
+        finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
+        return finished - self._parts["predictions"].finished()
+
+    def _statuses(self, needed: Sequence[TableName]) -> dict[str, Status]:
         runs = self._parts["runs"]
         attempts = 0
         while True:
             listing = runs.listing()
             try:
-                others = [parts.finished() for name, parts in self._parts.items() if name != "runs"]
+                others = [self._parts[table].finished() for table in needed if table != "runs"]
                 found: dict[str, Status] = {
                     str(part.run_id): "failed" for part in listing.singles if part.status == "failed"
                 }
@@ -136,18 +154,21 @@ class RunStore:
 
     def incomplete(self) -> dict[str, list[TableName]]:
         """The runs that `runs` has as finished and other tables do not have, with the names of these."""
-        have = {table: parts.finished() for table, parts in self._parts.items()}
+        have = {table: self._parts[table].finished() for table in EVERY_RUN}
         lacking = {run_id: [table for table in have if run_id not in have[table]] for run_id in sorted(have["runs"])}
         return {run_id: tables for run_id, tables in lacking.items() if tables}
 
     def finished(self, run_ids: Sequence[str]) -> set[str]:
         """Which of some runs are finished; asks for their parts by name and does not look at all others."""
+        return self._in_all(self._needed, run_ids)
+
+    def _in_all(self, tables: Sequence[TableName], run_ids: Sequence[str]) -> set[str]:
         attempts = 0
         while True:
             try:
                 found = list(run_ids)
-                for parts in self._parts.values():
-                    found = sorted(parts.has_finished(found)) if found else []
+                for table in tables:
+                    found = sorted(self._parts[table].has_finished(found)) if found else []
                 return set(found)
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
@@ -235,7 +256,7 @@ class RunStore:
         runs = self._parts["runs"].with_own_columns()
         if sum(part.status == "finished" for part in runs.listing().singles) < at_least:
             return 0
-        finished = {run_id for run_id, status in self.statuses().items() if status == "finished"}
+        finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
         return sum(compact_table(parts, finished) for parts in self._parts.values())
 
     def compact_if_many(self) -> None:
@@ -262,19 +283,24 @@ class RunStore:
         return matches[0]
 
     def write_finished(self, run_id: str, tables: Mapping[TableName, pa.Table]) -> None:
-        """Records a finished run, unless it is finished already. The part in `runs` comes last and makes it count."""
-        if self.finished([run_id]):
+        """Records a finished run, unless it is finished already. The part in `runs` comes last and makes it count.
+
+        Of a run that was finished without predictions they are added, and nothing else is touched.
+        """
+        if "predictions" in tables and not self._in_all(["predictions"], [run_id]):
+            self._parts["predictions"].write_single(single("finished", run_id), tables["predictions"])
+        if self._in_all(EVERY_RUN, [run_id]):
             return
         own = tables["runs"].schema.names[len(SCHEMAS["runs"]) :]
         if own:
             self._parts["runs"].add_columns([tables["runs"].schema.field(name) for name in own])
-        for table in ("r_matrix", "curves", "instances", "runs"):
+        for table in (*EVERY_RUN[1:], EVERY_RUN[0]):
             self._parts[table].write_single(single("finished", run_id), tables[table])
         self._parts["runs"].delete([single("failed", run_id)])
 
     def write_failed(self, run_id: str, row: pa.Table) -> None:
-        """Records a failed run, unless it has been finished meanwhile."""
-        if not self.finished([run_id]):
+        """Records a failed run, unless it is finished, be it without the predictions that are to be kept."""
+        if not self._in_all(EVERY_RUN, [run_id]):
             self._parts["runs"].write_single(single("failed", run_id), row)
 
     def _again(self, attempts: int, error: FileNotFoundError) -> int:

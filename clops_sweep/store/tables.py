@@ -1,4 +1,4 @@
-"""The four tables of the store: their columns and Arrow types, in one place."""
+"""The tables of the store: their columns and Arrow types, in one place."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Literal
 
 import pyarrow as pa
 
-from clops_sweep.experiment.columns import CONFIG, RESULTS
+from clops_sweep.experiment.columns import CONFIG, MEASURES, RESULTS
 
-TableName = Literal["runs", "r_matrix", "curves", "instances"]
+TableName = Literal["runs", "r_matrix", "curves", "instances", "predictions"]
 
 _ARROW: Mapping[type, pa.DataType] = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 
@@ -42,7 +42,7 @@ R_MATRIX = pa.schema(
         ("trained_on", pa.int64()),
         ("evaluated_on", pa.int64()),
         ("task", pa.string()),
-        ("auc", pa.float64()),
+        *((measure, pa.float64()) for measure in MEASURES),
     ]
 )
 CURVES = pa.schema(
@@ -53,6 +53,7 @@ CURVES = pa.schema(
         ("task", pa.string()),
         ("auc", pa.float64()),
         ("loss", pa.float64()),
+        *((measure, pa.float64()) for measure in MEASURES if measure != "auc"),
     ]
 )
 INSTANCES = pa.schema(
@@ -69,4 +70,25 @@ INSTANCES = pa.schema(
         ("beta_trajectory", pa.list_(pa.float32())),
     ]
 )
-SCHEMAS: Mapping[TableName, pa.Schema] = {"runs": RUNS, "r_matrix": R_MATRIX, "curves": CURVES, "instances": INSTANCES}
+PREDICTIONS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("trained_on", pa.int64()),
+        ("evaluated_on", pa.int64()),
+        ("task", pa.string()),
+        ("instance", pa.int64()),
+        ("label", pa.string()),
+        ("target", pa.list_(pa.int8())),
+        ("probabilities", pa.list_(pa.float32())),
+    ]
+)
+SCHEMAS: Mapping[TableName, pa.Schema] = {
+    "runs": RUNS,
+    "r_matrix": R_MATRIX,
+    "curves": CURVES,
+    "instances": INSTANCES,
+    "predictions": PREDICTIONS,
+}
+
+EVERY_RUN: tuple[TableName, ...] = ("runs", "r_matrix", "curves", "instances")
+"""The tables that every finished run is in. `predictions` has those that were asked to keep them."""

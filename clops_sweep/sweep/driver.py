@@ -115,6 +115,7 @@ def make_workplace(
         epoch_timeout=resources.epoch_timeout,
         sweep=uuid.uuid4().hex,
         datasets=tuple(DATASETS.added.values()),
+        keep_predictions=store.keep_predictions,
     )
 
 

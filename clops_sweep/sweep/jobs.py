@@ -110,6 +110,7 @@ class Workplace:
         frames: the prepared data, in the object store, one copy a node.
         data_hashes: their content hashes.
         store_uri: where results go.
+        keep_predictions: whether predictions go there too.
         checkpoints: folder of the checkpoints, in the file system of the store.
         software: versions, found out once by the driver.
         plugins: what the search-space file has registered, by registry and name.
@@ -134,6 +135,7 @@ class Workplace:
     sweep: str = ""
     datasets: Sequence[DatasetInfo] = ()
     jobs: Sequence[Job] = ()
+    keep_predictions: bool = False
 
     def data_hash(self, config: RunConfig) -> str:
         """Content hash of the data that a config runs on."""

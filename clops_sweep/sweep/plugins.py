@@ -53,7 +53,7 @@ class Unusable:
     def __init__(self, why: str) -> None:
         self._why = why
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Fails.
 
         Raises:

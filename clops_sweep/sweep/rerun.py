@@ -12,7 +12,7 @@ import pandas as pd
 from clops_sweep.data.prepare import open_frames
 from clops_sweep.data.prepared_folder import know
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.columns import METRICS, config_from_row
+from clops_sweep.experiment.columns import MEASURES, METRICS, config_from_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.machine import check_gpu
 from clops_sweep.store.run_store import RunStore
@@ -24,7 +24,11 @@ _KEYS = {
     "r_matrix": ["split", "trained_on", "evaluated_on"],
     "curves": ["epoch", "task"],
     "instances": ["task", "instance"],
+    "predictions": ["trained_on", "task", "instance"],
 }
+_ADDED = tuple(f"{prefix}{measure}" for prefix in ("", "test_") for measure in MEASURES if measure != "auc")
+"""How columns begin that runs of earlier versions do not have."""
+
 _COUNTED = ["replayed", "projections", "projection_failures", "left_out"]
 
 
@@ -51,13 +55,16 @@ def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
     return row
 
 
-def repeat(row: dict[str, Any], prepared_root: Path, device: str | None = None) -> RunResult:
+def repeat(
+    row: dict[str, Any], prepared_root: Path, device: str | None = None, *, keep_predictions: bool = False
+) -> RunResult:
     """Runs the config of a row of `runs` anew, on this machine.
 
     Args:
         row: of `runs`.
         prepared_root: where prepared data are.
         device: cpu or cuda; None for the one that the run was computed on, if there is one here.
+        keep_predictions: whether they are part of the result.
 
     Raises:
         BadInput: the data prepared here are not those of the run, or the method has changed since, or PyTorch cannot
@@ -79,7 +86,7 @@ def repeat(row: dict[str, Any], prepared_root: Path, device: str | None = None) 
             f"run {row['run_id']} was computed on other data: {key.dataset} as prepared here has the hash "
             f"{frames.data_hash[:12]}, not {str(row['data_hash'])[:12]}"
         )
-    return ContinualRun(config, frames, _usable(device, row["device"])).run()
+    return ContinualRun(config, frames, _usable(device, row["device"]), keep_predictions=keep_predictions).run()
 
 
 def _usable(asked_for: str | None, stored: str | None) -> str:
@@ -94,7 +101,7 @@ def _usable(asked_for: str | None, stored: str | None) -> str:
 
 
 def differences(result: RunResult, store: RunStore, run_id: str, tolerance: float = 0.0) -> list[Difference]:
-    """The columns of the four tables whose numbers are not the stored ones.
+    """The columns of the tables whose numbers are not the stored ones; measures that are not stored are passed over.
 
     Args:
         result: of the repeated run.
@@ -122,6 +129,8 @@ def _compare(repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], k
     other = stored.sort_values(keys, ignore_index=True)
     found = []
     for column in (name for name in columns if name in one):
+        if column.startswith(_ADDED) and other[column].isna().all():
+            continue
         ours, theirs = _comparable(one[column]), _comparable(other[column])
         same = (ours == theirs) | (ours.isna() & theirs.isna())
         if not same.all():

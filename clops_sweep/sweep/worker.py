@@ -74,7 +74,7 @@ class JobRunner:
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
         self._workplace = workplace
         self._watch = EpochWatch(workplace.epoch_timeout, self._leave_word)
-        self._store = RunStore(workplace.store_uri)
+        self._store = RunStore(workplace.store_uri, keep_predictions=workplace.keep_predictions)
         self._frames: dict[DataKey, FrameSet] = {}
 
     def assign(self, config: dict[str, Any]) -> None:
@@ -221,13 +221,17 @@ class JobRunner:
             state = self._checkpoint.load()
         with self._watch.epoch():  # a plug-in may hang where it is made or restored as well
             if state is not None:
-                run = ContinualRun(self._job.configs, self._frames[key], device)
+                run = self._new_run(device)
                 try:
                     run.restore(state)
                     return run
                 except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
                     _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
-            return ContinualRun(self._job.configs, self._frames[key], device)
+            return self._new_run(device)
+
+    def _new_run(self, device: torch.device) -> ContinualRun:
+        configs, keep = self._job.configs, self._workplace.keep_predictions
+        return ContinualRun(configs, self._frames[configs[0].data_key], device, keep_predictions=keep)
 
     def _facts(self) -> dict[str, Any]:
         """Where the job is computed, as columns of the `runs` table."""

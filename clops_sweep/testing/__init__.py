@@ -7,8 +7,8 @@ Example::
     def test_contract():
         check_acquisition_function(least_confident)
 
-Each suite runs in all three scenario kinds on tiny generated frames, in seconds, and raises `ContractViolation` with a
-sentence that says what is wrong. They need nothing beside the package itself.
+Each suite runs on tiny generated frames, in seconds, and in all three kinds of output where it is not about a scenario
+itself. It raises `ContractViolation` with a sentence that says what is wrong, and needs nothing beside the package.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from clops_sweep.testing.acquisition_contract import check_acquisition_function
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.network_contract import check_network
 from clops_sweep.testing.shapes import of_shape
+from clops_sweep.testing.scenario_contract import check_scenario
 from clops_sweep.testing.storage_contract import check_storage_function
 from clops_sweep.testing.strategy_contract import check_strategy
 from clops_sweep.testing.watch import ContractViolation
@@ -26,6 +27,7 @@ __all__ = [
     "ContractViolation",
     "check_acquisition_function",
     "check_network",
+    "check_scenario",
     "check_storage_function",
     "check_strategy",
     "of_shape",

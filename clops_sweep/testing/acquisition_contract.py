@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from clops_sweep.data.catalog import ScenarioName
-from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances
@@ -71,7 +71,7 @@ def _check_scores(function: AcquisitionFunction, scenario: ScenarioName) -> None
 def networks_in_training(scenario: ScenarioName, seeds: tuple[int, ...]) -> tuple[AcquisitionContext, torch.Tensor]:
     """Networks after one epoch on the first task, and rows of it to score, other ones for each run: int64 [S, m]."""
     config, frames = tiny_config(scenario), tiny_frames(scenario)
-    tasks = build_scenario(frames, config.scenario, config.task_order)
+    tasks = scenario_of(config, frames)
     bank = FrameBank(frames, torch.device("cpu"))
     learner = make_learner(seeds, tasks.kind, tasks.outputs, config.learning_rate, bank)
     first = tasks.tasks[0].train

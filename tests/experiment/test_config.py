@@ -235,7 +235,7 @@ def _refused(name: str, value: object) -> None:
 
 ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
-    *("split_seed", "seed", "leads", "network"),
+    *("split_seed", "seed", "leads", "network", "task_classes"),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 LOOKED_AT = {
@@ -285,7 +285,10 @@ def test_a_field_changes_the_run_id_where_the_strategy_looks_at_it(strategy: str
     assert differs == (name in ALWAYS | LOOKED_AT[strategy])
 
 
-OTHERS = {"strategy": "another", "acquisition": "entropy", "storage_function": "squared_area", "task_order": 3}
+OTHERS = {
+    **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
+    **{"task_order": 3, "task_classes": ((1, 0), (2, 3))},
+}
 
 
 @pytest.fixture(autouse=True)

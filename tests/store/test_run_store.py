@@ -19,7 +19,7 @@ from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.store.parts import PartFolder, single
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
 from clops_sweep.store.verification import damages
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -56,7 +56,7 @@ def test_the_query_of_three_lines(tmp_path: Path, store: RunStore, finished_tabl
     assert table.to_numpy().ravel().tolist() == [0.125, 0.2, 0.525, 0.6]
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", EVERY_RUN)
 def test_every_table_is_a_folder_that_pandas_reads(
     tmp_path: Path, store: RunStore, finished_tables: Tables, name: str
 ) -> None:
@@ -245,7 +245,7 @@ from clops_sweep import RunConfig
 from clops_sweep.store.parts import PartFolder, single
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
 from clops_sweep.store.verification import damages
 import numpy as np
 import pyarrow as pa

@@ -202,8 +202,9 @@ def runs_alone(configs: Iterable[RunConfig], prepared_root: Path) -> Tables:
     for config in configs:
         key = config.data_key
         frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
-        for name, frame in vars(ContinualRun(config, frames).run()).items():
-            parts[name].append(frame)
+        tables = ContinualRun(config, frames).run()
+        for name in TABLES:
+            parts[name].append(getattr(tables, name))
     return {name: comparable(name, pd.concat(frames)) for name, frames in parts.items()}
 
 

@@ -1,0 +1,176 @@
+"""From what the function of a scenario returns to tasks with training, validation and test sets, in their order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
+from clops_sweep.data.scenarios.class_incremental import class_il, class_il_union
+from clops_sweep.data.scenarios.domains import domain_il
+from clops_sweep.data.scenarios.tasks import (
+    LossKind,
+    Scenario,
+    ScenarioFunction,
+    ScenarioTasks,
+    Subset,
+    Task,
+    TaskInstances,
+)
+from clops_sweep.data.scenarios.terms import time_il
+from clops_sweep.errors import BadInput, one_line, shown
+
+_BUILT_IN: Mapping[str, ScenarioFunction] = {
+    "class_il": class_il,
+    "class_il_union": class_il_union,
+    "time_il": time_il,
+    "domain_il": domain_il,
+}
+
+
+def build_scenario(
+    frames: FrameSet,
+    scenario: str,
+    task_order: str | int | tuple[int, ...] = "sequential",
+    *,
+    function: ScenarioFunction | None = None,
+    **options: Any,
+) -> Scenario:
+    """The tasks of a scenario on `frames`, in the order that `task_order` asks for.
+
+    An integer task_order s shuffles as the released code does: random.Random(s).sample(range(N), N).
+
+    Args:
+        frames: the data set.
+        scenario: its name.
+        task_order: "sequential", a seed, or a permutation of the tasks.
+        function: what makes the tasks; that of the built-in scenario of this name by default.
+        options: keyword arguments of the function.
+
+    Raises:
+        BadInput: the data set lacks what the scenario needs, the function of a user's own scenario raises or returns
+            what cannot be trained on, a task lacks a class in a split, or task_order is not a permutation of the tasks.
+    """
+    if function is None and scenario not in _BUILT_IN:
+        raise BadInput(f"scenario {scenario!r}: not known; built in are {', '.join(_BUILT_IN)}")
+    made = _made(function, scenario, frames, options) if function else _BUILT_IN[scenario](frames, **options)
+    outputs = np.asarray(made.tasks[0].targets).shape[1]
+    tasks = [_task(task, frames) for task in made.tasks]
+    for task in tasks:
+        _check_task(task, made.kind, frames)
+    order = _order(task_order, len(tasks))
+    return Scenario(scenario, made.kind, outputs, tuple(tasks[position] for position in order), made.by_position)
+
+
+def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapping[str, Any]) -> ScenarioTasks:
+    """What a function returns that may be anybody's, looked at in full."""
+    try:
+        made = function(frames, **options)
+    except BadInput:
+        raise
+    except Exception as error:
+        raise BadInput(
+            f"scenario {name!r} raises {type(error).__name__} for {frames.name!r}: {one_line(error)}"
+        ) from None
+    wrong = _wrong(made, len(frames))
+    if wrong:
+        raise BadInput(f"scenario {name!r} on {frames.name!r}: {wrong}")
+    return made
+
+
+def _wrong(made: object, count: int) -> str | None:
+    """What is wrong with the return value of a scenario's function, and what would be right."""
+    if not isinstance(made, ScenarioTasks):
+        return f"the function returns {type(made).__name__}; expected clops_sweep.ScenarioTasks"
+    if made.kind not in get_args(LossKind):
+        return f"kind = {shown(made.kind)}; expected {', '.join(get_args(LossKind))}"
+    if not isinstance(made.tasks, list | tuple) or not made.tasks:
+        return "it has no tasks; expected a list of clops_sweep.TaskInstances"
+    for task in made.tasks:
+        if not isinstance(task, TaskInstances):
+            return f"a task is {type(task).__name__}; expected clops_sweep.TaskInstances"
+        if not isinstance(task.name, str) or not task.name.strip() or not isinstance(task.title, str):
+            return f"a task is called {shown(task.name)}; expected text for name and title"
+        instances = np.asarray(task.instances)
+        if instances.dtype != bool or instances.shape != (count,):
+            return (
+                f"task {task.name!r}: instances are {instances.dtype} {list(instances.shape)}; expected a truth value "
+                f"for each of the {count} instances of the frame set"
+            )
+        if wrong := _wrong_targets(made, np.asarray(task.targets), instances, task.outputs):
+            return f"task {task.name!r}: {wrong}"
+    names = [task.name for task in made.tasks]
+    for name in names:
+        if names.count(name) > 1:
+            return f"two tasks are called {name!r}; expected names that differ"
+    if made.by_position and made.kind == "multilabel":
+        return "by_position goes with kind 'binary' or 'softmax'"
+    return None
+
+
+def _wrong_targets(
+    made: ScenarioTasks, targets: NDArray[Any], instances: NDArray[np.bool_], outputs: Any
+) -> str | None:
+    width = np.asarray(made.tasks[0].targets).shape[1:]
+    if targets.ndim != 2 or len(targets) != len(instances) or targets.shape[1:] != width or not width[0]:
+        return (
+            f"targets have the shape {list(targets.shape)}; expected [{len(instances)}, outputs], with as many outputs "
+            "in every task"
+        )
+    own = targets[instances]
+    if targets.dtype.kind not in "biuf" or not np.isin(own, (0, 1)).all():
+        return "targets hold something else than 0 and 1"
+    if made.kind == "binary" and width != (1,):
+        return f"{width[0]} outputs with kind 'binary', which has one"
+    if made.kind == "softmax" and (width[0] < 2 or not (own.sum(1) == 1).all()):
+        return "with kind 'softmax' an instance has exactly one of two or more classes"
+    if any(output not in range(width[0]) for output in outputs):
+        return f"outputs {shown(list(outputs))}: expected positions below {width[0]}"
+    return None
+
+
+def _task(made: TaskInstances, frames: FrameSet) -> Task:
+    targets, instances = np.asarray(made.targets, np.float32), np.asarray(made.instances)
+
+    def subset(split: int) -> Subset:
+        positions = np.flatnonzero(instances & (frames.split == split)).astype(np.int64)
+        return Subset(positions, np.ascontiguousarray(targets[positions]))
+
+    title, outputs = made.title or made.name, tuple(map(int, made.outputs))
+    return Task(made.name, subset(TRAINING), subset(VALIDATION), subset(TEST), title, outputs)
+
+
+def _check_task(task: Task, kind: LossKind, frames: FrameSet) -> None:
+    """Every split can be learned from or scored: a pair has both classes, another task at least one that varies."""
+    for split, subset in zip(SPLIT_NAMES, (task.train, task.validation, task.test), strict=True):
+        if not len(subset.rows):
+            raise BadInput(
+                f"{frames.name}: task {task.name} has no instance in the {split} split; "
+                "use another split_seed or more recordings"
+            )
+        if (np.ptp(subset.targets, axis=0) > 0).any():
+            continue
+        what = f"only one of its classes ({task.title})" if kind == "binary" else "no class that varies"
+        raise BadInput(
+            f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored; "
+            "use another split_seed or more recordings"
+        )
+
+
+def _order(task_order: str | int | tuple[int, ...], count: int) -> list[int]:
+    if isinstance(task_order, int):
+        return random.Random(task_order).sample(range(count), count)
+    if isinstance(task_order, tuple):
+        if sorted(task_order) != list(range(count)):
+            raise BadInput(
+                f"task_order {list(task_order)}: this scenario has {count} tasks, so a permutation of "
+                f"0..{count - 1} is needed"
+            )
+        return list(task_order)
+    if task_order != "sequential":
+        raise BadInput(f"task_order {task_order!r} follows from an earlier run; replace it by a permutation first")
+    return list(range(count))

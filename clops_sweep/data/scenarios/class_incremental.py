@@ -1,0 +1,116 @@
+"""Class-incremental scenarios: every task has classes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios.instances import reference_lead_of
+from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
+from clops_sweep.errors import BadInput, shown
+
+TaskClasses = Sequence[Sequence[int | str]]
+"""The classes of each task, by number (from 0) or name."""
+
+
+def class_il(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> ScenarioTasks:
+    """One output a position in a task, whatever class stands there (CLOPS's Class-IL; task-IL by other names).
+
+    Pairs have one sigmoid, whose target is the position in the pair; groups of g > 2 classes a softmax over g
+    positions.
+
+    Args:
+        frames: one label an instance.
+        task_classes: the classes of each task, as many in each; by default consecutive pairs.
+
+    Raises:
+        BadInput: several labels an instance, or groups that cannot be.
+    """
+    groups = _groups("class_il", frames, task_classes)
+    sizes = {len(group) for group in groups}
+    if len(sizes) > 1:
+        raise BadInput(
+            f"class_il has one output a position in a task, but task_classes has groups of {min(sizes)} and of "
+            f"{max(sizes)} classes; make them of one size, or take class_il_union"
+        )
+    size = sizes.pop()
+    position = np.zeros(len(frames.classes), np.int64)
+    for group in groups:
+        position[list(group)] = np.arange(size)
+    places = position[frames.labels]
+    targets = places[:, None] if size == 2 else np.eye(size)[places]
+    tasks = _tasks(frames, groups, np.asarray(targets, np.float32))
+    return ScenarioTasks("binary" if size == 2 else "softmax", tasks, by_position=True)
+
+
+def class_il_union(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> ScenarioTasks:
+    """One output a class over all tasks: which task an instance is of is not known when it is classified.
+
+    Class-incremental learning as van de Ven and Tolias (2019) define it: a softmax over the classes of all tasks, in
+    the order of their numbers, from the first task on. A prediction is the most probable of them all. The AUC of a task
+    is the mean over its classes of one against the rest, among the instances of the task.
+
+    Args:
+        frames: one label an instance.
+        task_classes: the classes of each task, two or more; by default consecutive pairs.
+
+    Raises:
+        BadInput: several labels an instance, or groups that cannot be.
+    """
+    groups = _groups("class_il_union", frames, task_classes)
+    classes = sorted(number for group in groups for number in group)
+    output = np.zeros(len(frames.classes), np.int64)
+    output[classes] = np.arange(len(classes))
+    targets = np.eye(len(classes), dtype=np.float32)[output[frames.labels]]
+    return ScenarioTasks("softmax", _tasks(frames, groups, targets, output))
+
+
+def _tasks(
+    frames: FrameSet,
+    groups: Sequence[Sequence[int]],
+    targets: NDArray[np.float32],
+    output: NDArray[np.int64] | None = None,
+) -> list[TaskInstances]:
+    chosen = reference_lead_of(frames)
+    return [
+        TaskInstances(
+            "-".join(map(str, group)),
+            chosen & np.isin(frames.labels, group),
+            targets,
+            " / ".join(frames.classes[number] for number in group),
+            () if output is None else tuple(output[list(group)].tolist()),
+        )
+        for group in groups
+    ]
+
+
+def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -> list[tuple[int, ...]]:
+    """The classes of each task by number."""
+    if frames.multi_label:
+        raise BadInput(f"{scenario} needs one label per instance, but instances of {frames.name!r} carry several")
+    count = len(frames.classes)
+    if task_classes is None:
+        if count < 2 or count % 2:
+            raise BadInput(
+                f"{scenario} needs an even number of classes to pair them, but {frames.name!r} has {count}; "
+                "say with task_classes which classes each task has, as in [[0, 1, 2], [3, 4]]"
+            )
+        return [(first, first + 1) for first in range(0, count, 2)]
+    groups = [tuple(_number(it, frames) for it in group) for group in task_classes]
+    seen = [number for group in groups for number in group]
+    for number in seen:
+        if seen.count(number) > 1:
+            raise BadInput(f"task_classes: class {frames.classes[number]!r} of {frames.name!r} is there twice")
+    return groups
+
+
+def _number(it: int | str, frames: FrameSet) -> int:
+    if isinstance(it, str) and it in frames.classes:
+        return frames.classes.index(it)
+    if not isinstance(it, str) and 0 <= it < len(frames.classes):
+        return it
+    names = ", ".join(f"{number} {name}" for number, name in enumerate(frames.classes))
+    raise BadInput(f"task_classes: {shown(it)} is no class of {frames.name!r}, which has {names}")

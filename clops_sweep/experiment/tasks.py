@@ -1,0 +1,27 @@
+"""The tasks that a config asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.declarations import OF_SCENARIOS
+from clops_sweep.experiment.registry import SCENARIOS
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.scenarios import Scenario
+
+
+def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
+    """The tasks of a config's scenario on its frames, in its task order.
+
+    Raises:
+        BadInput: data and scenario do not fit, see `build_scenario`.
+    """
+    from clops_sweep.data.scenarios import build_scenario
+
+    seen = SCENARIOS.declaration(config.scenario).seen(dict(config))
+    options = {name: getattr(config, name) for name in OF_SCENARIOS.intersection(seen)}
+    function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
+    return build_scenario(frames, config.scenario, config.task_order, function=function, **options)

@@ -1,0 +1,87 @@
+"""Accuracy, balanced accuracy and macro F1 of S runs at once, from hits that are counted where the logits are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clops_sweep.data.scenarios import LossKind
+
+Floats = NDArray[np.float64]
+
+
+class HitScores(NamedTuple):
+    """How well classes are told on each task, each float64 [S, N]."""
+
+    accuracy: Floats
+    balanced_accuracy: Floats
+    macro_f1: Floats
+
+
+class TaskHits:
+    """The metrics of predicted classes on one split of each task, as scikit-learn defines them.
+
+    A sigmoid predicts its class above a probability of 1/2 (a logit of 0), a softmax its most probable class. With
+
+        tp_c, p_c, n_c: instances that are of class c and predicted so, of class c, predicted to be of it,
+
+    - accuracy is the share of instances that are predicted right, of several labels all at once
+      (`accuracy_score`: exact match);
+    - balanced accuracy is the mean of tp_c / p_c over the classes that occur (`balanced_accuracy_score`); of several
+      labels, the mean over labels of that of telling its presence from its absence;
+    - macro F1 is the mean of 2 tp_c / (p_c + n_c) over the classes that occur (`f1_score` with `average="macro"` and
+      `labels` those that occur); of several labels, over labels, of the presence of each.
+
+    Labels with only one value in the split are left out, as they are of the AUC.
+
+    Args:
+        kind: of the outputs.
+        targets: of each task, [n, C] of zeros and ones; the tasks' instances follow one another.
+        device: where logits will be.
+    """
+
+    def __init__(self, kind: LossKind, targets: Sequence[NDArray[np.floating]], device: torch.device) -> None:
+        self._kind = kind
+        truth = np.concatenate(targets) > 0.5
+        sizes = [len(task) for task in targets]
+        self._count = np.array(sizes, dtype=np.float64)
+        self._positive = np.stack([(task > 0.5).sum(0) for task in targets]).astype(np.float64)
+        self._kept = (self._positive > 0) & (self._positive < self._count[:, None])
+        self._truth = torch.from_numpy(truth).to(device)
+        task_of = np.repeat(np.arange(len(sizes)), sizes)
+        # Sums of zeros and ones are exact in float32 up to 2^24 of them, in whatever order.
+        self._member = torch.from_numpy((task_of == np.arange(len(sizes))[:, None]).astype(np.float32)).to(device)
+
+    def counts(self, logits: torch.Tensor) -> torch.Tensor:
+        """Logits [S, n of all tasks, C] to counts [S, N, 2 C]: tp_c and n_c; of labels [S, N, 2 C + 1], right in all."""
+        if self._kind == "softmax":
+            predicted = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, logits.argmax(2, keepdim=True), True)
+        else:
+            predicted = logits > 0
+        each = [predicted & self._truth, predicted]
+        if self._kind == "multilabel":
+            each.append((predicted == self._truth).all(2, keepdim=True))
+        return torch.matmul(self._member, torch.cat(each, dim=2).to(torch.float32))
+
+    def scores(self, counts: Floats) -> HitScores:
+        """The metrics of counts that have come to the host."""
+        classes = self._positive.shape[1]
+        hits, predicted = counts[..., :classes], counts[..., classes : 2 * classes]
+        count, positive, kept = self._count[:, None], self._positive, self._kept
+        misses = count - positive - predicted + hits  # absent and predicted so
+        recall = hits / np.maximum(positive, 1)
+        f1 = 2 * hits / np.maximum(positive + predicted, 1)
+        right = counts[..., -1] if self._kind == "multilabel" else hits.sum(2)
+        recall_of_absence = misses / np.maximum(count - positive, 1)
+        if self._kind != "softmax":
+            recall = (recall + recall_of_absence) / 2
+        if self._kind == "binary":
+            right = right + misses[..., 0]
+            f1 = (f1 + 2 * misses / np.maximum(2 * count - positive - predicted, 1)) / 2
+        kept_count = kept.sum(1)
+        balanced = (recall * kept).sum(2) / kept_count
+        return HitScores(right / self._count, balanced, (f1 * kept).sum(2) / kept_count)

@@ -1,0 +1,103 @@
+"""What every scenario must do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
+from clops_sweep.data.scenarios import Scenario, ScenarioTasks, Subset, build_scenario
+from clops_sweep.data.scenarios.tasks import ScenarioFunction
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.registry import SCENARIOS
+from clops_sweep.testing.frames import tiny_config
+from clops_sweep.testing.strategy_contract import check_named_strategy
+from clops_sweep.testing.watch import ContractViolation, global_randomness, require
+
+_PARTS = ("train", "validation", "test")
+
+
+def check_scenario(function: ScenarioFunction, frames: FrameSet, **options: Any) -> None:
+    """Runs the contract suite of scenarios on the function of one, and on frames that it is made for.
+
+    What it returns can be trained on (see `ScenarioTasks`): names that differ, targets of zeros and ones of the kind
+    that it says, instances in every split, no patient of a task in two of them. It leaves the frame set as it is, draws
+    from no global generator, and gives the same when asked again, and the same instances to the same tasks whatever
+    their order in the set. Where the frames are those of the paper's network, whole runs of one epoch pass the suite of
+    strategies, on one task after another and on all tasks at once.
+
+    Args:
+        function: as `clops_sweep.scenario` decorates it.
+        frames: a frame set with what the scenario needs, such as one of `tiny_frames`.
+        options: config fields that it takes as keyword arguments.
+
+    Raises:
+        ContractViolation: with a sentence that says what is wrong.
+    """
+    arrays = {name: value.copy() for name, value in vars(frames).items() if isinstance(value, np.ndarray)}
+    with global_randomness(1, "the scenario"):
+        built = _built(function, frames, options)
+    for name, before in arrays.items():
+        require(np.array_equal(before, getattr(frames, name)), f"the scenario changes the frame set's {name}")
+    found = _difference(built, _built(function, frames, options), np.arange(len(frames)))
+    require(found is None, f"{found} differs when the scenario is asked again")
+    for task in built.tasks:
+        people = [set(frames.patients[getattr(task, part).rows].tolist()) for part in _PARTS]
+        apart = not (people[0] & people[1] or people[0] & people[2] or people[1] & people[2])
+        require(apart, f"a patient of task {task.name!r} is in two splits")
+    order = np.random.default_rng(3).permutation(len(frames))
+    found = _difference(built, _built(function, _reordered(frames, order), options), order)
+    require(found is None, f"{found} depends on the order of the instances in the frame set")
+    if frames.members is None and frames.samples == FRAME_LENGTH:
+        _check_runs(function, frames, options)
+
+
+def _built(function: ScenarioFunction, frames: FrameSet, options: dict[str, Any]) -> Scenario:
+    try:
+        return build_scenario(frames, "scenario_under_test", function=function, **options)
+    except BadInput as error:
+        raise ContractViolation(str(error)) from None
+
+
+def _difference(one: Scenario, other: Scenario, order: np.ndarray[Any, np.dtype[np.int64]]) -> str | None:
+    """What differs between two, the second on a set whose instance i is instance order[i] of the first's."""
+    if (one.kind, one.outputs, one.by_position) != (other.kind, other.outputs, other.by_position):
+        return "the kind of output"
+    if [(it.name, it.title) for it in one.tasks] != [(it.name, it.title) for it in other.tasks]:
+        return "the list of tasks"
+    for task, counterpart in zip(one.tasks, other.tasks, strict=True):
+        for part in _PARTS:
+            ours: Subset = getattr(task, part)
+            theirs: Subset = getattr(counterpart, part)
+            rows = order[theirs.rows]
+            place = np.argsort(rows)
+            if not np.array_equal(ours.rows, rows[place]) or not np.array_equal(ours.targets, theirs.targets[place]):
+                return f"task {task.name!r}"
+    return None
+
+
+def _reordered(frames: FrameSet, order: np.ndarray[Any, np.dtype[np.int64]]) -> FrameSet:
+    members = np.arange(len(frames.frames))[:, None] if frames.members is None else frames.members
+    changed: dict[str, Any] = {
+        name: getattr(frames, name)[order] for name in ("patients", "labels", "split", "leads")
+    } | {
+        "times": None if frames.times is None else frames.times[order],
+        "domains": {name: (codes[order], names) for name, (codes, names) in frames.domains.items()},
+    }
+    if frames.members is None:  # instance i is row i, so the rows move
+        rows = members[order, 0]
+        return replace(
+            frames, **changed, frames=frames.frames[rows], gain=frames.gain[rows], offset=frames.offset[rows]
+        )
+    return replace(frames, **changed, members=members[order])
+
+
+def _check_runs(function: ScenarioFunction, frames: FrameSet, options: dict[str, Any]) -> None:
+    def with_options(frames: FrameSet) -> ScenarioTasks:
+        return function(frames, **options)
+
+    with SCENARIOS.temporarily("scenario_under_test", with_options):
+        for strategy in ("clops", "multitask"):
+            check_named_strategy(tiny_config("scenario_under_test", strategy=strategy, epochs_per_task=1), frames)

@@ -1,0 +1,203 @@
+"""Groups of classes, one head for all of them, columns of domains, terms of one's own: against brute force."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios import Scenario, ScenarioTasks, TaskInstances, build_scenario, class_targets
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.registry import SCENARIOS
+from clops_sweep.testing import tiny_frames
+
+PARTS = ("train", "validation", "test")
+
+
+def held(scenario: Scenario) -> list[list[dict[int, list[float]]]]:
+    """Of every task and split, the target of every instance."""
+    parts = [[getattr(task, part) for part in PARTS] for task in scenario.tasks]
+    return [[dict(zip(it.rows.tolist(), it.targets.tolist(), strict=True)) for it in task] for task in parts]
+
+
+def by_hand(frames: FrameSet, tasks: list[Any], target: Any) -> list[list[dict[int, list[float]]]]:
+    """The same, instance by instance: `target` gives that of an instance for a task, None where it is not its own."""
+    found = []
+    for task in tasks:
+        parts: list[dict[int, list[float]]] = [{}, {}, {}]
+        for instance in range(len(frames)):
+            value = target(instance, task)
+            if value is not None:
+                parts[frames.split[instance]][instance] = [float(v) for v in value]
+        found.append(parts)
+    return found
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_groups_of_three_have_a_softmax_over_their_places(channels: int) -> None:
+    frames = tiny_frames("class_il", group=3, channels=channels)
+    groups = ((0, 4, 2), ("D", 8, "B"))
+    scenario = build_scenario(frames, "class_il", task_classes=groups)
+    assert (scenario.kind, scenario.outputs, scenario.by_position) == ("softmax", 3, True)
+    assert [(task.name, task.title) for task in scenario.tasks] == [("0-4-2", "A / E / C"), ("3-8-1", "D / I / B")]
+
+    def target(instance: int, group: tuple[int, ...]) -> Any:
+        label = frames.labels[instance]
+        return [label == number for number in group] if label in group else None
+
+    assert held(scenario) == by_hand(frames, [(0, 4, 2), (3, 8, 1)], target)
+
+
+def test_pairs_in_any_order_have_one_sigmoid() -> None:
+    frames = tiny_frames("class_il")
+    scenario = build_scenario(frames, "class_il", task_classes=((5, 0), (2, 3)))
+    assert (scenario.kind, scenario.outputs) == ("binary", 1)
+    found = held(scenario)
+    assert found == by_hand(
+        frames, [(5, 0), (2, 3)], lambda i, pair: [frames.labels[i] == pair[1]] if frames.labels[i] in pair else None
+    )
+    default = build_scenario(frames, "class_il")
+    assert held(default) == held(build_scenario(frames, "class_il", task_classes=((0, 1), (2, 3), (4, 5))))
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_the_union_has_an_output_a_class_over_all_tasks(channels: int) -> None:
+    frames = tiny_frames("class_il_union", channels=channels)
+    scenario = build_scenario(frames, "class_il_union", task_classes=((5, 0, 2), (1, 4)))
+    assert (scenario.kind, scenario.outputs, scenario.by_position) == ("softmax", 5, False)
+    assert [task.outputs for task in scenario.tasks] == [(4, 0, 2), (1, 3)]
+    classes = [0, 1, 2, 4, 5]
+
+    def target(instance: int, group: tuple[int, ...]) -> Any:
+        label = frames.labels[instance]
+        return [label == number for number in classes] if label in group else None
+
+    assert held(scenario) == by_hand(frames, [(5, 0, 2), (1, 4)], target)
+    assert [task.name for task in build_scenario(frames, "class_il_union").tasks] == ["0-1", "2-3", "4-5"]
+
+
+@pytest.mark.parametrize(("kind", "output"), [("class_il", "softmax"), ("domain_il", "multilabel")])
+def test_domains_by_a_column(kind: str, output: str) -> None:
+    frames = tiny_frames(kind)
+    scenario = build_scenario(frames, "domain_il", domain="site")
+    assert (scenario.kind, scenario.outputs) == (output, len(frames.classes))
+    assert [(task.name, task.title) for task in scenario.tasks] == [("site A", "site A"), ("site B", "site B")]
+    codes, _ = frames.domains["site"]
+    targets = class_targets(frames)
+    lead = frames.lead_names.index("II")
+    assert held(scenario) == by_hand(
+        frames, [0, 1], lambda i, code: targets[i] if codes[i] == code and frames.leads[i] == lead else None
+    )
+    whole = tiny_frames(kind, channels=3)
+    assert sum(len(task.train.rows) for task in build_scenario(whole, "domain_il", domain="site").tasks) == sum(
+        whole.split == 0
+    )
+
+
+def test_terms_are_as_many_as_the_data_set_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    from clops_sweep.data.scenarios import instances, terms
+
+    frames = tiny_frames("time_il", channels=2)
+    ends = ("2018-12-01", "2019-12-01")
+    monkeypatch.setattr(terms, "info_of", lambda frames: replace(instances.info_of(frames), terms=ends))
+    scenario = build_scenario(frames, "time_il")
+    assert [task.title for task in scenario.tasks] == [
+        "Term 1 (2018-06-01 to 2018-06-01)", "Term 2 (2019-06-01 to 2019-06-01)"
+    ]  # fmt: skip
+    assert frames.times is not None
+    years = frames.times.astype("datetime64[Y]").astype(int) + 1970
+    targets = class_targets(frames)
+    assert held(scenario) == by_hand(frames, [2018, 2019], lambda i, year: targets[i] if years[i] == year else None)
+    assert replace(DATASETS["synthetic"], terms=ends).task_count("time_il") == 2
+
+
+def test_the_number_of_tasks_without_the_data() -> None:
+    info = DATASETS["synthetic"]
+    assert info.task_count("class_il_union", ((0, 1, 2), (3, 4))) == 2
+    assert info.task_count("domain_il") == 12
+    assert info.task_count("domain_il", domain="site") is None
+    assert info.task_count("by_ward") is None
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options", "sentence"),
+    [
+        (
+            "class_il",
+            {"task_classes": ((0, 1), (2, 6))},
+            "task_classes: 6 is no class of 'synthetic', which has 0 A, 1 B",
+        ),
+        ("class_il", {"task_classes": (("A", "X"),)}, "task_classes: 'X' is no class of 'synthetic'"),
+        ("class_il_union", {"task_classes": ((0, 1), ("A", 3))}, "class 'A' of 'synthetic' is there twice"),
+        ("class_il", {"task_classes": ((0, 1, 2), (3, 4))}, "groups of 2 and of 3 classes; make them of one size"),
+        ("domain_il", {"domain": "ward"}, "'synthetic' has no column 'ward' of domains; domain may be lead, site"),
+    ],
+)
+def test_options_that_the_data_do_not_go_with(scenario: str, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        build_scenario(tiny_frames("class_il"), scenario, **options)
+
+
+def test_frames_of_all_leads_are_no_domains_by_lead() -> None:
+    with pytest.raises(BadInput, match=r"domain_il by lead takes instances of one lead.* expected leads='one'"):
+        build_scenario(tiny_frames("domain_il", channels=3), "domain_il")
+
+
+def test_an_odd_number_of_classes_asks_for_groups() -> None:
+    for scenario in ("class_il", "class_il_union"):
+        with pytest.raises(BadInput, match=f"{scenario} needs an even number of classes .* task_classes"):
+            build_scenario(tiny_frames("class_il", tasks=1, group=3), scenario)
+
+
+# --- the user's own ---------------------------------------------------------------------------------------------------
+
+
+def made(frames: FrameSet, kind: Any = "softmax", **changes: Any) -> ScenarioTasks:
+    first = {"name": "all", "instances": np.ones(len(frames), bool), "targets": class_targets(frames)}
+    return ScenarioTasks(kind, [TaskInstances(**(first | changes))])
+
+
+def raising(frames: FrameSet) -> ScenarioTasks:
+    raise KeyError("ward")
+
+
+WRONG: list[tuple[Any, str]] = [
+    (raising, "scenario 'mine' raises KeyError for 'synthetic': 'ward'"),
+    (
+        lambda frames: None,
+        "scenario 'mine' on 'synthetic': the function returns NoneType; expected clops_sweep.Scenario",
+    ),
+    (lambda frames: made(frames, kind="sigmoid"), "kind = 'sigmoid'; expected binary, softmax, multilabel"),
+    (lambda frames: ScenarioTasks("softmax", []), "it has no tasks"),
+    (lambda frames: ScenarioTasks("softmax", [frames]), "a task is FrameSet; expected clops_sweep.TaskInstances"),
+    (lambda frames: made(frames, name=" "), "a task is called ' '; expected text"),
+    (
+        lambda frames: made(frames, instances=np.arange(3)),
+        r"instances are int64 \[3\]; expected a truth value for each",
+    ),
+    (lambda frames: made(frames, targets=frames.labels), r"targets have the shape \[66\]; expected \[66, outputs\]"),
+    (lambda frames: made(frames, targets=2 * class_targets(frames)), "targets hold something else than 0 and 1"),
+    (lambda frames: made(frames, kind="binary"), "6 outputs with kind 'binary', which has one"),
+    (lambda frames: made(frames, targets=0 * class_targets(frames)), "an instance has exactly one of two or more"),
+    (lambda frames: made(frames, outputs=(6,)), r"outputs \[6\]: expected positions below 6"),
+    (lambda frames: ScenarioTasks("softmax", made(frames).tasks * 2), "two tasks are called 'all'"),
+    (lambda frames: replace(made(frames, kind="multilabel"), by_position=True), "by_position goes with kind"),
+    (lambda frames: made(frames, instances=frames.split == 0), "task all has no instance in the validation split"),
+]
+
+
+@pytest.mark.parametrize(("function", "sentence"), WRONG)
+def test_what_a_function_of_ones_own_may_not_return(function: Any, sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence) as raised:
+        build_scenario(tiny_frames("class_il"), "mine", function=function)
+    assert "\n" not in str(raised.value)
+
+
+def test_every_built_in_scenario_can_be_built_by_its_name() -> None:
+    for name in SCENARIOS:
+        if name not in SCENARIOS.added:
+            assert build_scenario(tiny_frames(name), name).name == name

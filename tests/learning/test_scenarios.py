@@ -1,0 +1,220 @@
+"""Every strategy in every scenario; what is predicted gives, by scikit-learn, every measure of R and of the union."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, roc_auc_score
+
+from clops_sweep import ContinualRun
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances, class_il, class_il_union, domain_il, time_il
+from clops_sweep.experiment.columns import MEASURES, metrics_of
+from clops_sweep.experiment.registry import SCENARIOS, STRATEGIES
+from clops_sweep.learning import metrics
+from clops_sweep.learning.hits import TaskHits
+from clops_sweep.learning.multitask import joint_scenario
+from clops_sweep.learning.result import RunResult
+from clops_sweep.testing import ContractViolation, check_scenario, tiny_config, tiny_frames
+
+GROUPS = ((0, 4, 2), (3, 5, 1))
+VARIANTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "pairs": ("class_il", {}, {}),
+    "groups": ("class_il", {}, {"task_classes": GROUPS}),
+    "union": ("class_il_union", {}, {"task_classes": ((0, 4, 2), (3, 5))}),
+    "terms": ("time_il", {}, {}),
+    "leads": ("domain_il", {"tasks": 2}, {}),
+    "sites": ("domain_il", {"tasks": 2}, {"domain": "site"}),
+    "sites, one label": ("class_il", {"tasks": 2}, {"scenario": "domain_il", "domain": "site"}),
+}
+
+
+def run_of(variant: str, **settings: Any) -> tuple[ContinualRun, RunResult]:
+    kind, of_frames, of_config = VARIANTS[variant]
+    config = tiny_config(**({"scenario": kind, "epochs_per_task": 1} | of_config | settings))
+    run = ContinualRun(config, tiny_frames(kind, **of_frames), keep_predictions=True)
+    return run, run.run()
+
+
+def by_scikit_learn(kind: str, targets: np.ndarray[Any, Any], p: np.ndarray[Any, Any]) -> dict[str, float]:
+    """The four measures of probabilities, from their definitions in scikit-learn."""
+    varying = np.flatnonzero(np.ptp(targets, axis=0))
+    auc = np.mean([roc_auc_score(targets[:, c], p[:, c]) for c in varying])
+    if kind == "softmax":
+        truth, said = targets.argmax(1), p.argmax(1)
+        f1 = f1_score(truth, said, labels=np.unique(truth), average="macro", zero_division=0)
+        values = (accuracy_score(truth, said), balanced(truth, said), f1)
+    elif kind == "binary":
+        truth, said = targets[:, 0], p[:, 0] > 0.5
+        f1 = f1_score(truth, said, average="macro", zero_division=0)
+        values = (accuracy_score(truth, said), balanced(truth, said), f1)
+    else:
+        truth, said = targets, p > 0.5
+        values = (
+            accuracy_score(truth, said),
+            np.mean([balanced(truth[:, c], said[:, c]) for c in varying]),
+            f1_score(truth[:, varying], said[:, varying], average="macro", zero_division=0),
+        )
+    return dict(zip(MEASURES, (float(auc), *map(float, values)), strict=True))
+
+
+def balanced(truth: np.ndarray[Any, Any], said: np.ndarray[Any, Any]) -> float:
+    """`balanced_accuracy_score` where no class is predicted that does not occur, of which it warns; else by recall."""
+    if set(said) <= set(truth):
+        return float(balanced_accuracy_score(truth, said))
+    return float(np.mean([(said[truth == c] == c).mean() for c in np.unique(truth)]))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name not in STRATEGIES.added])
+def test_predictions_give_every_measure_of_r(strategy: str, variant: str) -> None:
+    run, result = run_of(variant, strategy=strategy)
+    scenario, kept = run.scenario, result.predictions
+    tests = [task.test for task in scenario.tasks]
+    joint = STRATEGIES[strategy].joint
+    r = result.r_matrix[result.r_matrix["split"] == "test"].set_index(["trained_on", "evaluated_on"])
+    assert len(kept) == sum(len(test.rows) for test in tests) * (1 if joint else len(tests))
+    for (trained_on, evaluated_on), rows in kept.groupby(["trained_on", "evaluated_on"]):
+        test = tests[evaluated_on - 1]
+        assert rows["instance"].tolist() == test.rows.tolist()
+        assert np.array_equal(np.stack(rows["target"]), test.targets)
+        kind, targets, p = scenario.kind, test.targets, np.stack(rows["probabilities"]).astype(np.float64)
+        if joint and scenario.by_position:  # of each task, its own classes are told apart
+            size = scenario.outputs // len(tests)
+            own = slice(size * (evaluated_on - 1), size * evaluated_on)
+            targets, p = targets[:, own], p[:, own] / p[:, own].sum(1, keepdims=True)
+        expected = by_scikit_learn(kind, targets, p)
+        found = r.loc[(trained_on, evaluated_on)]
+        assert found[list(MEASURES)].to_dict() == pytest.approx(expected, abs=1e-9)
+    if joint:
+        expected = by_scikit_learn(
+            scenario.kind, np.stack(kept["target"]), np.stack(kept["probabilities"]).astype(np.float64)
+        )
+        assert result.runs[[f"test_{it}" for it in MEASURES]].iloc[0].tolist() == pytest.approx(list(expected.values()))
+        assert result.runs[[f"test_{m}_bwt" for m in MEASURES[1:]]].isna().all(axis=None)
+        return
+    for measure in MEASURES:
+        matrix = r[measure].to_numpy().reshape(len(tests), -1)
+        chance = metrics.chance_of(measure, scenario.kind, scenario.outputs)
+        for name, value in metrics.all_metrics(matrix, measure, chance).items():
+            assert result.runs[f"test_{name}"].item() == pytest.approx(value)
+
+
+def test_what_is_kept_changes_no_number_and_is_in_checkpoints() -> None:
+    kind, _, _ = VARIANTS["pairs"]
+    config, frames = tiny_config(kind, epochs_per_task=1), tiny_frames(kind)
+    without, first = ContinualRun(config, frames), ContinualRun(config, frames, keep_predictions=True)
+    without.advance()
+    first.advance()
+    with pytest.raises(KeyError, match="predictions"):
+        ContinualRun(config, frames, keep_predictions=True).restore(without.state())
+    resumed = ContinualRun(config, frames, keep_predictions=True)
+    resumed.restore(first.state())
+    kept, plain = resumed.run(), without.run()
+    assert len(plain.predictions) == 0
+    assert kept.r_matrix.equals(plain.r_matrix)
+    assert kept.predictions.map(str).equals(first.run().predictions.map(str))
+
+
+def test_runs_in_lockstep_have_the_measures_and_predictions_that_they_have_alone() -> None:
+    configs = [tiny_config("class_il_union", epochs_per_task=1, seed=seed) for seed in (4, 9)]
+    frames = tiny_frames("class_il_union")
+    together = ContinualRun(configs, frames, keep_predictions=True).run()
+    for config in configs:
+        alone = ContinualRun(config, frames, keep_predictions=True).run()
+        for name in ("r_matrix", "curves", "predictions"):
+            table: pd.DataFrame = getattr(together, name)
+            own = table[table["run_id"] == config.run_id(frames.data_hash)].reset_index(drop=True)
+            assert own.map(str).equals(getattr(alone, name).map(str))
+
+
+@pytest.mark.parametrize("kind", ["binary", "softmax", "multilabel"])
+def test_hits_of_random_scores(kind: Any) -> None:
+    generator = np.random.default_rng(3)
+    targets, logits = [], []
+    for size in (7, 40, 200):
+        classes = {"binary": 1, "softmax": 5, "multilabel": 4}[kind]
+        labels = generator.integers(0, 4, size)  # the softmax's fifth class never occurs, and may be predicted
+        hot = np.eye(5)[labels] if kind == "softmax" else generator.integers(0, 2, (size, classes))
+        targets.append(hot.astype(np.float32))
+        logits.append(generator.standard_normal((2, size, classes)).astype(np.float32))
+    hits = TaskHits(kind, targets, torch.device("cpu"))
+    scores = hits.scores(hits.counts(torch.from_numpy(np.concatenate(logits, axis=1))).double().numpy())
+    for task, (hot, z) in enumerate(zip(targets, logits, strict=True)):
+        for run in range(2):
+            p = 1 / (1 + np.exp(-z[run].astype(np.float64)))  # in the order of the softmax's, too
+            expected = list(by_scikit_learn(kind, hot, p).values())[1:]
+            assert [score[run, task] for score in scores] == pytest.approx(expected, abs=1e-12)
+
+
+def test_what_guessing_is_worth() -> None:
+    assert metrics.chance_of("auc", "softmax", 7) == metrics.chance_of("accuracy", "binary", 1) == 0.5
+    assert metrics.chance_of("macro_f1", "softmax", 4) == 0.25
+    assert metrics.chance_of("accuracy", "multilabel", 3) == 0.125
+    assert metrics_of("accuracy") == (
+        "accuracy", "accuracy_bwt", "accuracy_bwt_t", "accuracy_bwt_lambda", "accuracy_fwt"
+    )  # fmt: skip
+
+
+def test_groups_are_numbered_through_for_a_network_that_sees_them_all() -> None:
+    run, _ = run_of("groups", strategy="finetune", task_order=(1, 0))
+    joint = joint_scenario(run.scenario)
+    assert (joint.kind, joint.outputs) == ("softmax", 6)
+    for place, (task, group) in enumerate(zip(joint.tasks, reversed(GROUPS), strict=True)):
+        labels = run.frames.labels[task.train.rows]
+        assert task.train.targets.argmax(1).tolist() == [3 * place + group.index(label) for label in labels]
+
+
+# --- the contract -----------------------------------------------------------------------------------------------------
+
+
+CONTRACTS: list[tuple[Any, FrameSet, dict[str, Any]]] = [
+    (class_il, tiny_frames("class_il", tasks=2, group=3, channels=2), {"task_classes": GROUPS}),
+    (class_il_union, tiny_frames("class_il", channels=2), {}),
+    (time_il, tiny_frames("time_il", channels=2), {}),
+    (domain_il, tiny_frames("domain_il", channels=2), {"domain": "site"}),
+]
+
+
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in SCENARIOS.added])
+def test_every_built_in_scenario_passes_the_contract(name: str) -> None:
+    check_scenario(SCENARIOS[name], tiny_frames(name, tasks=2))
+
+
+@pytest.mark.parametrize(("function", "frames", "options"), CONTRACTS)
+def test_with_several_channels_too(function: Any, frames: FrameSet, options: dict[str, Any]) -> None:
+    check_scenario(function, frames, **options)
+
+
+def by_site(frames: FrameSet) -> ScenarioTasks:
+    codes, names = frames.domains["site"]
+    targets = np.eye(len(frames.classes))[frames.labels]
+    return ScenarioTasks("softmax", [TaskInstances(name, codes == code, targets) for code, name in enumerate(names)])
+
+
+def by_place(frames: FrameSet) -> ScenarioTasks:
+    halves = np.arange(len(frames)) % 2
+    whole = by_site(frames)
+    return ScenarioTasks("softmax", [TaskInstances(n, halves == h, whole.tasks[0].targets) for h, n in enumerate("AB")])
+
+
+def drawing(frames: FrameSet) -> ScenarioTasks:
+    np.random.default_rng()
+    np.random.rand()  # noqa: NPY002
+    return by_site(frames)
+
+
+def test_ones_own_scenario_passes_it_and_what_is_wrong_with_others_is_said() -> None:
+    frames = tiny_frames("class_il", tasks=2)
+    check_scenario(by_site, frames)
+    for function, sentence in (
+        (by_place, "task 'A' depends on the order of the instances"),
+        (drawing, "the scenario draws from a global generator"),
+        (lambda frames: None, "the function returns NoneType"),
+    ):
+        with pytest.raises(ContractViolation, match=sentence):
+            check_scenario(function, frames)

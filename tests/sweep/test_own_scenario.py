@@ -1,0 +1,71 @@
+"""A scenario of a search-space file on workers, groups of classes, and predictions that are asked for afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from launching import Sweep
+from sklearn.metrics import accuracy_score, roc_auc_score
+
+from clops_sweep import read
+
+Launch = Callable[..., Sweep]
+
+SPACE = """
+import numpy as np
+from clops_sweep import RunConfig, ScenarioTasks, SearchSpace, TaskInstances, scenario
+
+@scenario("by_decade")
+def by_decade(frames):
+    later = frames.times >= np.datetime64("2020-01-01")
+    targets = np.eye(len(frames.classes))[frames.labels]
+    lead = frames.leads == frames.lead_names.index("II")
+    decades = {"the teens": ~later, "the twenties": later}
+    return ScenarioTasks("softmax", [TaskInstances(name, lead & chosen, targets) for name, chosen in decades.items()])
+
+BASE = RunConfig(strategy="finetune", epochs_per_task=1)
+SPACE = [
+    SearchSpace("own", BASE.replace(scenario="by_decade"), seeds=[0]),
+    SearchSpace("union", BASE.replace(scenario="class_il_union"), {"task_classes": [None, [[0, 1, 2], [3, 4]]]}, [0]),
+]
+"""
+
+
+def test_predictions_are_kept_afterwards_and_give_what_is_stored(
+    attach: Launch, tmp_path: Path, console_script: str, environment: dict[str, str]
+) -> None:
+    (tmp_path / "space.py").write_text(SPACE)
+    first = attach("space.py", "--where", "scenario == 'by_decade'", "--no-report")
+    assert first.wait() == 0, first.errors
+    before = read(tmp_path / "results", "r_matrix")
+    assert before["task"].unique().tolist() == ["the teens", "the twenties"]
+    assert len(read(tmp_path / "results", "predictions")) == 0
+
+    again = attach("space.py", "--keep", "predictions", "--no-report")
+    assert again.wait() == 0, again.errors
+    assert "1 run is finished without predictions, which it is computed again for" in again.output
+    assert "3 runs asked for, 3 finished, 0 pending, 0 failed" in again.output
+    r = read(tmp_path / "results", "r_matrix")
+    assert r[r["run_id"].isin(before["run_id"])].reset_index(drop=True).equals(before)
+
+    runs = read(tmp_path / "results", "runs").set_index("run_id")
+    assert set(runs["task_classes"].dropna()) == {"[[0, 1, 2], [3, 4]]"}
+    kept = read(tmp_path / "results", "predictions")
+    assert set(kept["run_id"]) == set(runs.index)
+    found = r[r["split"] == "test"].set_index(["run_id", "trained_on", "evaluated_on"])
+    for key, rows in kept.groupby(["run_id", "trained_on", "evaluated_on"]):
+        truth, p = np.stack(rows["target"]), np.stack(rows["probabilities"])
+        present = np.flatnonzero(np.ptp(truth, axis=0))
+        auc = np.mean([roc_auc_score(truth[:, c], p[:, c]) for c in present])
+        assert abs(found.loc[key, "auc"] - auc) < 1e-6
+        assert abs(found.loc[key, "accuracy"] - accuracy_score(truth.argmax(1), p.argmax(1))) < 1e-12
+
+    done = subprocess.run(
+        [console_script, "rerun", before["run_id"][0], "--verify", "--plugins", "space.py"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "every number equals the stored one, bit for bit" in done.stdout
