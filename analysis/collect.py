@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
@@ -20,6 +21,7 @@ REPLICATE_AXIS = "split_seed"
 """An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""
 
 _NOT_A_SCALE = {"task_order", REPLICATE_AXIS}
+_PLACES = {"cell", "seed", "split_seed"}
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,15 @@ class Experiment:
         if column not in self._matrices:
             self._matrices[column] = self._matrix(column)
         return self._matrices[column]
+
+    @property
+    def numeric_columns(self) -> tuple[str, ...]:
+        """The columns of `runs` that hold numbers, such as metrics, seconds and a strategy's own counts."""
+        return tuple(
+            str(name)
+            for name, kind in self.runs.dtypes.items()
+            if is_numeric_dtype(kind) and not is_bool_dtype(kind) and name not in _PLACES
+        )
 
     def run_ids(self, cell: int, status: str = "finished") -> tuple[str, ...]:
         """The ids of a cell's runs of one status, by split seed and seed."""

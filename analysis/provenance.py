@@ -31,9 +31,7 @@ def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
     order = ("missing", "failed", "finished")
     found: dict[tuple[str, int, int], int] = {}
     for experiment in experiments:
-        configs = [
-            cell.config.model_copy(update={"seed": 0, "split_seed": 0}).model_dump_json() for cell in experiment.cells
-        ]
+        configs = [repr(cell.config.model_copy(update={"seed": 0, "split_seed": 0})) for cell in experiment.cells]
         columns = (experiment.runs[name] for name in ("cell", "split_seed", "seed", "status"))
         for cell, split, seed, status in zip(*columns, strict=True):
             run = configs[int(cell)], int(split), int(seed)

@@ -87,7 +87,7 @@ def write_report(
             continue
         if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
             continue  # a single configuration that stands in the tables and captions of the others
-        sections.append(build_section(space, experiment, references, store, file_name(space.name), axes, files, frames))
+        sections.append(build_section(experiment, references, store, file_name(space.name), axes, files, frames))
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     page = render_page(title, _lead(experiments), sections, provenance(experiments), store.files.anywhere)
     try:

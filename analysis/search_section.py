@@ -18,7 +18,7 @@ from clops_sweep.analysis.optimization_history import (
 )
 from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
 from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
-from clops_sweep.analysis.search_trials import BestTrials, best_trials, best_trials_text, objective, trials_csv
+from clops_sweep.analysis.search_trials import BestTrials, best_trials, best_trials_text, trials_csv
 from clops_sweep.analysis.sections import SectionFiles
 from clops_sweep.experiment.search_space import SearchSpace, in_words
 from clops_sweep.search.records import StudyRecord
@@ -100,7 +100,7 @@ def _pareto_picture(record: StudyRecord, prefix: str) -> Picture:
 
 
 def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Picture:
-    found = importance(experiment, objective(name))
+    found = importance(experiment, name)
     caption = (
         "Share of the variance over trials that goes with a parameter, alone or together with others (total effect): "
         f"half of what a random forest over {found.n} runs loses when the parameter is shuffled, on seeds that it was "

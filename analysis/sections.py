@@ -9,7 +9,6 @@ import numpy as np
 
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
-from clops_sweep.analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
 from clops_sweep.analysis.differences import difference_heatmap
 from clops_sweep.analysis.failures import failure_notices
 from clops_sweep.analysis.formats import (
@@ -30,14 +29,13 @@ from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, S
 from clops_sweep.analysis.profiles import describe_profile, draw_profile, profile
 from clops_sweep.analysis.published import Departure
 from clops_sweep.analysis.results import Reference, ResultTable, result_table
-from clops_sweep.analysis.selection import cell_name, chosen_how, typical_cell, variants
+from clops_sweep.analysis.selection import cell_name, variants
 from clops_sweep.analysis.statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
 from clops_sweep.analysis.sweep_figures import sweep_figures
+from clops_sweep.analysis.task_figures import task_figures
+from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import Frames
-from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.store.run_store import RunStore
-
-MAX_CURVE_PANELS = 6
 
 
 @dataclass
@@ -62,7 +60,6 @@ class SectionFiles:
 
 
 def build_section(
-    space: SearchSpace,
     experiment: Experiment,
     references: Sequence[Reference],
     store: RunStore,
@@ -91,10 +88,9 @@ def build_section(
         pictures.append(
             picture(draw_profile(record), f"{prefix}-metrics", "Metrics", caption, describe_profile(record))
         )
-    curves = _curves_picture(experiment, grid, references, store, prefix)
-    if curves is not None:
-        pictures.append(curves)
-    more = instance_figures(experiment, store, prefix, frames) + sweep_figures(experiment, prefix)
+    titles = TaskTitles(frames)
+    pictures += task_figures(experiment, grid, references, store, prefix, titles)
+    more = instance_figures(experiment, store, prefix, frames, titles) + sweep_figures(experiment, prefix)
     more_pictures = [item for item in more if isinstance(item, Picture)]
     for item in (*pictures, *more_pictures):
         files.add_picture(item)
@@ -104,7 +100,7 @@ def build_section(
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
     return Section(
         prefix,
-        _words(space.name),
+        _words(experiment.name),
         progress + ".",
         tuple(f"Shown: {edition}." for edition in experiment.shown),
         tuple(notices),
@@ -163,44 +159,6 @@ def _difference_pictures(
         )
         figure, alt = draw_heatmap(record), describe_heatmap(record)
         yield picture(figure, f"{prefix}-difference-{metric}", record.metric.plain, caption, alt)
-
-
-def _curves_picture(
-    experiment: Experiment,
-    grid: tuple[str, str] | None,
-    references: Sequence[Reference],
-    store: RunStore,
-    prefix: str,
-) -> Picture | None:
-    scales = grid or experiment.number_axes
-    chosen: list[tuple[Experiment, int, str]] = []
-    for name, cells in variants(experiment, scales).items():
-        cell = typical_cell(experiment, cells)
-        if cell is not None:
-            where = chosen_how(experiment, cell, scales)
-            chosen.append((experiment, cell, ", ".join(part for part in (name, where) if part) or experiment.name))
-    chosen += [(r.experiment, r.cell, r.name) for r in references if r.experiment.run_ids(r.cell)]
-    records: list[LearningCurves] = []
-    for source, cell, title in chosen[:MAX_CURVE_PANELS]:
-        rows = store.read("curves", list(source.run_ids(cell)))
-        if len(rows):
-            records.append(learning_curves(rows, title))
-    if not records:
-        return None
-    caption = (
-        "Validation AUC of every task after every epoch: mean and one standard deviation over runs. Coloured blocks "
-        "show the task that is being trained."
-    )
-    if scales:
-        caption += (
-            " The title names the configuration shown of each variant: the nearest to the paper's settings, of equally "
-            "near ones that with the best average AUC."
-        )
-    if len(chosen) > len(records):
-        caption += f" The first {len(records)} of {len(chosen)} configurations are shown."
-    return picture(
-        draw_learning_curves(records), f"{prefix}-curves", "Learning curves", caption, describe_learning_curves(records)
-    )
 
 
 def _result_tables(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,12 @@ class OrdersByDifficulty:
     run_id: str
     instances: pd.DataFrame
     orders: dict[str, tuple[str, ...]]
+
+    def renamed(self, titles: Mapping[str, str]) -> OrdersByDifficulty:
+        """The same with titles in the place of tasks' names, as far as there are titles."""
+        instances = self.instances.assign(task=self.instances["task"].map(lambda task: titles.get(task, task)))
+        orders = {name: tuple(titles.get(task, task) for task in order) for name, order in self.orders.items()}
+        return OrdersByDifficulty(self.run_id, instances, orders)
 
 
 def orders_by_difficulty(experiment: Experiment, store: RunStore) -> OrdersByDifficulty | None:
