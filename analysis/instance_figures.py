@@ -129,11 +129,12 @@ def _of_one_cell(
         data_hash = experiment.runs.loc[experiment.runs["run_id"] == known[0], "data_hash"].iloc[0]
         match = next((item for item in frames if item.data_hash == data_hash), None)
         if match is None:
-            return "ECG tracings of the lowest and highest s: the frames of these runs were not at hand."
+            return "Tracings of the lowest and highest s: the frames of these runs were not at hand."
         records = tracings(first, match)
         caption = f"The training instances with the lowest and the highest s of one run of {name} ({known[0]})."
         figure = draw_tracings(records)
-        return picture(figure, f"{prefix}-tracings", "Hardest and easiest ECG", caption, describe_tracings(records))
+        title = f"Hardest and easiest {'ECG' if all(record.is_ecg for record in records) else 'instances'}"
+        return picture(figure, f"{prefix}-tracings", title, caption, describe_tracings(records))
 
     def show_trajectories() -> Picture:
         record = beta_trajectories(first)

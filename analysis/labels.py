@@ -42,7 +42,7 @@ def in_lines(text: str, width: float, size: float, most: int = 3, bold: bool = F
         else:
             lines[-1] = longer
     kept = [*lines[: most - 1], " ".join(lines[most - 1 :])] if len(lines) > most else lines
-    return "\n".join(shortened(line, width, size, bold) for line in kept)
+    return "\n".join(shortened(line.replace(_TOGETHER, " = "), width, size, bold) for line in kept)
 
 
 def shortened(text: str, width: float, size: float, bold: bool = False) -> str:
