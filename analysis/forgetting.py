@@ -99,10 +99,9 @@ def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
     name_rows(grid[0][0], tasks, list(range(len(tasks))), _ROW)
     grid[0][0].set_ylim(len(tasks) - 0.5, -0.5)
     figure.supxlabel(f"validation {metric_named(records[0].metric).plain.removeprefix('Average ')}", fontsize=9)
-    ring = {"ls": "none", "marker": "o", "ms": 5, "color": "#333333"}
     keys = [
-        Line2D([], [], mfc="white", label="just learned, R[j][j]", **ring),
-        Line2D([], [], label="in the end, R[N][j]", **ring),
+        Line2D([], [], ls="none", marker="o", ms=5, color="#333333", mfc=inside, label=label)
+        for inside, label in (("white", "just learned, R[j][j]"), ("#333333", "in the end, R[N][j]"))
     ]
     figure.legend(handles=keys, loc="outside upper left", ncols=2)
     return figure

@@ -37,8 +37,8 @@ def instance_figures(
     experiment: Experiment,
     store: RunStore,
     prefix: str,
-    frames: Sequence[Frames] = (),
-    titles: TaskTitles | None = None,
+    frames: Sequence[Frames],
+    titles: TaskTitles,
 ) -> list[Picture | str]:
     """Pictures of one configuration that learns beta, and of what acquisition functions replay.
 
@@ -49,7 +49,6 @@ def instance_figures(
     items: list[Picture | str] = []
     if cell is not None:
         run_ids = experiment.run_ids(cell)
-        titles = titles or TaskTitles(frames)
         rows = titles.named(store.read("instances", list(run_ids)), experiment, cell)
         known = [run_id for run_id in run_ids if rows.loc[rows["run_id"] == run_id, "s"].notna().any()]
         if known:

@@ -25,7 +25,7 @@ _TO_THE_LEFT = 2.2
 def inches(text: str, size: float, bold: bool = False) -> float:
     """How wide a line of text is, at a size in points."""
     font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
-    width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)  # type: ignore[no-untyped-call]
+    width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
     return float(width) / 72
 
 
@@ -82,8 +82,20 @@ def name_columns(axes: Axes, names: Sequence[str], places: Sequence[float], widt
     axes.set_xticks(places, upright, fontsize=size, rotation=90, linespacing=1.1)
 
 
-def name_rows(axes: Axes, names: Sequence[str], places: Sequence[float], height: float, size: float = 8.5) -> None:
+def name_rows(
+    axes: Axes,
+    names: Sequence[str],
+    places: Sequence[float],
+    height: float,
+    size: float = 8.5,
+    width: float = _TO_THE_LEFT,
+) -> None:
     """Names beside rows so many inches high, in as many lines as fit."""
     size = min(size, 72 * height / _LEADING)
     most = max(1, int(72 * height / (_LEADING * size)))
-    axes.set_yticks(places, [in_lines(name, _TO_THE_LEFT, size, min(most, 3)) for name in names], fontsize=size)
+    axes.set_yticks(places, [in_lines(name, width, size, min(most, 3)) for name in names], fontsize=size)
+
+
+def legend_columns(names: Sequence[str], width: float, size: float = 8.5, most: int = 4) -> int:
+    """In how many columns a legend's entries stand within so many inches; one at least."""
+    return max(1, min(len(names), most, int(width / (max(inches(name, size) for name in names) + 0.6))))

@@ -58,7 +58,7 @@ METRICS: Mapping[str, Metric] = {
         Metric(
             "bwt_t",
             "BWT_t",
-            r"$\mathrm{BWT}_{t}$, $t = 1$",
+            "BWT_t",
             r"$\mathrm{BWT}_{t}$",
             signed=True,
             formula="mean over j < N of R[j+1][j] - R[j][j]",
@@ -66,7 +66,7 @@ METRICS: Mapping[str, Metric] = {
         Metric(
             "bwt_lambda",
             "BWT_lambda",
-            r"$\mathrm{BWT}_{\lambda}$",
+            "BWT_λ",
             r"$\mathrm{BWT}_{\lambda}$",
             signed=True,
             formula="mean over j < N of the mean over t of R[j+t][j] - R[j][j]",
@@ -110,8 +110,7 @@ def metric_named(column: str) -> Metric:
             figure=f"{difference.figure} of {of}",
             latex=f"{difference.latex} of {_in_latex(of)}",
         )
-    words = _words(column)
-    plain = words[:1].upper() + words[1:]
+    plain = _words(column)
     score = _SCORES.search(column) is not None
     better: Literal["higher", "lower"] | None = "higher" if score else "lower" if _LOSSES.search(column) else None
     return Metric(

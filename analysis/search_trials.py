@@ -149,12 +149,14 @@ def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
     """The data and the semantics of the finished and failed runs."""
     if "data_hash" not in frame:
         return ()
-    names = ["dataset", "scenario", "normalize", "split_seed", "data_hash", "semantics_version"]
+    names = ["dataset", "scenario", "normalize", "leads", "split_seed", "data_hash", "semantics_version"]
     present = frame[names].dropna(subset=["data_hash", "semantics_version"])
     counts = Counter(present.itertuples(index=False, name=None))
     return tuple(
-        Edition(str(dataset), str(scenario), str(normalize), int(split), str(data_hash), int(version), count)
-        for (dataset, scenario, normalize, split, data_hash, version), count in sorted(counts.items())
+        Edition(
+            str(dataset), str(scenario), str(normalize), str(leads), int(split), str(data_hash), int(version), count
+        )
+        for (dataset, scenario, normalize, leads, split, data_hash, version), count in sorted(counts.items())
     )
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.selection import cell_name
+from clops_sweep.errors import BadInput
 from clops_sweep.learning.difficulty import TaskDistribution, curriculum
 from clops_sweep.planning.curriculum import source_config
 from clops_sweep.store.run_store import RunStore
@@ -80,7 +81,10 @@ def _ordered(experiment: Experiment) -> Iterator[tuple[str, tuple[int, ...], str
         if not str(order).startswith("["):
             continue
         name = (cell_name(cell) or experiment.name) + (f" (patient split {split})" if several else "")
-        source = source_config(cell.config.replace(split_seed=int(split)))
+        try:
+            source = source_config(cell.config.replace(split_seed=int(split)))
+        except BadInput:  # of a plug-in that is not known here
+            continue
         yield name, tuple(json.loads(order)), source.run_id(str(data_hash), int(version))
 
 

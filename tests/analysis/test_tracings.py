@@ -30,6 +30,12 @@ class GeneratedFrames:
     data_hash: str = "generated0001"
     frame_seconds: float | None = 5.0
 
+    lead_names: tuple[str, ...] = ("MLII", "V5")
+
+    @property
+    def leads(self) -> npt.NDArray[np.int16]:
+        return np.array([0, 1, 0, 1], np.int16)
+
     def __len__(self) -> int:
         return 4
 
@@ -54,7 +60,9 @@ def test_records_by_hand() -> None:
     low, high = tracings(INSTANCES, GeneratedFrames())
     assert (low.instance, low.label, low.patient, low.task, low.s) == (1, "AFIB", "p1", "A", 18.7)
     assert (high.instance, high.label, high.task_position) == (3, "NSR", 0)
-    assert low.signal[0] == 1
+    assert low.signal.shape == (1, 2500)
+    assert low.signal[0, 0] == 1
+    assert (low.channels, low.unit, low.is_ecg) == (("V5",), "mV", True)
     assert (low.time[1], low.seconds) == (0.002, 5.0)
     assert [r.instance for r in tracings(INSTANCES, GeneratedFrames(), count=2)] == [1, 2, 3, 2]
     assert "lowest s: task A, label AFIB, patient p1, s = 18.700" in describe_tracings((low, high))
@@ -68,7 +76,7 @@ def test_values_of_s_that_are_close_are_told_apart() -> None:
 
 def test_microvolt_becomes_millivolt() -> None:
     low, _ = tracings(INSTANCES, GeneratedFrames(unit="uV"))
-    assert (low.unit, low.signal[0]) == ("mV", pytest.approx(1e-3))
+    assert (low.unit, low.signal[0, 0]) == ("mV", pytest.approx(1e-3))
 
 
 def test_the_clinical_grid_is_to_scale() -> None:
@@ -116,7 +124,7 @@ def test_prepared_frames_are_frames() -> None:
         data_hash="generated0001",
     )
     low, _ = tracings(INSTANCES.iloc[1:], frames)
-    np.testing.assert_allclose(low.signal[:3], 0.5 * np.array([2500, 2501, 2502]) + 1)
+    np.testing.assert_allclose(low.signal[0, :3], 0.5 * np.array([2500, 2501, 2502]) + 1)
 
 
 @pytest.fixture
