@@ -101,7 +101,7 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
     rows = math.ceil(len(records) / columns)
     height = max(2.1, LINE_HEIGHT * 1.3 * len(styles))
     width = max(5.5, PLOT_WIDTH + BESIDE + 0.6 + max(map(name_width, styles)))
-    titles = [in_lines(_title(record), width - 0.3, 9.5, bold=True) for record in records]
+    titles = [in_lines(_title(record), width - 0.8, 9.5, bold=True) for record in records]
     above = 0.85 + 0.17 * max(title.count("\n") for title in titles)
     figure = new_figure(width * columns + 0.3, (height + above) * rows + 0.35)
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from clops_sweep.analysis.labels import in_lines, name_rows
+from clops_sweep.analysis.labels import TO_THE_LEFT, in_lines, inches, name_rows
 from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.r_matrices import tasks_in_order
 from clops_sweep.analysis.statistics import Estimate, estimate
@@ -22,7 +22,7 @@ from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
 _FELL, _ROSE = colour(1), colour(0)
-_ROW = 0.27
+_ROW, _ROW_OF_TWO_LINES = 0.27, 0.34
 _PANEL = 2.9
 
 
@@ -83,11 +83,12 @@ def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
     if not records:
         raise BadInput("forgetting: nothing to draw")
     tasks = tuple(dict.fromkeys(task for record in records for task in record.tasks))
+    row = _ROW if max(inches(task, 8.5) for task in tasks) <= TO_THE_LEFT else _ROW_OF_TWO_LINES
     columns = min(len(records), 3)
     lines = math.ceil(len(records) / columns)
     titles = [in_lines(f"{r.title} (n = {r.n})" if r.title else f"n = {r.n}", _PANEL - 0.3, 9) for r in records]
     room = 0.17 * max(title.count("\n") + 1 for title in titles) + 0.3
-    figure = new_figure(_PANEL * columns + 2.2, lines * (max(_ROW * len(tasks), 0.5) + room) + 0.75)
+    figure = new_figure(_PANEL * columns + 2.2, lines * (max(row * len(tasks), 0.5) + room) + 0.75)
     grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     for index, axes in enumerate(grid.flat):
         if index >= len(records):
@@ -96,7 +97,7 @@ def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
         _draw(axes, records[index], tasks)
         axes.set_title(titles[index], fontsize=9, fontweight="normal", loc="left")
         axes.tick_params(labelbottom=index + columns >= len(records))
-    name_rows(grid[0][0], tasks, list(range(len(tasks))), _ROW)
+    name_rows(grid[0][0], tasks, list(range(len(tasks))), row)
     grid[0][0].set_ylim(len(tasks) - 0.5, -0.5)
     figure.supxlabel(f"validation {metric_named(records[0].metric).plain.removeprefix('Average ')}", fontsize=9)
     keys = [

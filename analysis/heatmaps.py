@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +18,16 @@ from matplotlib.patches import Rectangle
 
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment, label_text
+from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
 from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.analysis.statistics import Estimate, estimate
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
+CELL_HEIGHT = 0.48
+"""Inches that a cell is high."""
+
 Counts = npt.NDArray[np.int64]
 
 
@@ -148,13 +151,14 @@ def draw_heatmap(record: Heatmap) -> Figure:
     n_rows, n_columns = len(record.rows), len(record.columns)
     panels_per_row = min(len(record.panels), max(1, 20 // max(n_columns, 4)))
     panel_rows = math.ceil(len(record.panels) / panels_per_row)
-    cell_width, cell_height = max(0.6, 1.8 / n_columns), 0.48
-    characters = int(12 * n_columns * cell_width)
-    titles = [_wrapped(panel.title, characters) for panel in record.panels]
+    cell_width = max(0.6, 1.8 / n_columns)
+    names = [label_text(label) for label in (*record.rows, *record.columns)]
+    beside, below = (max(inches(name, 8.5) for name in part) for part in (names[:n_rows], names[n_rows:]))
+    titles = [in_lines(panel.title, n_columns * cell_width, 9.5, 4, bold=True) for panel in record.panels]
     lines = max(title.count("\n") + 1 for title in titles)
     figure = new_figure(
-        max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6, 3.6),
-        panel_rows * (n_rows * cell_height + 0.25 + 0.17 * lines) + 0.75,
+        max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6 + max(0, min(beside, 2.2) - 0.4), 3.6),
+        panel_rows * (n_rows * CELL_HEIGHT + 0.25 + 0.17 * lines) + 0.75 + (min(below, 2) if below > cell_width else 0),
     )
     grid = figure.subplots(panel_rows, panels_per_row, squeeze=False, sharex=True, sharey=True)
     colours = mpl.colormaps[DIVERGING if record.metric.signed else SEQUENTIAL]
@@ -163,7 +167,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
         if index >= len(record.panels):
             axes.set_axis_off()
             continue
-        _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale)
+        _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale, cell_width)
         axes.set_title(titles[index] or record.metric.figure, pad=5)
         if index + panels_per_row >= len(record.panels):
             axes.tick_params(labelbottom=True)
@@ -173,6 +177,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
         mpl.cm.ScalarMappable(scale, colours), ax=grid, label=record.metric.figure, fraction=0.05, aspect=18, pad=0.015
     )
     bar.outline.set_visible(False)
+    bar.ax.ticklabel_format(useOffset=False, style="plain")
     return figure
 
 
@@ -237,18 +242,20 @@ def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
     return (low, high) if high - low > 1e-3 else (low - 0.005, high + 0.005)
 
 
-def _wrapped(title: str, characters: int) -> str:
-    """A title in lines that are no wider than its panel."""
-    return "\n".join(textwrap.wrap(title, characters))
-
-
 def _draw_panel(
-    axes: Axes, record: Heatmap, panel: Panel, holds_best: bool, colours: mpl.colors.Colormap, scale: Normalize
+    axes: Axes,
+    record: Heatmap,
+    panel: Panel,
+    holds_best: bool,
+    colours: mpl.colors.Colormap,
+    scale: Normalize,
+    width: float,
 ) -> None:
     n_rows, n_columns = panel.mean.shape
     axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="auto")
-    axes.set_xticks(np.arange(n_columns) + 0.5, [label_text(label) for label in record.columns])
-    axes.set_yticks(np.arange(n_rows) + 0.5, [label_text(label) for label in record.rows])
+    columns, rows = (list(map(label_text, labels)) for labels in (record.columns, record.rows))
+    name_columns(axes, columns, (np.arange(n_columns) + 0.5).tolist(), width)
+    name_rows(axes, rows, (np.arange(n_rows) + 0.5).tolist(), CELL_HEIGHT)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     backgrounds = colours(scale(panel.mean))

@@ -17,7 +17,10 @@ _TOGETHER = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 _UPRIGHT = 1.9
 """Inches that a name may take which stands upright below a column."""
 
-_TO_THE_LEFT = 2.2
+_LEAST = 4
+"""Characters of a shortened name, its ellipsis among them, that say nothing."""
+
+TO_THE_LEFT = 2.2
 """Inches that a name may take beside a row."""
 
 
@@ -62,12 +65,13 @@ def shortened(text: str, width: float, size: float, bold: bool = False) -> str:
 def in_one_size(
     names: Sequence[str], widths: Sequence[float], sizes: Sequence[float], most: int
 ) -> tuple[list[str], float]:
-    """Names in lines of widths of their own, in the first size in which all fit whole, else shortened in the last."""
+    """Names in widths of their own: in the first size in which all fit whole, else in a line of the last, shortened."""
     for size in sizes:
         texts = [in_lines(name, width, size, most) for name, width in zip(names, widths, strict=True)]
         if not any("…" in text for text in texts):
-            break
-    return [text if text.strip("…\n") else "" for text in texts], size
+            return texts, size
+    texts = [shortened(name, width, size) for name, width in zip(names, widths, strict=True)]
+    return [text if len(text) > _LEAST or "…" not in text else "" for text in texts], size
 
 
 def name_columns(axes: Axes, names: Sequence[str], places: Sequence[float], width: float, size: float = 8.5) -> None:
@@ -88,7 +92,7 @@ def name_rows(
     places: Sequence[float],
     height: float,
     size: float = 8.5,
-    width: float = _TO_THE_LEFT,
+    width: float = TO_THE_LEFT,
 ) -> None:
     """Names beside rows so many inches high, in as many lines as fit."""
     size = min(size, 72 * height / _LEADING)

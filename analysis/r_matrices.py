@@ -164,18 +164,18 @@ def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize, colours: m
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     font = min(8.0, 26 * cell)  # 0.79 is 2.2 times as wide as its letters are high
-    for (row, column), value in np.ndenumerate(record.mean):
-        there = np.isfinite(value)
-        background = colours(scale(value)) if there else (0.95, 0.95, 0.95, 1.0)
-        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=background, edgecolor="white", lw=0.8))
-        if there and font >= _SMALLEST_FONT:
-            ink = readable_on(background)
-            text = axes.text(
-                column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=font
-            )
-            text.set_in_layout(False)
-        if row == column and rows > 1:
-            for colour_name, width in (("white", 2.6), ("black", 1.3)):
-                frame = Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width)
-                frame.set_zorder(3)
-                axes.add_patch(frame)
+    backgrounds = colours(scale(record.mean))
+    mesh = axes.pcolormesh(
+        np.ma.masked_invalid(record.mean), cmap=colours, norm=scale, edgecolors="white", linewidth=0.8, antialiased=True
+    )
+    mesh.set_in_layout(False)
+    if font >= _SMALLEST_FONT:
+        for (row, column), value in np.ndenumerate(record.mean):
+            if np.isfinite(value):
+                ink = readable_on(backgrounds[row, column])
+                middle = {"ha": "center", "va": "center", "color": ink, "fontsize": font}
+                axes.text(column + 0.5, row + 0.5, f"{value:.2f}", **middle).set_in_layout(False)
+    for place in range(rows if rows > 1 else 0):
+        for colour_name, width in (("white", 2.6), ("black", 1.3)):
+            frame = Rectangle((place + 0.04, place + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width)
+            axes.add_patch(frame).set_in_layout(False)
