@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,65 @@ def test_the_clinical_grid_is_to_scale() -> None:
 def test_unknown_units_draw_without_a_clinical_grid(unit: str, seconds: float | None) -> None:
     figure = draw_tracings(tracings(INSTANCES, GeneratedFrames(unit=unit, frame_seconds=seconds)))
     assert as_png(figure).startswith(b"\x89PNG")
+
+
+@dataclass
+class Multichannel(GeneratedFrames):
+    """Test input: channel c of instance i is 10 i + c, and a ramp."""
+
+    def signal(self, rows: Any) -> npt.NDArray[np.float32]:
+        ramp = np.linspace(0, 1, 128, dtype=np.float32)
+        return np.stack([np.stack([10 * row + c + ramp for c in range(len(self.lead_names))]) for row in rows])
+
+
+AXES = ("ax", "ay", "az")
+TWELVE = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+
+
+def test_all_channels_of_an_instance() -> None:
+    low, high = tracings(INSTANCES, Multichannel(unit="g", lead_names=AXES, frame_seconds=2.56))
+    assert (low.channels, low.unit, low.is_ecg) == (AXES, "g", False)
+    assert low.signal.shape == (3, 128)
+    np.testing.assert_allclose(high.signal[:, 0], [30, 31, 32])
+    assert low.time[1] == pytest.approx(0.02)
+    assert describe_tracings((low, high)).startswith("Tracings of 3 channels (ax, ay, az). lowest s: task A")
+    figure = draw_tracings([low, high])
+    for axes in figure.axes:
+        assert [label.get_text() for label in axes.get_yticklabels()] == list(AXES)
+        assert [text.get_text() for text in axes.texts] == ["1 g"], "a bar of a round number of units"
+        middles = [float(np.median(line.get_ydata())) for line in axes.lines[:3]]
+        assert middles == sorted(middles, reverse=True), "one below the other"
+
+
+@pytest.mark.parametrize(
+    ("unit", "names", "expected"),
+    [
+        ("uV", TWELVE, True),
+        ("mV", ("MLII", "V5"), True),
+        ("mV", ("ECG",), True),
+        ("uV", ("Fp1", "Fp2"), False),
+        ("mV", ("ax", "ay"), False),
+        ("g", TWELVE, False),
+        ("zscore", TWELVE, False),
+    ],
+)
+def test_ecg_alone_stands_on_ecg_paper(unit: str, names: tuple[str, ...], expected: bool, overlaps: ModuleType) -> None:
+    records = tracings(INSTANCES, Multichannel(unit=unit, lead_names=names))
+    assert [record.is_ecg for record in records] == [expected, expected]
+    assert records[0].unit == ("mV" if expected else {"zscore": "standard deviations"}.get(unit, unit))
+    figure = draw_tracings(records)
+    labels = [axes.get_xlabel() for axes in figure.axes]
+    assert labels[-1] == ("time, s (25 mm/s, 10 mm/mV)" if expected else "time, s")
+    assert overlaps.texts_in_each_other(figure) == []
+
+
+def test_several_leads_are_to_scale_too() -> None:
+    figure = draw_tracings(tracings(INSTANCES, Multichannel(unit="uV", lead_names=TWELVE)))
+    for axes in figure.axes:
+        box = axes.get_position()
+        width, height = figure.get_size_inches() * 25.4
+        assert box.width * width / np.ptp(axes.get_xlim()) == pytest.approx(25, rel=1e-3)
+        assert box.height * height / np.ptp(axes.get_ylim()) == pytest.approx(10, rel=1e-3)
 
 
 def test_wrong_input_ends_in_a_sentence() -> None:
