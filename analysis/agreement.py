@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
+from clops_sweep.analysis.labels import inches, name_columns, name_rows
 from clops_sweep.analysis.style import GRID, MUTED, SEQUENTIAL, new_figure, readable_on, styled
 from clops_sweep.analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
@@ -97,7 +98,8 @@ def replay_overlap(replays: Mapping[str, Mapping[tuple[int, int], pd.DataFrame]]
 @styled
 def draw_rank_agreement(record: RankAgreement) -> Figure:
     """A row per task: a dot per pair of runs, a line at their mean."""
-    figure = new_figure(5.2, 0.34 * len(record.tasks) + 0.85)
+    longest = min(max(inches(task, 8.5) for task in record.tasks), 2.2)
+    figure = new_figure(5.2 + max(longest - 0.6, 0), 0.34 * len(record.tasks) + 0.85)
     axes = figure.subplots()
     axes.grid(axis="x", color=GRID, lw=0.6)
     axes.axvline(0, color=MUTED, lw=0.8)
@@ -107,7 +109,7 @@ def draw_rank_agreement(record: RankAgreement) -> Figure:
         axes.plot(finite, np.full(finite.size, position), "o", ms=4.5, color=styles[task].colour, alpha=0.5, mew=0)
         if finite.size:
             axes.plot([finite.mean()] * 2, [position - 0.3, position + 0.3], color="black", lw=1.6)
-    axes.set_yticks(range(len(record.tasks)), record.tasks)
+    name_rows(axes, record.tasks, range(len(record.tasks)), 0.34)
     axes.set(ylim=(len(record.tasks) - 0.5, -0.5), ylabel="task")
     axes.set_xlim(min(-0.05, float(np.nanmin(record.rho, initial=0.0)) - 0.05), 1.02)
     axes.set_xlabel("Spearman's rank correlation of s between two runs")
@@ -118,7 +120,7 @@ def draw_rank_agreement(record: RankAgreement) -> Figure:
 def draw_replay_overlap(record: ReplayOverlap) -> Figure:
     """The matrix with its values."""
     n = len(record.names)
-    figure = new_figure(0.8 * n + 2.6, 0.55 * n + 1.3)
+    figure = new_figure(0.8 * n + 2.8, 0.55 * n + 1.5)
     axes = figure.subplots()
     colours, scale = mpl.colormaps[SEQUENTIAL], Normalize(0, 1)
     for (row, column), value in np.ndenumerate(record.matrix):
@@ -130,8 +132,8 @@ def draw_replay_overlap(record: ReplayOverlap) -> Figure:
         if there:
             axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", color=readable_on(background))
     axes.set(xlim=(0, n), ylim=(n, 0))
-    axes.set_xticks(np.arange(n) + 0.5, record.names, rotation=30, ha="right", rotation_mode="anchor")
-    axes.set_yticks(np.arange(n) + 0.5, record.names)
+    name_columns(axes, record.names, (np.arange(n) + 0.5).tolist(), 0.75)
+    name_rows(axes, record.names, (np.arange(n) + 0.5).tolist(), 0.5)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     bar = figure.colorbar(mpl.cm.ScalarMappable(scale, colours), ax=axes, label="overlap of replays", pad=0.03)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
@@ -20,19 +21,21 @@ REPLICATE_AXIS = "split_seed"
 """An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""
 
 _NOT_A_SCALE = {"task_order", REPLICATE_AXIS}
+_PLACES = {"cell", "seed", "split_seed"}
 
 
 @dataclass(frozen=True)
 class Edition:
     """Runs that may be compared: same prepared data, same version of the method's semantics.
 
-    Prepared data differ by patient split and normalisation, and have a hash of their own for each. `runs` counts the
-    finished and failed runs of the edition that were asked for.
+    Prepared data differ by patient split, normalisation and leads, and have a hash of their own for each. `runs` counts
+    the finished and failed runs of the edition that were asked for.
     """
 
     dataset: str
     scenario: str
     normalize: str
+    leads: str
     split_seed: int
     data_hash: str
     semantics_version: int
@@ -44,8 +47,9 @@ class Edition:
     def described(self, data_hash: str) -> str:
         """The edition in words, with the data hash as long as it is to be shown."""
         normalized = f", normalised by {self.normalize}" if self.normalize != "none" else ""
+        together = ", all leads together" if self.leads == "all" else ""
         return (
-            f"{self.dataset} ({self.scenario}{normalized}, patient split {self.split_seed}), "
+            f"{self.dataset} ({self.scenario}{normalized}{together}, patient split {self.split_seed}), "
             f"data {data_hash}, semantics version {self.semantics_version}"
         )
 
@@ -105,6 +109,15 @@ class Experiment:
         if column not in self._matrices:
             self._matrices[column] = self._matrix(column)
         return self._matrices[column]
+
+    @property
+    def numeric_columns(self) -> tuple[str, ...]:
+        """The columns of `runs` that hold numbers, such as metrics, seconds and a strategy's own counts."""
+        return tuple(
+            str(name)
+            for name, kind in self.runs.dtypes.items()
+            if is_numeric_dtype(kind) and not is_bool_dtype(kind) and name not in _PLACES
+        )
 
     def run_ids(self, cell: int, status: str = "finished") -> tuple[str, ...]:
         """The ids of a cell's runs of one status, by split seed and seed."""
@@ -218,12 +231,13 @@ def frame_of_runs(
     return tuple(cell for _, cell in cells.values()), frame
 
 
-_Family = tuple[str, str, str, int]
+_Family = tuple[str, str, str, str, int]
+_FAMILY = ("dataset", "scenario", "normalize", "leads", "split_seed")
 
 
 def _family(config: RunConfig) -> _Family:
     """What prepared data depend on; runs of one family and one semantics version must share one data hash."""
-    return config.dataset, config.scenario, config.normalize, config.split_seed
+    return config.dataset, config.scenario, config.normalize, config.leads, config.split_seed
 
 
 def _choose_editions(
@@ -236,7 +250,7 @@ def _choose_editions(
     found: dict[_Family, list[tuple[Edition, list[str]]]] = {}
     for family in sorted(members):
         found[family] = []
-        for data_hash, version in _editions(rows, family):
+        for data_hash, version in editions(rows, family):
             ids = [requests[i].config.run_id(data_hash, version) for i in members[family]]
             present = int(pd.Index(ids).isin(rows.index).sum())
             # An edition without a single run of this space says nothing about it.
@@ -249,25 +263,24 @@ def _choose_editions(
     run_ids = [""] * len(requests)
     shown: list[Edition] = []
     left_aside: list[Edition] = []
-    for family, editions in found.items():
+    for family, present_editions in found.items():
         wanted = data_hashes.get(family[0], "")
-        asked_for = [item for item in editions if wanted and item[0].data_hash.startswith(wanted)]
+        asked_for = [item for item in present_editions if wanted and item[0].data_hash.startswith(wanted)]
         # One semantics version for all patient splits: a mean over two versions would be a silent mixture.
-        eligible = asked_for or [item for item in editions if item[0].semantics_version == newest[family[:2]]]
+        eligible = asked_for or [item for item in present_editions if item[0].semantics_version == newest[family[:2]]]
         for edition, ids in eligible[:1]:
             shown.append(edition)
             for i, run_id in zip(members[family], ids, strict=True):
                 run_ids[i] = run_id
-        left_aside += [edition for edition, _ in editions if edition not in shown]
+        left_aside += [edition for edition, _ in present_editions if edition not in shown]
     return run_ids, shown, left_aside
 
 
-def _editions(rows: pd.DataFrame, family: _Family) -> list[tuple[str, int]]:
+def editions(rows: pd.DataFrame, family: _Family) -> list[tuple[str, int]]:
     """Data hashes and semantics versions in the store, the newest semantics and then the latest run first."""
     if rows.empty:
         return []
-    columns = ("dataset", "scenario", "normalize", "split_seed")
-    of_family = [rows[column] == value for column, value in zip(columns, family, strict=True)]
+    of_family = [rows[column] == value for column, value in zip(_FAMILY, family, strict=True)]
     mine = rows[np.logical_and.reduce(of_family)]
     latest = mine.groupby(["data_hash", "semantics_version"])["started_at"].max().reset_index()
     latest = latest.sort_values(["semantics_version", "started_at", "data_hash"], ascending=[False, False, True])

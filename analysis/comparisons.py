@@ -60,7 +60,23 @@ def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) ->
     """
     sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
     names = [cell_name(cell) or experiment.name for cell in experiment.cells] + [r.name for r in references]
-    pairs = list(_pairs(experiment, bool(references)))
+    return paired(experiment.name, sources, names, list(_pairs(experiment, bool(references))))
+
+
+def paired(
+    name: str,
+    sources: Sequence[tuple[Experiment, int]],
+    names: Sequence[str],
+    pairs: Sequence[tuple[int, int, Kind]],
+) -> Comparisons:
+    """Cells against cells, over the patient splits and seeds that both have.
+
+    Args:
+        name: of what is compared.
+        sources: the cells, of one experiment or several.
+        names: how each is called.
+        pairs: positions of a cell and its baseline, and the kind of baseline.
+    """
     found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
     corrected: list[dict[str, float]] = [{} for _ in pairs]
     for metric in METRICS:
@@ -76,19 +92,19 @@ def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) ->
         for i, (cell, baseline, kind) in enumerate(pairs)
         if any(difference.n for difference in found[i].values())
     ]
-    return Comparisons(experiment.name, tuple(rows))
+    return Comparisons(name, tuple(rows))
 
 
-def comparison_text(record: Comparisons, name: str, title: str) -> TextTable:
+def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = tuple(METRICS)) -> TextTable:
     """Differences with intervals and corrected p-values; bold where the interval excludes zero."""
     header = ["configuration", "minus", "pairs"]
-    for metric in METRICS.values():
-        header += [metric.plain, "p"]
+    for metric in metrics:
+        header += [METRICS[metric].plain, "p"]
     rows = []
     for row in record.rows:
         n = max(d.n for d in row.differences.values())
         cells = [TextCell(row.name, row.name), TextCell(row.baseline, row.baseline), TextCell(str(n), float(n))]
-        for column in METRICS:
+        for column in metrics:
             difference = row.differences[column]
             cells.append(TextCell(_interval(difference), difference.mean, difference.excludes_zero))
             cells.append(TextCell(_p(row.corrected[column]), row.corrected[column]))

@@ -15,14 +15,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.analysis.line_labels import LINE_HEIGHT, name_lines
+from clops_sweep.analysis.labels import in_lines, in_one_size
+from clops_sweep.analysis.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
 from clops_sweep.analysis.style import GRID, new_figure, styled
 from clops_sweep.analysis.task_styles import TaskStyle, short_names, task_styles
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
-MOST_CHARACTERS = 56
-"""How many characters of a block's name go into the width of a panel."""
+PLOT_WIDTH = 4.2
+"""Inches that the curves of a panel are wide, at least."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,10 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
     columns = min(len(records), 2)
     rows = math.ceil(len(records) / columns)
     height = max(2.1, LINE_HEIGHT * 1.3 * len(styles))
-    figure = new_figure(5.5 * columns + 0.3, (height + 0.85) * rows + 0.35)
+    width = max(5.5, PLOT_WIDTH + BESIDE + 0.6 + max(map(name_width, styles)))
+    titles = [in_lines(_title(record), width - 0.8, 9.5, bold=True) for record in records]
+    above = 0.85 + 0.17 * max(title.count("\n") for title in titles)
+    figure = new_figure(width * columns + 0.3, (height + above) * rows + 0.35)
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
     low, high = _common_range(records)
     for index, axes in enumerate(grid.flat):
@@ -107,7 +111,7 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
             axes.set_axis_off()
             continue
         axes.set_ylim(low, high)
-        _draw(axes, records[index], styles, height)
+        _draw(axes, records[index], titles[index], styles, height)
         axes.tick_params(labelleft=True)
         if index % columns == 0:
             axes.set_ylabel("validation AUC")
@@ -149,13 +153,16 @@ def _common_range(records: Sequence[LearningCurves]) -> tuple[float, float]:
     return max(low - margin, -margin), min(high + margin, 1 + margin)
 
 
-def _draw(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle], height: float) -> None:
+def _title(record: LearningCurves) -> str:
+    return f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}"
+
+
+def _draw(axes: Axes, record: LearningCurves, title: str, styles: Mapping[str, TaskStyle], height: float) -> None:
     epochs = record.epochs
-    axes.set_title(f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}", loc="left", pad=23)
     axes.grid(axis="y", color=GRID, lw=0.6)
     low, _ = axes.get_ylim()
     axes.set_xlim(float(epochs[0]) - 0.5, float(epochs[-1]) + 0.5)
-    _draw_blocks(axes, record, styles)
+    axes.set_title(title, loc="left", pad=_draw_blocks(axes, record, styles))
     faint = 0.18 if len(record.tasks) <= 8 else 0.1  # many bands over one another hide the lines
     for task, mean, sd in zip(record.tasks, record.mean, record.sd, strict=True):
         look = styles[task]
@@ -168,14 +175,20 @@ def _draw(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle], h
     name_lines(axes, record.tasks, ends, styles, height)
 
 
-def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle]) -> None:
-    """A tint behind the curves and a strip above them for each stretch of training, with the task's name on top."""
+def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle]) -> float:
+    """A tint behind the curves and a strip above them for each stretch of training, with the task's name on top.
+
+    Returns:
+        The points that this takes above the axes.
+    """
     other = TaskStyle("#777777", "solid", "")  # all tasks at once
-    epochs = float(np.ptp(axes.get_xlim()))
-    shares = [(block.last - block.first + 1) / epochs for block in record.blocks]
-    room = all(share * MOST_CHARACTERS > len(b.task) for share, b in zip(shares, record.blocks, strict=True))
-    names = {} if room else short_names(record.tasks)
-    for block, share in zip(record.blocks, shares, strict=True):
+    inch = PLOT_WIDTH / float(np.ptp(axes.get_xlim()))
+    widths = [0.94 * inch * (block.last - block.first + 1) for block in record.blocks]
+    names, size = in_one_size([block.task for block in record.blocks], widths, (7.5,), 1)
+    if any("…" in name for name in names):
+        short = short_names(record.tasks)
+        names, size = in_one_size([short.get(b.task, b.task) for b in record.blocks], widths, (7.5, 6.5, 5.5), 3)
+    for block, name in zip(record.blocks, names, strict=True):
         look = styles.get(block.task, other)
         first, last = block.first - 0.5, block.last + 0.5
         axes.axvspan(first, last, color=look.colour, alpha=0.1, lw=0)
@@ -183,8 +196,8 @@ def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskSt
             first, last, ymin=1.0, ymax=1.035, facecolor=look.colour, edgecolor="white", hatch=look.hatch, lw=0,
             clip_on=False,
         )  # fmt: skip
-        name = names.get(block.task, block.task)
         axes.text(
             (first + last) / 2, 1.05, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom",
-            color="#222222", fontsize=min(7.5, max(4.5, 7.5 * MOST_CHARACTERS * share / max(len(name), 1))),
+            color="#222222", fontsize=size, linespacing=1.05,
         )  # fmt: skip
+    return 14 + 1.2 * size * (1 + max(name.count("\n") for name in names))

@@ -62,14 +62,7 @@ def _panel(panel: Panel, rows: dict[int, Comparison], metric: str) -> Panel:
 
 
 def _difference(metric: Metric) -> Metric:
-    return Metric(
-        metric.column,
-        f"Difference in {metric.plain}",
-        f"difference in {metric.figure}",
-        metric.latex,
-        signed=True,
-        formula=metric.formula,
-    )
+    return replace(metric, plain=f"Difference in {metric.plain}", figure=f"difference in {metric.figure}", signed=True)
 
 
 def _variant(row: Comparison) -> str:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from clops_sweep.analysis.difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
+from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
 from clops_sweep.analysis.style import MUTED, SEQUENTIAL, decimals, new_figure, readable_on, styled
 from clops_sweep.analysis.task_styles import task_styles
 
@@ -58,7 +59,8 @@ def distributions(instances: pd.DataFrame) -> Distributions:
 def draw_distributions(record: Distributions) -> Figure:
     """One row per task on a common axis, each to its own height; the line is the Gaussian, the tick its mean."""
     tasks = record.gaussians.tasks
-    figure = new_figure(6.6, 0.62 * len(tasks) + 0.75)
+    longest = min(max(inches(task, 9) for task in tasks), 1.9)
+    figure = new_figure(6.6 + max(longest - 0.6, 0), 0.62 * len(tasks) + 0.75)
     grid = figure.subplots(len(tasks), 1, squeeze=False, sharex=True)[:, 0]
     x = np.linspace(record.edges[0], record.edges[-1], 300)
     styles = task_styles(tasks)
@@ -74,7 +76,8 @@ def draw_distributions(record: Distributions) -> Figure:
         text = f"{mean:.{places}f} ± {sd:.{places}f}, n = {record.gaussians.n[position]:,}"
         side = "right" if mean < (record.edges[0] + record.edges[-1]) / 2 else "left"  # where there is less
         axes.set_title(text, loc=side, fontsize=7.5, fontweight="normal", color=MUTED, pad=-6, y=1.0)
-        axes.set_ylabel(tasks[position], rotation=0, ha="right", va="center", labelpad=8)
+        name = in_lines(tasks[position], 1.9, 9, 3)
+        axes.set_ylabel(name, rotation=0, ha="right", va="center", labelpad=8)
         peak = max(float(record.density[position].max()), 0.4 / sd if sd > 0 else 0.0)
         axes.set(yticks=[], ylim=(0, 1.2 * peak), xlim=(record.edges[0], record.edges[-1]))
         axes.spines["left"].set_visible(False)
@@ -100,7 +103,8 @@ def draw_similarity(record: TaskSimilarity) -> Figure:
     order = list(record.curriculum)
     names = [record.tasks[task] for task in order]
     size = max(0.6 * n, 2.2)
-    figure = new_figure(size + 1.9, size + 0.8)
+    longest = min(max(inches(name, 8.5) for name in names), 2.2)
+    figure = new_figure(size + 2.1 + max(longest, 0.5), size + 0.6 + (longest if longest > 0.5 else 0.2))
     axes = figure.subplots()
     colours, scale = mpl.colormaps[SEQUENTIAL], Normalize(0, 1)
     for (row, column), value in np.ndenumerate(record.matrix[np.ix_(order, order)]):
@@ -116,10 +120,8 @@ def draw_similarity(record: TaskSimilarity) -> Figure:
             frame.set_zorder(3)
             axes.add_patch(frame)
     axes.set(xlim=(0, n), ylim=(n, 0), aspect="equal")
-    axes.set_xticks(np.arange(n) + 0.5, names)
-    if max(map(len, names)) > 5:
-        axes.tick_params(axis="x", rotation=45)
-    axes.set_yticks(np.arange(n) + 0.5, names)
+    name_columns(axes, names, (np.arange(n) + 0.5).tolist(), 0.55)
+    name_rows(axes, names, (np.arange(n) + 0.5).tolist(), 0.55)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("task, in the order of the curriculum")

@@ -63,12 +63,14 @@ def plus_minus(mean: float, sd: float | None) -> str:
     return number(mean) + spread
 
 
-def result_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
+def result_text(
+    table: ResultTable, name: str, title: str, notes: Sequence[str] = (), metrics: Sequence[str] = tuple(METRICS)
+) -> TextTable:
     """A table of results for reading: every configuration, mean and standard deviation of each metric."""
-    header = (*_label_header(table), "runs", *(metric.plain for metric in METRICS.values()))
+    header = (*_label_header(table), "runs", *(METRICS[metric].plain for metric in metrics))
     own = sum(not row.is_reference for row in table.rows)
     rules = (own - 1,) if 0 < own < len(table.rows) else ()
-    rows = tuple(_result_row(row) for row in table.rows)
+    rows = tuple((*_label_cells(row), *(_metric_cell(row, metric) for metric in metrics)) for row in table.rows)
     return TextTable(name, title, header, rows, len(table.label_names), rules, tuple(notes))
 
 
@@ -146,10 +148,6 @@ def _label_header(table: ResultTable) -> list[str]:
 
 def _label_cells(row: Row) -> list[TextCell]:
     return [*(TextCell(label, _sort_key(label)) for label in row.labels), TextCell(runs_text(row), float(row.finished))]
-
-
-def _result_row(row: Row) -> tuple[TextCell, ...]:
-    return (*_label_cells(row), *(_metric_cell(row, metric) for metric in METRICS))
 
 
 def _published_row(row: Row, metrics: Sequence[str]) -> tuple[TextCell, ...]:

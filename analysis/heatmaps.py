@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +18,16 @@ from matplotlib.patches import Rectangle
 
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.metrics import METRICS, Metric
+from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
+from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.analysis.statistics import Estimate, estimate
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
+CELL_HEIGHT = 0.48
+"""Inches that a cell is high."""
+
 Counts = npt.NDArray[np.int64]
 
 
@@ -33,7 +36,7 @@ class Panel:
     """One variant's cells. All arrays have shape (rows, columns).
 
     `mean` and `sd` over replicates are NaN where no run is finished; `n` counts the runs behind them, `asked` those
-    asked for, `failed` those that failed. `best` is (row, column) of the highest mean, None where there is none.
+    asked for, `failed` those that failed. `best` is (row, column) of the best mean, None where there is none.
     `cells` are positions in the experiment, -1 where nothing was asked for. `marked` cells get an asterisk.
     """
 
@@ -64,8 +67,9 @@ class Heatmap:
 
     @property
     def best_panel(self) -> int | None:
-        """The panel with the highest mean of all, the first of equals."""
-        best = [(panel.mean[panel.best], -i) for i, panel in enumerate(self.panels) if panel.best]
+        """The panel with the best mean of all, the first of equals."""
+        sign = -1 if self.metric.better == "lower" else 1
+        best = [(sign * panel.mean[panel.best], -i) for i, panel in enumerate(self.panels) if panel.best]
         return -max(best)[1] if best else None
 
 
@@ -79,15 +83,14 @@ def heatmap(
 
     Args:
         experiment: what was asked for and what there is.
-        metric: a column of `runs`: auc, bwt, bwt_t or bwt_lambda.
+        metric: a numeric column of `runs`, such as auc, bwt, accuracy or seconds.
         axes: the axes of rows and columns; default: the first two whose labels are numbers.
         references: values of other strategies, for the caption.
 
     Raises:
         BadInput: an unknown metric or axis, or fewer than two axes of numbers and none named.
     """
-    if metric not in METRICS:
-        raise BadInput(f"metric {metric!r}: expected one of {', '.join(METRICS)}")
+    shown = known_metric(metric, experiment.numeric_columns)
     row_axis, column_axis = chosen_axes(experiment, axes)
     rows, columns = experiment.axes[row_axis], experiment.axes[column_axis]
     others = [axis for axis in experiment.axes if axis not in (row_axis, column_axis)]
@@ -104,16 +107,16 @@ def heatmap(
             dtype=np.int64,
         )
         if (cells >= 0).any():
-            panels.append(_panel(_title(others, variant), cells, values, asked, failed))
+            panels.append(_panel(_title(others, variant), cells, values, asked, failed, shown))
     return Heatmap(
         experiment.name,
-        METRICS[metric],
+        shown,
         row_axis,
         column_axis,
         rows,
         columns,
         tuple(panels),
-        _limits(panels, METRICS[metric]),
+        _limits(panels, shown),
         dict(references or {}),
     )
 
@@ -148,13 +151,14 @@ def draw_heatmap(record: Heatmap) -> Figure:
     n_rows, n_columns = len(record.rows), len(record.columns)
     panels_per_row = min(len(record.panels), max(1, 20 // max(n_columns, 4)))
     panel_rows = math.ceil(len(record.panels) / panels_per_row)
-    cell_width, cell_height = max(0.6, 1.8 / n_columns), 0.48
-    characters = int(12 * n_columns * cell_width)
-    titles = [_wrapped(panel.title, characters) for panel in record.panels]
+    cell_width = max(0.6, 1.8 / n_columns)
+    names = [label_text(label) for label in (*record.rows, *record.columns)]
+    beside, below = (max(inches(name, 8.5) for name in part) for part in (names[:n_rows], names[n_rows:]))
+    titles = [in_lines(panel.title, n_columns * cell_width, 9.5, 4, bold=True) for panel in record.panels]
     lines = max(title.count("\n") + 1 for title in titles)
     figure = new_figure(
-        max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6, 3.6),
-        panel_rows * (n_rows * cell_height + 0.25 + 0.17 * lines) + 0.75,
+        max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6 + max(0, min(beside, 2.2) - 0.4), 3.6),
+        panel_rows * (n_rows * CELL_HEIGHT + 0.25 + 0.17 * lines) + 0.75 + (min(below, 2) if below > cell_width else 0),
     )
     grid = figure.subplots(panel_rows, panels_per_row, squeeze=False, sharex=True, sharey=True)
     colours = mpl.colormaps[DIVERGING if record.metric.signed else SEQUENTIAL]
@@ -163,7 +167,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
         if index >= len(record.panels):
             axes.set_axis_off()
             continue
-        _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale)
+        _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale, cell_width)
         axes.set_title(titles[index] or record.metric.figure, pad=5)
         if index + panels_per_row >= len(record.panels):
             axes.tick_params(labelbottom=True)
@@ -173,6 +177,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
         mpl.cm.ScalarMappable(scale, colours), ax=grid, label=record.metric.figure, fraction=0.05, aspect=18, pad=0.015
     )
     bar.outline.set_visible(False)
+    bar.ax.ticklabel_format(useOffset=False, style="plain")
     return figure
 
 
@@ -187,7 +192,8 @@ def describe_heatmap(record: Heatmap) -> str:
         if not np.isfinite(panel.mean).any():
             text += f" {name}: nothing finished yet."
             continue
-        text += f" {name}: from {np.nanmin(panel.mean):z.3f} to {np.nanmax(panel.mean):z.3f}"
+        low, high = (record.metric.text(float(value)) for value in (np.nanmin(panel.mean), np.nanmax(panel.mean)))
+        text += f" {name}: from {low} to {high}"
         if panel.best is not None:
             row, column = panel.best
             text += f", best at {label_text(record.rows[row])}, {label_text(record.columns[column])}"
@@ -197,7 +203,9 @@ def describe_heatmap(record: Heatmap) -> str:
     return text
 
 
-def _panel(title: str, cells: npt.NDArray[np.int64], values: Floats, asked: Counts, failed: Counts) -> Panel:
+def _panel(
+    title: str, cells: npt.NDArray[np.int64], values: Floats, asked: Counts, failed: Counts, metric: Metric
+) -> Panel:
     shape = cells.shape
     mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
     n, wanted, lost = (np.zeros(shape, dtype=np.int64) for _ in range(3))
@@ -208,8 +216,9 @@ def _panel(title: str, cells: npt.NDArray[np.int64], values: Floats, asked: Coun
         mean[at], sd[at], n[at] = summary.mean, summary.sd, summary.n
         wanted[at], lost[at] = asked[cell], failed[cell]
     best = None
-    if np.isfinite(mean).any():
-        row, column = np.unravel_index(np.nanargmax(mean), shape)
+    if metric.better is not None and np.isfinite(mean).any():
+        first = np.nanargmax(mean) if metric.better == "higher" else np.nanargmin(mean)
+        row, column = np.unravel_index(first, shape)
         best = (int(row), int(column))
     return Panel(title, mean, sd, n, wanted, lost, best, cells)
 
@@ -228,23 +237,25 @@ def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
         reach = max(float(np.abs(means).max(initial=0.0)), 0.01)
         return -reach, reach
     if not means.size:
-        return 0.5, 1.0
+        return (0.5, 1.0) if metric.column == "auc" else (0.0, 1.0)
     low, high = float(means.min()), float(means.max())
     return (low, high) if high - low > 1e-3 else (low - 0.005, high + 0.005)
 
 
-def _wrapped(title: str, characters: int) -> str:
-    """A title in lines that are no wider than its panel."""
-    return "\n".join(textwrap.wrap(title, characters))
-
-
 def _draw_panel(
-    axes: Axes, record: Heatmap, panel: Panel, holds_best: bool, colours: mpl.colors.Colormap, scale: Normalize
+    axes: Axes,
+    record: Heatmap,
+    panel: Panel,
+    holds_best: bool,
+    colours: mpl.colors.Colormap,
+    scale: Normalize,
+    width: float,
 ) -> None:
     n_rows, n_columns = panel.mean.shape
     axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="auto")
-    axes.set_xticks(np.arange(n_columns) + 0.5, [label_text(label) for label in record.columns])
-    axes.set_yticks(np.arange(n_rows) + 0.5, [label_text(label) for label in record.rows])
+    columns, rows = (list(map(label_text, labels)) for labels in (record.columns, record.rows))
+    name_columns(axes, columns, (np.arange(n_columns) + 0.5).tolist(), width)
+    name_rows(axes, rows, (np.arange(n_rows) + 0.5).tolist(), CELL_HEIGHT)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     backgrounds = colours(scale(panel.mean))
@@ -256,7 +267,7 @@ def _draw_panel(
         if not panel.asked[row, column]:
             continue
         if np.isfinite(value):
-            _write_cell(axes, panel, (row, column), backgrounds[row, column], holds_best)
+            _write_cell(axes, record.metric, panel, (row, column), backgrounds[row, column], holds_best)
             continue
         patch = Rectangle((column, row), 1, 1, facecolor="#f4f4f4", edgecolor="#a8a8a8", hatch="////", lw=0)
         axes.add_patch(patch).set_in_layout(False)
@@ -272,14 +283,14 @@ def _draw_panel(
 
 
 def _write_cell(
-    axes: Axes, panel: Panel, at: tuple[int, int], background: npt.NDArray[np.float64], holds_best: bool
+    axes: Axes, metric: Metric, panel: Panel, at: tuple[int, int], background: npt.NDArray[np.float64], holds_best: bool
 ) -> None:
     """The value, with an asterisk or star where due, and the number of runs where some are missing."""
     row, column = at
     ink = readable_on(background)
     incomplete = panel.n[at] < panel.asked[at]
     best = panel.best == at
-    text = f"{panel.mean[at]:z.3f}"
+    text = metric.text(float(panel.mean[at]))
     if panel.marked is not None and panel.marked[at]:
         text += "*"
     y = row + 0.5 - 0.13 * incomplete

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.metrics import METRICS, Metric
+from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.analysis.style import GRID, colour, new_figure, styled
 from clops_sweep.errors import BadInput
 
@@ -42,7 +42,7 @@ class Importance:
     n: int
 
 
-def importance(experiment: Experiment, metric: str | Metric = "auc") -> Importance:
+def importance(experiment: Experiment, metric: str = "auc") -> Importance:
     """Fits a random forest to a metric over the axes' labels, leaving out one replicate at a time, and shuffles axes.
 
     Labels enter as their position on the axis. Held-out replicates hold the same cells with other seeds, so what is
@@ -58,12 +58,9 @@ def importance(experiment: Experiment, metric: str | Metric = "auc") -> Importan
         raise BadInput(
             "hyperparameter importance needs scikit-learn; install it with: pip install scikit-learn"
         ) from None
-    if isinstance(metric, str):
-        if metric not in METRICS:
-            raise BadInput(f"metric {metric!r}: expected one of {', '.join(METRICS)}")
-        metric = METRICS[metric]
+    shown = known_metric(metric, experiment.numeric_columns)
     axes = [axis for axis, labels in experiment.axes.items() if len(labels) > 1]
-    values = experiment.by_replicate(metric.column)
+    values = experiment.by_replicate(metric)
     cells, replicates = np.nonzero(np.isfinite(values))
     held_out = [r for r in np.unique(replicates) if 1 < (replicates == r).sum() < replicates.size]
     if len(axes) < 2 or len(held_out) < 2 or cells.size < MIN_RUNS:
@@ -87,11 +84,11 @@ def importance(experiment: Experiment, metric: str | Metric = "auc") -> Importan
         shuffled = [_shuffled(forest, features[test], target[test], axis) for axis in range(len(axes))]
         losses.append([(lost - squared) / (2 * total) for lost in shuffled])
     if not losses:
-        raise BadInput(f"search space {experiment.name!r}: {metric.plain} is the same in all runs")
+        raise BadInput(f"search space {experiment.name!r}: {shown.plain} is the same in all runs")
     r2 = float(np.mean(scores))
     if r2 < MIN_R2:
         raise BadInput(
-            f"search space {experiment.name!r}: no importance of its axes for {metric.plain} can be told from these "
+            f"search space {experiment.name!r}: no importance of its axes for {shown.plain} can be told from these "
             f"{cells.size} runs, as what some replicates show does not carry over to the others "
             f"(R² = {r2:.2f} on replicates left out); more seeds may help"
         )
@@ -99,7 +96,7 @@ def importance(experiment: Experiment, metric: str | Metric = "auc") -> Importan
     order = np.argsort(-lost.mean(axis=0), kind="stable")
     spread = lost.std(axis=0, ddof=1) if len(lost) > 1 else np.full(len(axes), np.nan)
     return Importance(
-        metric,
+        shown,
         tuple(axes[i] for i in order),
         lost.mean(axis=0)[order],
         spread[order],

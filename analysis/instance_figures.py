@@ -25,6 +25,7 @@ from clops_sweep.analysis.difficulty_figures import (
 )
 from clops_sweep.analysis.page import Picture, picture
 from clops_sweep.analysis.selection import setting, typical_cell, variants
+from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
 from clops_sweep.analysis.trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
 from clops_sweep.analysis.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
@@ -33,7 +34,11 @@ from clops_sweep.store.run_store import RunStore
 
 
 def instance_figures(
-    experiment: Experiment, store: RunStore, prefix: str, frames: Sequence[Frames] = ()
+    experiment: Experiment,
+    store: RunStore,
+    prefix: str,
+    frames: Sequence[Frames],
+    titles: TaskTitles,
 ) -> list[Picture | str]:
     """Pictures of one configuration that learns beta, and of what acquisition functions replay.
 
@@ -44,13 +49,14 @@ def instance_figures(
     items: list[Picture | str] = []
     if cell is not None:
         run_ids = experiment.run_ids(cell)
-        rows = store.read("instances", list(run_ids))
+        rows = titles.named(store.read("instances", list(run_ids)), experiment, cell)
         known = [run_id for run_id in run_ids if rows.loc[rows["run_id"] == run_id, "s"].notna().any()]
         if known:
             name = f"the configuration {setting(experiment.cells[cell])}"
-            items += _of_one_cell(
-                experiment, rows, known, name, prefix, frames, orders_by_difficulty(experiment, store)
-            )
+            decided = orders_by_difficulty(experiment, store)
+            if decided is not None:
+                decided = decided.renamed(titles.of(experiment, cell))
+            items += _of_one_cell(experiment, rows, known, name, prefix, frames, decided)
     items += _overlap(experiment, store, prefix)
     return items
 
@@ -122,11 +128,12 @@ def _of_one_cell(
         data_hash = experiment.runs.loc[experiment.runs["run_id"] == known[0], "data_hash"].iloc[0]
         match = next((item for item in frames if item.data_hash == data_hash), None)
         if match is None:
-            return "ECG tracings of the lowest and highest s: the frames of these runs were not at hand."
+            return "Tracings of the lowest and highest s: the frames of these runs were not at hand."
         records = tracings(first, match)
         caption = f"The training instances with the lowest and the highest s of one run of {name} ({known[0]})."
         figure = draw_tracings(records)
-        return picture(figure, f"{prefix}-tracings", "Hardest and easiest ECG", caption, describe_tracings(records))
+        title = f"Hardest and easiest {'ECG' if all(record.is_ecg for record in records) else 'instances'}"
+        return picture(figure, f"{prefix}-tracings", title, caption, describe_tracings(records))
 
     def show_trajectories() -> Picture:
         record = beta_trajectories(first)
@@ -151,7 +158,7 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Pictu
         if cell.config.strategy != "clops" or not experiment.run_ids(index):
             continue
         same = cell.config.model_copy(update={"acquisition": "random", "seed": 0, "split_seed": 0})
-        groups.setdefault(same.model_dump_json(), {})[cell.config.acquisition] = index
+        groups.setdefault(repr(same), {})[cell.config.acquisition] = index
     compared = [group for group in groups.values() if len(group) > 1]
     # At a = 1 the whole buffer is replayed, whatever the acquisition function prefers.
     candidates = [g for g in compared if experiment.cells[next(iter(g.values()))].config.acquisition_fraction < 1]

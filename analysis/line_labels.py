@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
+from clops_sweep.analysis.labels import inches, shortened
 from clops_sweep.analysis.style import spread
 from clops_sweep.analysis.task_styles import TaskStyle
 
@@ -16,6 +17,15 @@ LINE_HEIGHT = 0.15
 
 _FONT_SIZE = 8.0
 _START, _FAN, _SAMPLE, _GAP = 0.03, 0.17, 0.27, 0.05
+BESIDE = _START + _FAN + _SAMPLE + _GAP
+"""Inches between the axes and the names."""
+
+_WIDEST = 2.2
+
+
+def name_width(name: str) -> float:
+    """Inches that a name takes, which is shortened where it is very long."""
+    return min(inches(name, _FONT_SIZE), _WIDEST)
 
 
 def name_lines(
@@ -41,7 +51,7 @@ def name_lines(
     # x in inches from the right edge of the axes, wherever the layout puts that; y in data.
     from_edge = figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)  # type: ignore[arg-type]
     beside = blended_transform_factory(from_edge, axes.transData)
-    fan, sample, text = _START + _FAN, _START + _FAN + _SAMPLE, _START + _FAN + _SAMPLE + _GAP
+    fan, sample, text = _START + _FAN, _START + _FAN + _SAMPLE, BESIDE
     for name, end, place in zip(names, ends, places, strict=True):
         look = styles[name]
         thin = Line2D([_START, fan], [end, place], color=look.colour, lw=0.8, transform=beside, clip_on=False)
@@ -51,4 +61,5 @@ def name_lines(
         )  # fmt: skip
         for line in (thin, piece):
             axes.add_artist(line)
-        axes.text(text, place, name, transform=beside, ha="left", va="center", fontsize=_FONT_SIZE, color="#222222")
+        shown = shortened(name, _WIDEST, _FONT_SIZE)
+        axes.text(text, place, shown, transform=beside, ha="left", va="center", fontsize=_FONT_SIZE, color="#222222")

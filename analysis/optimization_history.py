@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.analysis.search_trials import objective
+from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.optuna_search import Direction
@@ -76,7 +76,7 @@ def describe_optimization_history(histories: Sequence[OptimizationHistory]) -> s
     parts = []
     for history in histories:
         number = int(history.numbers[int(np.flatnonzero(history.values == history.best[-1])[0])])
-        parts.append(f"{objective(history.objective).plain}: best {history.best[-1]:.4g} in trial {number}")
+        parts.append(f"{metric_named(history.objective).plain}: best {history.best[-1]:.4g} in trial {number}")
     pruned = f" {histories[0].pruned_numbers.size} trials were pruned." if histories[0].pruned_numbers.size else ""
     return f"Optimisation history over {histories[0].numbers.size} complete trials. {'; '.join(parts)}.{pruned}"
 
@@ -90,4 +90,4 @@ def _draw(axes: Axes, history: OptimizationHistory) -> None:
             history.pruned_numbers, history.pruned_values, "x", ms=4, color=MUTED, label="pruned, at its last task"
         )
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
-    axes.set_ylabel(objective(history.objective).figure)
+    axes.set_ylabel(metric_named(history.objective).figure)

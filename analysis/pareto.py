@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.search_trials import objective
+from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.style import GRID, colour, new_figure, styled
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.optuna_search import Direction
@@ -76,7 +76,7 @@ def describe_pareto_front(record: ParetoFront) -> str:
     parts = []
     for index in np.flatnonzero(record.on_front):
         values = ", ".join(
-            f"{objective(name).plain} {value:.4g}"
+            f"{metric_named(name).plain} {value:.4g}"
             for name, value in zip(record.objectives, record.values[index], strict=True)
         )
         parts.append(f"trial {record.numbers[index]}: {values}")
@@ -114,4 +114,4 @@ def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
 
 def _label(record: ParetoFront, position: int) -> str:
     better = "higher" if record.directions[position] == "maximize" else "lower"
-    return f"{objective(record.objectives[position]).figure} ({better} is better)"
+    return f"{metric_named(record.objectives[position]).figure} ({better} is better)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.analysis.labels import in_lines, legend_columns, name_columns, name_rows, shortened
+from clops_sweep.analysis.metrics import METRICS, known_metric, metric_named
 from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
 from clops_sweep.errors import BadInput
 
@@ -39,15 +40,16 @@ class Profile:
     values: Mapping[str, Floats] = field(hash=False)
 
 
-def profile(experiment: Experiment, axis: str | None = None) -> Profile:
-    """Every metric along one axis.
+def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[str] = tuple(METRICS)) -> Profile:
+    """Metrics along one axis.
 
     Args:
         experiment: what was asked for and what there is.
         axis: default: the first axis of numbers, or else the first axis. A space without axes has one label, its name.
+        metrics: numeric columns of `runs`.
 
     Raises:
-        BadInput: an axis that the search space does not have.
+        BadInput: an axis that the search space does not have, or an unknown metric.
     """
     if axis is None:
         axis = (*experiment.number_axes, *experiment.axes, "")[0]
@@ -59,7 +61,7 @@ def profile(experiment: Experiment, axis: str | None = None) -> Profile:
     names = [", ".join(_other_label(other, cell.labels[other]) for other in others) for cell in experiment.cells]
     variants = tuple(dict.fromkeys(names))
     shape = (len(variants), len(labels), len(experiment.replicates))
-    values = {metric: np.full(shape, np.nan) for metric in METRICS}
+    values = {known_metric(metric, experiment.numeric_columns).column: np.full(shape, np.nan) for metric in metrics}
     columns = {repr(label): position for position, label in enumerate(labels)}
     for metric, array in values.items():
         by_replicate = experiment.by_replicate(metric)
@@ -71,7 +73,7 @@ def profile(experiment: Experiment, axis: str | None = None) -> Profile:
 
 @styled
 def draw_profile(record: Profile) -> Figure:
-    """Four panels, one per metric: the mean with one standard deviation, every run as a small dot beside it.
+    """One panel per metric: the mean with one standard deviation, every run as a small dot beside it.
 
     Names that are many or long stand in rows.
     """
@@ -79,37 +81,36 @@ def draw_profile(record: Profile) -> Figure:
         len(record.labels) > MOST_COLUMNS or max(map(len, map(label_text, record.labels))) > 24
     ):
         return _rows(record)
-    figure = new_figure(max(2.5 * len(METRICS), 0.62 * len(METRICS) * len(record.labels)), 3.1)
-    grid = figure.subplots(1, len(METRICS), squeeze=False)[0]
+    metrics = [metric_named(metric) for metric in record.values]
     texts = [label_text(label) for label in record.labels]
+    width = max(2.5, 0.62 * len(texts))
+    figure = new_figure(max(width * len(metrics), 5.0), 3.1)
+    grid = figure.subplots(1, len(metrics), squeeze=False)[0]
     offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
-    for axes, metric in zip(grid, METRICS.values(), strict=True):
-        axes.set_title(metric.figure, fontweight="normal")
+    for axes, metric in zip(grid, metrics, strict=True):
+        axes.set_title(in_lines(metric.figure, width - 0.6, 9.5), fontweight="normal")
         axes.grid(axis="y", color=GRID, lw=0.6)
         if metric.signed:
             axes.axhline(0, color=MUTED, lw=0.8)
         for position, variant in enumerate(record.variants):
             _draw_variant(axes, record, metric.column, position, float(offsets[position]), variant)
-        axes.set_xticks(range(len(texts)), texts)
-        if max(map(len, texts)) > 5 and len(texts) > 2:
-            axes.tick_params(axis="x", rotation=35)
-            for label in axes.get_xticklabels():
-                label.set(ha="right", rotation_mode="anchor")
+        name_columns(axes, texts, range(len(texts)), (figure.get_figwidth() / len(metrics) - 0.6) / len(texts))
         axes.set_xlim(-0.5, len(texts) - 0.5)
     if record.axis:
         figure.supxlabel(axis_title(record.axis), fontsize=9)
     if len(record.variants) > 1:
         handles, names = grid[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper left", ncols=min(len(names), 4))
+        _legend(figure, dict(zip(names, handles, strict=True)))
     return figure
 
 
 def _rows(record: Profile) -> Figure:
-    figure = new_figure(13, 1.2 + 0.2 * len(record.labels))
-    grid = figure.subplots(1, len(METRICS), squeeze=False, sharey=True)[0]
+    metrics = [metric_named(metric) for metric in record.values]
+    figure = new_figure(4.6 + 2.1 * len(metrics), 1.2 + 0.2 * len(record.labels))
+    grid = figure.subplots(1, len(metrics), squeeze=False, sharey=True)[0]
     offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
-    for axes, metric in zip(grid, METRICS.values(), strict=True):
-        axes.set_title(metric.figure, fontweight="normal")
+    for axes, metric in zip(grid, metrics, strict=True):
+        axes.set_title(in_lines(metric.figure, 1.9, 9.5), fontweight="normal")
         axes.grid(color=GRID, lw=0.6)
         if metric.signed:
             axes.axvline(0, color=MUTED, lw=0.8)
@@ -122,24 +123,32 @@ def _rows(record: Profile) -> Figure:
                 axes.plot(seeds, np.full(seeds.size, y), ".", ms=3, color=tint, alpha=0.45)
                 spread = seeds.std(ddof=1) if seeds.size > 1 else 0.0
                 axes.errorbar(seeds.mean(), y, xerr=spread, marker="o", ms=4.5, capsize=2.5, color=tint, label=name)
-    grid[0].set_yticks(range(len(record.labels)), [label_text(label) for label in record.labels])
+    name_rows(grid[0], [label_text(label) for label in record.labels], range(len(record.labels)), 0.2, width=4.5)
     grid[0].set_ylim(len(record.labels) - 0.5, -0.5)
     if len(record.variants) > 1:
         handles, names = grid[0].get_legend_handles_labels()
-        different = dict(zip(names, handles, strict=True))
-        figure.legend(different.values(), different.keys(), loc="outside upper left", ncols=min(len(different), 4))
+        _legend(figure, dict(zip(names, handles, strict=True)))
     return figure
 
 
+def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
+    room = figure.get_figwidth() - 0.6
+    names = [shortened(name, room, 8.5) for name in handles]
+    figure.legend(handles.values(), names, loc="outside upper left", ncols=legend_columns(names, room))
+
+
 def describe_profile(record: Profile) -> str:
-    """The figure in words: mean AUC at every label."""
-    text = f"The four metrics over {axis_title(record.axis)}." if record.axis else "The four metrics."
+    """The figure in words: the mean of the first metric at every label."""
+    metrics = [metric_named(metric) for metric in record.values]
+    text = ", ".join(metric.plain for metric in metrics) + (f" over {axis_title(record.axis)}." if record.axis else ".")
     for position, variant in enumerate(record.variants):
         means = []
-        for label, values in zip(record.labels, record.values["auc"][position], strict=True):
+        for label, values in zip(record.labels, record.values[metrics[0].column][position], strict=True):
             finite = values[np.isfinite(values)]
-            means.append(f"{label_text(label)}: " + (f"{finite.mean():.3f}" if finite.size else "none yet"))
-        text += f" Mean average AUC{' of ' + variant if variant else ''} at {'; '.join(means)}."
+            means.append(
+                f"{label_text(label)}: " + (metrics[0].text(float(finite.mean())) if finite.size else "none yet")
+            )
+        text += f" Mean {metrics[0].plain}{' of ' + variant if variant else ''} at {'; '.join(means)}."
     return text
 
 

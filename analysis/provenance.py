@@ -25,21 +25,20 @@ _COLUMNS = {
 def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
     """How many runs are finished, failed and missing, those that several search spaces share counted once.
 
-    What tells runs apart is their config: one that is not there has no id where the data's hash is not known. A run
-    that is finished in the edition shown of one search space and missing in that of another is finished.
+    What tells runs apart is their config, as one that is not there has no id where the data's hash is not known, and
+    the id of those that are there. A run that is finished in the edition shown of one search space and missing in that
+    of another is finished.
     """
-    order = ("missing", "failed", "finished")
-    found: dict[tuple[str, int, int], int] = {}
+    found: dict[tuple[str, int, int], dict[str, str]] = {}
     for experiment in experiments:
-        configs = [
-            cell.config.model_copy(update={"seed": 0, "split_seed": 0}).model_dump_json() for cell in experiment.cells
-        ]
-        columns = (experiment.runs[name] for name in ("cell", "split_seed", "seed", "status"))
-        for cell, split, seed, status in zip(*columns, strict=True):
-            run = configs[int(cell)], int(split), int(seed)
-            found[run] = max(found.get(run, 0), order.index(str(status)))
-    counts = Counter(order[place] for place in found.values())
-    return {status: counts[status] for status in reversed(order)}
+        configs = [repr(cell.config.model_copy(update={"seed": 0, "split_seed": 0})) for cell in experiment.cells]
+        columns = (experiment.runs[name] for name in ("cell", "split_seed", "seed", "run_id", "status"))
+        for cell, split, seed, run_id, status in zip(*columns, strict=True):
+            there = found.setdefault((configs[int(cell)], int(split), int(seed)), {})
+            if status != "missing":
+                there[str(run_id)] = str(status)
+    counts = Counter(status for there in found.values() for status in (there.values() or ("missing",)))
+    return {status: counts[status] for status in ("finished", "failed", "missing")}
 
 
 def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:

@@ -7,13 +7,14 @@ source gives one label to several tables, a number follows.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.registry import unregistered
 
 Pair = tuple[float, float] | None
 
@@ -235,16 +236,19 @@ STATED: Final[tuple[StatedValue, ...]] = (
 )
 # fmt: on
 
-DATASET_OF_SCENARIO: Final[Mapping[ScenarioName, str]] = {
+DATASET_OF_SCENARIO: Final[Mapping[str, str]] = {
     "class_il": "cardiology",
     "time_il": "chapman",
     "domain_il": "physionet2020",
 }
 """What the paper computed its tables of results on."""
 
-_OF_EVERY_STRATEGY: Final = ("dataset", "normalize", "epochs_per_task", "batch_size", "learning_rate")
-_OF_CLOPS: Final = ("acquire_every", "beta_learning_rate", "beta_penalty")
-_PERTURBING: Final = ("bald_mcp", "balc_kld")
+_SETTLED: Final = {name for row in (*RESULTS, *_GRID_CELLS) for name in row.settings} | {
+    "dataset",
+    "seed",
+    "split_seed",
+}
+"""Fields by which a run is found to repeat a published row, and those that repeat it."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +261,13 @@ class Departure:
 
 
 def published_rows(config: RunConfig) -> tuple[PublishedRow, ...]:
-    """The published rows that a configuration repeats, but for `departures`; those of the tables first."""
+    """The published rows that a configuration repeats, but for `departures`; those of the tables first.
+
+    None where the data are not those that the paper's tables of the scenario were computed on, as beside numbers of
+    other recordings the paper's say nothing, and none where a plug-in has computed them that is not known here.
+    """
+    if DATASET_OF_SCENARIO.get(config.scenario) != config.dataset or unregistered(dict(config)):
+        return ()
     return tuple(
         row
         for row in (*RESULTS, *_GRID_CELLS)
@@ -274,16 +284,13 @@ def published_values(config: RunConfig) -> dict[str, PublishedValue]:
 
 
 def departures(config: RunConfig) -> tuple[Departure, ...]:
-    """The settings that no published row names, that the strategy makes use of, and that are not the paper's.
+    """The settings of a run on the paper's data that no published row names, that matter to it, and are not the paper's.
 
     Perturbations are in the unit of the frames, so those of other frames are not compared.
     """
-    paper = RunConfig(scenario=config.scenario, dataset=DATASET_OF_SCENARIO[config.scenario], strategy=config.strategy)
-    fields = list(_OF_EVERY_STRATEGY)
-    if config.strategy == "clops":
-        fields += _OF_CLOPS
-        same_unit = (config.dataset, config.normalize) == (paper.dataset, paper.normalize)
-        if same_unit and config.acquisition in _PERTURBING:
-            fields.append("perturbation_std")
-    pairs = ((name, getattr(config, name), getattr(paper, name)) for name in fields)
+    paper = RunConfig(scenario=config.scenario, dataset=config.dataset, strategy=config.strategy)
+    seen = json.loads(config.identity).keys() - _SETTLED
+    if config.normalize != paper.normalize:
+        seen -= {"perturbation_std"}
+    pairs = ((name, getattr(config, name), getattr(paper, name)) for name in RunConfig.model_fields if name in seen)
     return tuple(Departure(*pair) for pair in pairs if pair[1] != pair[2])

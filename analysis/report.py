@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clops_sweep.analysis.collect import Cell, Experiment
+from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.formats import plural
 from clops_sweep.analysis.page import render_page
 from clops_sweep.analysis.provenance import distinct_runs, provenance
@@ -16,7 +16,10 @@ from clops_sweep.analysis.search_section import build_search_section
 from clops_sweep.analysis.search_trials import collect_with_searches
 from clops_sweep.analysis.sections import SectionFiles, build_section
 from clops_sweep.analysis.selection import cell_name, departures
+from clops_sweep.analysis.strategies import training
+from clops_sweep.analysis.strategies_section import strategies_section
 from clops_sweep.analysis.style import write_whole
+from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import Frames
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.search_space import SearchSpace
@@ -45,6 +48,7 @@ def write_report(
     axes: tuple[str, str] | None = None,
     data_hashes: Mapping[str, str] | None = None,
     frames: Sequence[Frames] = (),
+    as_stored: Sequence[Experiment] = (),
 ) -> ReportPaths:
     """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
@@ -57,13 +61,15 @@ def write_report(
         folder: where the report goes; made if it is not there.
         axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
         data_hashes: for a data set, the hash (or its beginning) of the edition to show; default: the newest.
-        frames: prepared frames, for the ECG tracings of runs whose `data_hash` is theirs.
+        frames: prepared frames, for the tracings and the tasks' titles of runs whose `data_hash` is theirs.
+        as_stored: experiments to show beside them that no search space describes
+            (`clops_sweep.analysis.as_stored.experiments_as_stored`).
 
     Raises:
         BadInput: no search space, two of one name, an axis or a data hash that is not there, or a folder that
             cannot be written to or holds something else.
     """
-    if not spaces:
+    if not spaces and not as_stored:
         raise BadInput("report: expected at least one search space")
     check_names(spaces)
     check_folder(folder, store)
@@ -72,23 +78,32 @@ def write_report(
         if axis not in known:
             raise BadInput(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     collected = collect_with_searches(spaces, store, data_hashes, axes or ())
-    experiments = [experiment for experiment, _ in collected]
-    grids = [experiment for space, experiment in zip(spaces, experiments, strict=True) if space.search is None]
-    sections, files = [], SectionFiles()
+    experiments = [*(experiment for experiment, _ in collected), *as_stored]
+    grids = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
+    grids += as_stored
+    sections, files, titles = [], SectionFiles(), TaskTitles(frames)
     referenced = [
         _references(experiment, grids) if space.search is None else []
-        for space, experiment in zip(spaces, experiments, strict=True)
+        for space, (experiment, _) in zip(spaces, collected, strict=True)
     ]
     shown_elsewhere = {id(r.experiment) for references in referenced for r in references}
     for space, (experiment, study), references in zip(spaces, collected, referenced, strict=True):
         if space.search is not None:
             name = file_name(space.name)
-            sections.append(build_search_section(space, study, experiment, store, name, files))
+            sections.append(build_search_section(space, study, experiment, store, name, files, titles))
             continue
         if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
             continue  # a single configuration that stands in the tables and captions of the others
-        sections.append(build_section(space, experiment, references, store, file_name(space.name), axes, files, frames))
+        name = file_name(space.name)
+        sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
+    for experiment in as_stored:
+        references = _references(experiment, grids)
+        name = file_name(experiment.name)
+        sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
+    compared = strategies_section(grids, [section.anchor for section in sections], files)
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
+    if compared is not None:
+        sections.insert(0, compared)
     page = render_page(title, _lead(experiments), sections, provenance(experiments), store.files.anywhere)
     try:
         write_whole(folder / MARKER, b"")
@@ -139,7 +154,7 @@ def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> li
     """
     if not experiment.number_axes:
         return []
-    alike = {_training(cell) for cell in experiment.cells}
+    alike = {training(cell) for cell in experiment.cells}
     strategies = {cell.config.strategy for cell in experiment.cells}
     found: dict[str, tuple[int, Reference]] = {}
     for other in experiments:
@@ -147,20 +162,12 @@ def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> li
             continue
         for index, cell in enumerate(other.cells):
             strategy = cell.config.strategy
-            if strategy in strategies or _training(cell) not in alike:
+            if strategy in strategies or training(cell) not in alike:
                 continue
             unlike = len(departures(cell.config))
             if strategy not in found or unlike < found[strategy][0]:
                 found[strategy] = unlike, Reference(cell_name(cell) or other.name, other, index)
     return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]
-
-
-_TRAINING = ("dataset", "scenario", "normalize", "task_order", "epochs_per_task", "batch_size", "learning_rate")
-
-
-def _training(cell: Cell) -> tuple[object, ...]:
-    """What configurations must have in common to be compared across strategies."""
-    return tuple(getattr(cell.config, name) for name in _TRAINING)
 
 
 def _lead(experiments: Sequence[Experiment]) -> str:

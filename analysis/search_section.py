@@ -18,8 +18,9 @@ from clops_sweep.analysis.optimization_history import (
 )
 from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
 from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
-from clops_sweep.analysis.search_trials import BestTrials, best_trials, best_trials_text, objective, trials_csv
+from clops_sweep.analysis.search_trials import BestTrials, best_trials, best_trials_text, trials_csv
 from clops_sweep.analysis.sections import SectionFiles
+from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.experiment.search_space import SearchSpace, in_words
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
@@ -34,6 +35,7 @@ def build_search_section(
     store: RunStore,
     prefix: str,
     files: SectionFiles,
+    titles: TaskTitles,
 ) -> Section:
     """Computes and draws everything for one search; what cannot be shown is named with the reason."""
     pictures: list[Picture] = []
@@ -50,7 +52,7 @@ def build_search_section(
         for name in record.objectives:
             if name not in experiment.axes:
                 more += shown_or_said(partial(_importance_picture, experiment, name, prefix))
-        more += shown_or_said(lambda: _curves_picture(best, store, prefix))
+        more += shown_or_said(lambda: _curves_picture(best, experiment, store, prefix, titles))
     more_pictures = [item for item in more if isinstance(item, Picture)]
     for item in (*pictures, *more_pictures):
         files.add_picture(item)
@@ -100,7 +102,7 @@ def _pareto_picture(record: StudyRecord, prefix: str) -> Picture:
 
 
 def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Picture:
-    found = importance(experiment, objective(name))
+    found = importance(experiment, name)
     caption = (
         "Share of the variance over trials that goes with a parameter, alone or together with others (total effect): "
         f"half of what a random forest over {found.n} runs loses when the parameter is shuffled, on seeds that it was "
@@ -112,11 +114,15 @@ def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Pictu
     return picture(figure, f"{prefix}-importance-{name}", title, caption, alt)
 
 
-def _curves_picture(best: BestTrials, store: RunStore, prefix: str) -> Picture:
-    records = [
-        learning_curves(store.read("curves", list(trial.run_ids)), f"Trial {trial.number}")
-        for trial in best.trials[:MOST_CURVES]
-    ]
+def _curves_picture(
+    best: BestTrials, experiment: Experiment, store: RunStore, prefix: str, titles: TaskTitles
+) -> Picture:
+    cells = dict(zip(experiment.runs["run_id"], experiment.runs["cell"], strict=True))
+    records = []
+    for trial in best.trials[:MOST_CURVES]:
+        rows = store.read("curves", list(trial.run_ids))
+        named = titles.named(rows, experiment, int(cells[trial.run_ids[0]]))
+        records.append(learning_curves(named, f"Trial {trial.number}"))
     caption = (
         f"The first {len(records)} trials of the table: validation AUC of every task after every epoch, mean and one "
         "standard deviation over seeds. Coloured blocks show the task that is being trained."

@@ -14,7 +14,7 @@ import pandas as pd
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Edition, Experiment, collect, frame_of_runs, label_text
 from clops_sweep.analysis.formats import TextCell, TextTable, as_csv, plus_minus
-from clops_sweep.analysis.metrics import METRICS, Metric
+from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.statistics import Estimate, estimate
 from clops_sweep.experiment.distributions import CategoricalDistribution
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace
@@ -113,7 +113,7 @@ def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:
 
 def best_trials_text(table: BestTrials, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
     """The best trials for reading."""
-    header = ("trial", *map(axis_title, table.parameters), "runs", *(objective(o).plain for o in table.objectives))
+    header = ("trial", *map(axis_title, table.parameters), "runs", *(metric_named(o).plain for o in table.objectives))
     rows = tuple(
         (
             TextCell(str(trial.number), float(trial.number)),
@@ -145,25 +145,18 @@ def trials_csv(record: StudyRecord, parameters: Sequence[str]) -> str:
     return as_csv(lines)
 
 
-def objective(column: str) -> Metric:
-    """How an objective, a numeric column of `runs`, is written."""
-    if column in METRICS:
-        return METRICS[column]
-    words = column.replace("_", " ")
-    latex = words.replace("%", r"\%")
-    return Metric(column, words, words, latex, signed=False, formula=f"the column {column}")
-
-
 def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
     """The data and the semantics of the finished and failed runs."""
     if "data_hash" not in frame:
         return ()
-    names = ["dataset", "scenario", "normalize", "split_seed", "data_hash", "semantics_version"]
+    names = ["dataset", "scenario", "normalize", "leads", "split_seed", "data_hash", "semantics_version"]
     present = frame[names].dropna(subset=["data_hash", "semantics_version"])
     counts = Counter(present.itertuples(index=False, name=None))
     return tuple(
-        Edition(str(dataset), str(scenario), str(normalize), int(split), str(data_hash), int(version), count)
-        for (dataset, scenario, normalize, split, data_hash, version), count in sorted(counts.items())
+        Edition(
+            str(dataset), str(scenario), str(normalize), str(leads), int(split), str(data_hash), int(version), count
+        )
+        for (dataset, scenario, normalize, leads, split, data_hash, version), count in sorted(counts.items())
     )
 
 

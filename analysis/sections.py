@@ -9,7 +9,6 @@ import numpy as np
 
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
-from clops_sweep.analysis.curves import LearningCurves, describe_learning_curves, draw_learning_curves, learning_curves
 from clops_sweep.analysis.differences import difference_heatmap
 from clops_sweep.analysis.failures import failure_notices
 from clops_sweep.analysis.formats import (
@@ -30,14 +29,13 @@ from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, S
 from clops_sweep.analysis.profiles import describe_profile, draw_profile, profile
 from clops_sweep.analysis.published import Departure
 from clops_sweep.analysis.results import Reference, ResultTable, result_table
-from clops_sweep.analysis.selection import cell_name, chosen_how, typical_cell, variants
+from clops_sweep.analysis.selection import cell_name, shown_metrics, variants
 from clops_sweep.analysis.statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
 from clops_sweep.analysis.sweep_figures import sweep_figures
+from clops_sweep.analysis.task_figures import task_figures
+from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import Frames
-from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.store.run_store import RunStore
-
-MAX_CURVE_PANELS = 6
 
 
 @dataclass
@@ -62,49 +60,49 @@ class SectionFiles:
 
 
 def build_section(
-    space: SearchSpace,
     experiment: Experiment,
     references: Sequence[Reference],
     store: RunStore,
     prefix: str,
     axes: tuple[str, str] | None,
     files: SectionFiles,
-    frames: Sequence[Frames] = (),
+    frames: Sequence[Frames],
+    titles: TaskTitles,
 ) -> Section:
     """Computes and draws everything for one search space; what cannot be shown is named with the reason."""
     grid = _grid_axes(experiment, axes)
     notices = list(_notices(experiment))
     compared = comparisons(experiment, references)
+    metrics = shown_metrics([experiment, *(reference.experiment for reference in references)])
+    same = same_words(metrics)
     pictures = []
     if grid is not None:
-        for metric in METRICS:
+        for metric in metrics:
             if np.isfinite(experiment.by_replicate(metric)).any():
-                pictures.append(_heatmap_picture(experiment, metric, grid, references, prefix))
+                pictures.append(_heatmap_picture(experiment, metric, grid, references, prefix, same))
         pictures += _difference_pictures(experiment, grid, compared, prefix)
     elif experiment.counts("finished").any():
-        record = profile(experiment)
+        record = profile(experiment, metrics=metrics)
         caption = "Values of single runs."
         if len(experiment.replicates) > 1:
             caption = (
                 f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
             )
         pictures.append(
-            picture(draw_profile(record), f"{prefix}-metrics", "Metrics", caption, describe_profile(record))
+            picture(draw_profile(record), f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
         )
-    curves = _curves_picture(experiment, grid, references, store, prefix)
-    if curves is not None:
-        pictures.append(curves)
-    more = instance_figures(experiment, store, prefix, frames) + sweep_figures(experiment, prefix)
+    pictures += task_figures(experiment, grid, references, store, prefix, titles)
+    more = instance_figures(experiment, store, prefix, frames, titles) + sweep_figures(experiment, prefix)
     more_pictures = [item for item in more if isinstance(item, Picture)]
     for item in (*pictures, *more_pictures):
         files.add_picture(item)
-    tables = list(_result_tables(experiment, references, compared, prefix, files))
+    tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
     counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
     progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
     return Section(
         prefix,
-        _words(space.name),
+        _words(experiment.name),
         progress + ".",
         tuple(f"Shown: {edition}." for edition in experiment.shown),
         tuple(notices),
@@ -129,8 +127,21 @@ def _grid_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[st
     return (scales[0], scales[1]) if len(scales) > 1 else None
 
 
+def same_words(metrics: Sequence[str]) -> str:
+    """A sentence on the metrics that are not shown, as they are equal to one that is."""
+    others = [metric.plain for metric in METRICS.values() if metric.column not in metrics]
+    if not others:
+        return ""
+    return f" {' and '.join(others)}: in every run the same as BWT, as with two tasks; not shown apart."
+
+
 def _heatmap_picture(
-    experiment: Experiment, metric: str, axes: tuple[str, str], references: Sequence[Reference], prefix: str
+    experiment: Experiment,
+    metric: str,
+    axes: tuple[str, str],
+    references: Sequence[Reference],
+    prefix: str,
+    same: str,
 ) -> Picture:
     record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
     caption = (
@@ -143,6 +154,7 @@ def _heatmap_picture(
             f"{_words(name)} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items()
         )
         caption += f" For comparison: {values}."
+    caption += same if metric == "bwt" else ""
     return picture(
         draw_heatmap(record), f"{prefix}-heatmap-{metric}", METRICS[metric].plain, caption, describe_heatmap(record)
     )
@@ -165,48 +177,11 @@ def _difference_pictures(
         yield picture(figure, f"{prefix}-difference-{metric}", record.metric.plain, caption, alt)
 
 
-def _curves_picture(
-    experiment: Experiment,
-    grid: tuple[str, str] | None,
-    references: Sequence[Reference],
-    store: RunStore,
-    prefix: str,
-) -> Picture | None:
-    scales = grid or experiment.number_axes
-    chosen: list[tuple[Experiment, int, str]] = []
-    for name, cells in variants(experiment, scales).items():
-        cell = typical_cell(experiment, cells)
-        if cell is not None:
-            where = chosen_how(experiment, cell, scales)
-            chosen.append((experiment, cell, ", ".join(part for part in (name, where) if part) or experiment.name))
-    chosen += [(r.experiment, r.cell, r.name) for r in references if r.experiment.run_ids(r.cell)]
-    records: list[LearningCurves] = []
-    for source, cell, title in chosen[:MAX_CURVE_PANELS]:
-        rows = store.read("curves", list(source.run_ids(cell)))
-        if len(rows):
-            records.append(learning_curves(rows, title))
-    if not records:
-        return None
-    caption = (
-        "Validation AUC of every task after every epoch: mean and one standard deviation over runs. Coloured blocks "
-        "show the task that is being trained."
-    )
-    if scales:
-        caption += (
-            " The title names the configuration shown of each variant: the nearest to the paper's settings, of equally "
-            "near ones that with the best average AUC."
-        )
-    if len(chosen) > len(records):
-        caption += f" The first {len(records)} of {len(chosen)} configurations are shown."
-    return picture(
-        draw_learning_curves(records), f"{prefix}-curves", "Learning curves", caption, describe_learning_curves(records)
-    )
-
-
 def _result_tables(
     experiment: Experiment,
     references: Sequence[Reference],
     compared: Comparisons,
+    metrics: Sequence[str],
     prefix: str,
     files: SectionFiles,
 ) -> Iterator[LinkedTable]:
@@ -218,12 +193,13 @@ def _result_tables(
         else "Values of single runs.",
         "Bold: the best, where the bootstrap interval of its paired difference to every other row excludes zero.",
         *_coverage_notes(experiment),
+        *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
-    text = result_text(table, f"{prefix}-results", f"Results of {_words(experiment.name)}", notes)
+    text = result_text(table, f"{prefix}-results", f"Results of {_words(experiment.name)}", notes, metrics)
     yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
     if compared.rows:
         title = f"Paired differences in {_words(experiment.name)}"
-        text = comparison_text(compared, f"{prefix}-differences", title)
+        text = comparison_text(compared, f"{prefix}-differences", title, metrics)
         rows = tuple(f"{prefix}-runs-{row.cell}" for row in compared.rows)
         yield LinkedTable(text, rows, files.add_table(text, comparisons_csv(compared)))
     published = table.published

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from clops_sweep.analysis.axis_names import axis_symbol
 from clops_sweep.analysis.collect import Cell, Experiment, label_text
+from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.data.catalog import ScenarioName
+from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 
+Floats = npt.NDArray[np.float64]
 _NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed"})
 """Fields of which no value is more the paper's than another."""
 
@@ -30,6 +34,20 @@ def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
     names = [cell.label(axis) for axis in axes if isinstance(cell.labels[axis], str)]
     places = [axis for axis in axes if not isinstance(cell.labels[axis], str)]
     return ", ".join([*names, *(f"{axis_symbol(axis)} = {cell.label(axis)}" for axis in places)])
+
+
+def shown_metrics(experiments: Sequence[Experiment]) -> tuple[str, ...]:
+    """The metrics worth showing of runs that stand together: all, or of equal ones the first.
+
+    With two tasks BWT, BWT_t and BWT_lambda are one number.
+    """
+    shown: dict[str, Floats] = {}
+    for metric in METRICS:
+        values = np.concatenate([experiment.by_replicate(metric).ravel() for experiment in experiments])
+        known = np.isfinite(values).any()
+        if not (known and any(np.array_equal(values, other, equal_nan=True) for other in shown.values())):
+            shown[metric] = values
+    return tuple(shown)
 
 
 def typical_cell(experiment: Experiment, cells: Sequence[int]) -> int | None:
@@ -58,8 +76,14 @@ def setting(cell: Cell) -> str:
 
 
 def departures(config: RunConfig) -> list[str]:
-    """The fields in which a configuration is not the paper's for its scenario and data set."""
-    paper = _paper_config(config.scenario, config.dataset)
+    """The fields in which a configuration is not the paper's for its scenario and data set.
+
+    None where nothing is known here of one of the two.
+    """
+    try:
+        paper = _paper_config(config.scenario, config.dataset)
+    except BadInput:
+        return []
     fields = [name for name in RunConfig.model_fields if name not in _NO_SETTING]
     return [name for name in fields if getattr(config, name) != getattr(paper, name)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.selection import cell_name
+from clops_sweep.errors import BadInput
 from clops_sweep.learning.difficulty import TaskDistribution, curriculum
 from clops_sweep.planning.curriculum import source_config
 from clops_sweep.store.run_store import RunStore
@@ -26,6 +27,12 @@ class OrdersByDifficulty:
     run_id: str
     instances: pd.DataFrame
     orders: dict[str, tuple[str, ...]]
+
+    def renamed(self, titles: Mapping[str, str]) -> OrdersByDifficulty:
+        """The same with titles in the place of tasks' names, as far as there are titles."""
+        instances = self.instances.assign(task=self.instances["task"].map(lambda task: titles.get(task, task)))
+        orders = {name: tuple(titles.get(task, task) for task in order) for name, order in self.orders.items()}
+        return OrdersByDifficulty(self.run_id, instances, orders)
 
 
 def orders_by_difficulty(experiment: Experiment, store: RunStore) -> OrdersByDifficulty | None:
@@ -74,7 +81,10 @@ def _ordered(experiment: Experiment) -> Iterator[tuple[str, tuple[int, ...], str
         if not str(order).startswith("["):
             continue
         name = (cell_name(cell) or experiment.name) + (f" (patient split {split})" if several else "")
-        source = source_config(cell.config.replace(split_seed=int(split)))
+        try:
+            source = source_config(cell.config.replace(split_seed=int(split)))
+        except BadInput:  # of a plug-in that is not known here
+            continue
         yield name, tuple(json.loads(order)), source.run_id(str(data_hash), int(version))
 
 

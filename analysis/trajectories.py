@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from clops_sweep.analysis.labels import in_lines
 from clops_sweep.analysis.style import decimals, new_figure, styled
 from clops_sweep.analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
@@ -67,7 +68,7 @@ def draw_trajectories(records: tuple[TaskTrajectories, ...]) -> Figure:
             tint = styles[record.task].colour
             axes.plot(np.arange(1, beta.size + 1), beta, ls=line, marker=marker, ms=3, color=tint, lw=1.2)
         axes.axhline(1, color="0.6", lw=0.6, zorder=0)
-        axes.set_title(f"task {record.task}", loc="left")
+        axes.set_title(in_lines(f"task {record.task}", 2.1, 9.5, 2, bold=True), loc="left")
         axes.ticklabel_format(axis="y", useOffset=False)
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     for axes in panels.flat[len(records) :]:

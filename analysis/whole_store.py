@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 
+from clops_sweep.analysis.as_stored import config_of
 from clops_sweep.analysis.selection import departures
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import unregistered
 from clops_sweep.experiment.search_space import SearchSpace
@@ -29,22 +30,28 @@ def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpac
 
     Args:
         runs: the store's table `runs`.
-        say: called with a sentence on which runs are left out, since they use a strategy, acquisition or storage
-            function that a search-space file has to register.
+        say: called with a sentence on runs that use what a search-space file has to register: `as_stored` shows them.
     """
     groups: dict[tuple[str, str, str], list[RunConfig]] = {}
-    left_out: Counter[str] = Counter()
+    not_known: Counter[str] = Counter()
     for row in runs[list(RunConfig.model_fields)].to_dict("records"):
         fields = {str(name): value for name, value in row.items()}
-        if missing := unregistered(fields):
-            left_out[" and ".join(missing)] += 1
+        config = config_of(fields)
+        if config is None:
+            not_known[_what_is_missing(fields)] += 1
             continue
-        config = config_from_row(fields)
         groups.setdefault((config.dataset, config.scenario, config.strategy), []).append(config)
-    for what, count in left_out.items():
+    for what, count in not_known.items():
         runs_are = f"{count} runs are" if count > 1 else "1 run is"
-        say(f"{runs_are} left out of the report: name the search-space file that registers {what}")
+        say(f"{runs_are} shown by the names in the store alone: nothing here registers {what}")
     return [_space(" ".join(group), configs) for group, configs in sorted(groups.items())]
+
+
+def _what_is_missing(fields: Mapping[str, Any]) -> str:
+    missing = unregistered(fields)
+    if fields["dataset"] not in DATASETS:
+        missing.insert(0, f"dataset {fields['dataset']!r}")
+    return " and ".join(missing) or f"scenario {fields['scenario']!r} of dataset {fields['dataset']!r}"
 
 
 def _space(name: str, configs: Sequence[RunConfig]) -> SearchSpace:

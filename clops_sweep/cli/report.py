@@ -50,14 +50,18 @@ def render(asked: Asked, output: Path | None, *, keep: bool, axes: tuple[str, st
     folder = output or _default_folder(asked)
     index = folder / "index.html"
     if not (keep and index.exists()):
+        from clops_sweep.analysis.as_stored import experiments_as_stored
         from clops_sweep.analysis.report import check_folder, write_report
 
         check_folder(folder, asked.store)
         spaces = asked.resolved_spaces() if asked.selection.given else _all_spaces(asked)
+        as_stored = [] if asked.selection.given else experiments_as_stored(asked.store.read("runs"))
+        if not spaces and not as_stored:
+            raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
         found = [request.config for request in all_requests(spaces)]
         configs = asked.selection.configs if asked.selection.given else found
         frames = asked.data.of_prepared(config.data_key for config in configs)
-        index = write_report(spaces, asked.store, folder, axes=axes, frames=frames).index
+        index = write_report(spaces, asked.store, folder, axes=axes, frames=frames, as_stored=as_stored).index
     click.echo(f"report: {index.resolve()}")
 
 
@@ -78,7 +82,4 @@ def _all_spaces(asked: Asked) -> list[SearchSpace]:
     runs = asked.store.read("runs")
     for name in map(str, runs["dataset"].unique()):
         know(name, asked.data.root)
-    spaces = spaces_in(runs, lambda text: click.echo(f"clops-sweep: {text}", err=True))
-    if not spaces:
-        raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
-    return spaces
+    return spaces_in(runs, lambda text: click.echo(f"clops-sweep: {text}", err=True))

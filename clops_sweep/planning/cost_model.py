@@ -17,10 +17,6 @@ _RELATIVE_COST = (4.0, 0.7, 0.3)
 """What units of work cost, relative to each other, where nothing has been measured."""
 
 
-_USUAL_TASKS = 4
-"""Where it is not known: runs of one kind are compared with each other alone, and have the same number."""
-
-
 class Load(NamedTuple):
     """What a run computes: how often all frames of a task are trained on, passed through for scores, and evaluated."""
 

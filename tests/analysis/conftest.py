@@ -57,6 +57,12 @@ def chromium() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def overlaps() -> ModuleType:
+    """The module that finds texts of a figure which lie over one another."""
+    return _load("overlaps")
+
+
+@pytest.fixture(scope="session")
 def spaces() -> list[SearchSpace]:
     return [grid_space(), finetune_space()]
 

@@ -215,7 +215,7 @@ def _instances(
                     "task": task,
                     "instance": k * count + i,
                     "patient": f"p{(k * count + i) // 4:03d}",
-                    "label": task.split("-")[i % 2],
+                    "label": (task.split("-") * 2)[i % 2],
                     "s": float(s[i]) if config.storage_order != "random" and config.strategy == "clops" else None,
                     "beta": float(s[i] / 19),
                     "stored": bool(stored[i]),

@@ -73,7 +73,8 @@ def test_axes_can_be_chosen_and_swapped(by_hand: Experiment) -> None:
 @pytest.mark.parametrize(
     ("metric", "axes", "message"),
     [
-        ("accuracy", None, "metric 'accuracy': expected one of auc"),
+        ("bwtt", None, r"metric 'bwtt': expected a numeric column of runs, .* \(did you mean 'bwt_t'\?\)"),
+        ("git_commit", None, "metric 'git_commit': expected a numeric column of runs, such as auc, bwt"),
         ("auc", ("storage_fraction", "depth"), "no axis 'depth'; it has storage_fraction, order"),
         ("auc", ("order", "order"), "named twice"),
     ],

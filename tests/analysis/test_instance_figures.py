@@ -13,6 +13,7 @@ from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.instance_figures import instance_figures
 from clops_sweep.analysis.page import Picture
 from clops_sweep.analysis.selection import setting, typical_cell
+from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.trained_orders import orders_by_difficulty, orders_in_words
 from clops_sweep.experiment.search_space import Axis
 from clops_sweep.planning.curriculum import orders_by_difficulty as resolved_orders
@@ -47,7 +48,7 @@ def test_the_typical_cell_has_the_papers_value_on_every_axis(tmp_path: Path, gen
 
 
 def pictures(space: SearchSpace, store: RunStore) -> dict[str, Picture]:
-    items = instance_figures(experiment_of(space, store), store, "x")
+    items = instance_figures(experiment_of(space, store), store, "x", (), TaskTitles())
     return {item.name: item for item in items if isinstance(item, Picture)}
 
 
@@ -68,7 +69,11 @@ def test_overlap_at_a_of_one_is_said_and_not_drawn(tmp_path: Path, generated: Mo
     store = RunStore(tmp_path)
     generated.write_generated_runs(store, [space], instances=8, epochs=2)
     assert "x-overlap" not in pictures(space, store)
-    said = [item for item in instance_figures(experiment_of(space, store), store, "x") if isinstance(item, str)]
+    said = [
+        item
+        for item in instance_figures(experiment_of(space, store), store, "x", (), TaskTitles())
+        if isinstance(item, str)
+    ]
     assert any(text.startswith("Overlap of replays: ") and "(a = 1)" in text for text in said)
 
 

@@ -207,7 +207,7 @@ def test_a_search_stands_beside_grids(tmp_path: Path, generated: ModuleType) -> 
     generated.write_given_runs(store, [(request.config, {"auc": 0.7}) for s in (grid, one) for request in s.requests()])
     paths = write_report([grid, search_space(4), one], store, tmp_path / "report")
     stems = {path.stem.partition("-")[0] for path in paths.figures}
-    assert stems == {"grid", "tuned", "one"}
+    assert stems == {"grid", "tuned", "one", "strategies"}
     again = write_report([grid, search_space(4), one], store, tmp_path / "again")
     assert again.index.read_bytes() == paths.index.read_bytes()
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ class GeneratedFrames:
     data_hash: str = "generated0001"
     frame_seconds: float | None = 5.0
 
+    lead_names: tuple[str, ...] = ("MLII", "V5")
+
+    @property
+    def leads(self) -> npt.NDArray[np.int16]:
+        return np.array([0, 1, 0, 1], np.int16)
+
     def __len__(self) -> int:
         return 4
 
@@ -54,7 +61,9 @@ def test_records_by_hand() -> None:
     low, high = tracings(INSTANCES, GeneratedFrames())
     assert (low.instance, low.label, low.patient, low.task, low.s) == (1, "AFIB", "p1", "A", 18.7)
     assert (high.instance, high.label, high.task_position) == (3, "NSR", 0)
-    assert low.signal[0] == 1
+    assert low.signal.shape == (1, 2500)
+    assert low.signal[0, 0] == 1
+    assert (low.channels, low.unit, low.is_ecg) == (("V5",), "mV", True)
     assert (low.time[1], low.seconds) == (0.002, 5.0)
     assert [r.instance for r in tracings(INSTANCES, GeneratedFrames(), count=2)] == [1, 2, 3, 2]
     assert "lowest s: task A, label AFIB, patient p1, s = 18.700" in describe_tracings((low, high))
@@ -68,7 +77,7 @@ def test_values_of_s_that_are_close_are_told_apart() -> None:
 
 def test_microvolt_becomes_millivolt() -> None:
     low, _ = tracings(INSTANCES, GeneratedFrames(unit="uV"))
-    assert (low.unit, low.signal[0]) == ("mV", pytest.approx(1e-3))
+    assert (low.unit, low.signal[0, 0]) == ("mV", pytest.approx(1e-3))
 
 
 def test_the_clinical_grid_is_to_scale() -> None:
@@ -86,6 +95,65 @@ def test_the_clinical_grid_is_to_scale() -> None:
 def test_unknown_units_draw_without_a_clinical_grid(unit: str, seconds: float | None) -> None:
     figure = draw_tracings(tracings(INSTANCES, GeneratedFrames(unit=unit, frame_seconds=seconds)))
     assert as_png(figure).startswith(b"\x89PNG")
+
+
+@dataclass
+class Multichannel(GeneratedFrames):
+    """Test input: channel c of instance i is 10 i + c, and a ramp."""
+
+    def signal(self, rows: Any) -> npt.NDArray[np.float32]:
+        ramp = np.linspace(0, 1, 128, dtype=np.float32)
+        return np.stack([np.stack([10 * row + c + ramp for c in range(len(self.lead_names))]) for row in rows])
+
+
+AXES = ("ax", "ay", "az")
+TWELVE = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+
+
+def test_all_channels_of_an_instance() -> None:
+    low, high = tracings(INSTANCES, Multichannel(unit="g", lead_names=AXES, frame_seconds=2.56))
+    assert (low.channels, low.unit, low.is_ecg) == (AXES, "g", False)
+    assert low.signal.shape == (3, 128)
+    np.testing.assert_allclose(high.signal[:, 0], [30, 31, 32])
+    assert low.time[1] == pytest.approx(0.02)
+    assert describe_tracings((low, high)).startswith("Tracings of 3 channels (ax, ay, az). lowest s: task A")
+    figure = draw_tracings([low, high])
+    for axes in figure.axes:
+        assert [label.get_text() for label in axes.get_yticklabels()] == list(AXES)
+        assert [text.get_text() for text in axes.texts] == ["1 g"], "a bar of a round number of units"
+        middles = [float(np.median(line.get_ydata())) for line in axes.lines[:3]]
+        assert middles == sorted(middles, reverse=True), "one below the other"
+
+
+@pytest.mark.parametrize(
+    ("unit", "names", "expected"),
+    [
+        ("uV", TWELVE, True),
+        ("mV", ("MLII", "V5"), True),
+        ("mV", ("ECG",), True),
+        ("uV", ("Fp1", "Fp2"), False),
+        ("mV", ("ax", "ay"), False),
+        ("g", TWELVE, False),
+        ("zscore", TWELVE, False),
+    ],
+)
+def test_ecg_alone_stands_on_ecg_paper(unit: str, names: tuple[str, ...], expected: bool, overlaps: ModuleType) -> None:
+    records = tracings(INSTANCES, Multichannel(unit=unit, lead_names=names))
+    assert [record.is_ecg for record in records] == [expected, expected]
+    assert records[0].unit == ("mV" if expected else {"zscore": "standard deviations"}.get(unit, unit))
+    figure = draw_tracings(records)
+    labels = [axes.get_xlabel() for axes in figure.axes]
+    assert labels[-1] == ("time, s (25 mm/s, 10 mm/mV)" if expected else "time, s")
+    assert overlaps.texts_in_each_other(figure) == []
+
+
+def test_several_leads_are_to_scale_too() -> None:
+    figure = draw_tracings(tracings(INSTANCES, Multichannel(unit="uV", lead_names=TWELVE)))
+    for axes in figure.axes:
+        box = axes.get_position()
+        width, height = figure.get_size_inches() * 25.4
+        assert box.width * width / np.ptp(axes.get_xlim()) == pytest.approx(25, rel=1e-3)
+        assert box.height * height / np.ptp(axes.get_ylim()) == pytest.approx(10, rel=1e-3)
 
 
 def test_wrong_input_ends_in_a_sentence() -> None:
@@ -116,7 +184,7 @@ def test_prepared_frames_are_frames() -> None:
         data_hash="generated0001",
     )
     low, _ = tracings(INSTANCES.iloc[1:], frames)
-    np.testing.assert_allclose(low.signal[:3], 0.5 * np.array([2500, 2501, 2502]) + 1)
+    np.testing.assert_allclose(low.signal[0, :3], 0.5 * np.array([2500, 2501, 2502]) + 1)
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def test_many_configurations_without_a_grid_can_be_drawn(tmp_path: Path, generat
             assert as_png(figure).startswith(b"\x89PNG")
 
 
-def test_runs_that_use_what_is_not_registered_are_left_out_and_said() -> None:
+def test_runs_that_use_what_is_not_registered_are_in_no_space_and_said() -> None:
     configs = [RunConfig(seed=seed) for seed in range(3)]
     runs = pd.DataFrame([config_row(config) for config in configs])
     runs.loc[1, "acquisition"] = "boom"
@@ -113,4 +113,4 @@ def test_runs_that_use_what_is_not_registered_are_left_out_and_said() -> None:
     (space,) = spaces_in(runs, said.append)
     assert [request.config.seed for request in space.requests()] == [0, 2]
     (text,) = said
-    assert text == ("1 run is left out of the report: name the search-space file that registers acquisition 'boom'")
+    assert text == "1 run is shown by the names in the store alone: nothing here registers acquisition 'boom'"

@@ -11,8 +11,8 @@ from clops_sweep.data.scenarios.tasks import LossKind
 
 
 def info_of(frames: FrameSet) -> DatasetInfo:
-    """What the catalogue says of the data set."""
-    return DATASETS[frames.name]
+    """What is said of the data set: by itself, or by the catalogue."""
+    return frames.info or DATASETS[frames.name]
 
 
 def reference_lead_of(frames: FrameSet) -> NDArray[np.bool_]:

@@ -1,0 +1,105 @@
+"""Runs by plug-ins that nothing here registers, shown under the names that the store has for everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from math import prod
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from clops_sweep.analysis.collect import Cell, Edition, Experiment, editions
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.store.tables import RUNS
+
+_FAMILY = ["dataset", "scenario", "normalize", "leads", "split_seed"]
+_REPLICATE = ["split_seed", "seed"]
+
+
+def config_of(row: dict[str, Any]) -> RunConfig | None:
+    """The config of a row of `runs`; None where it names a plug-in that nothing here registers."""
+    try:
+        return config_from_row(row)
+    except BadInput:
+        return None
+
+
+def experiments_as_stored(runs: pd.DataFrame) -> list[Experiment]:
+    """One experiment for each data set, scenario and strategy, of the runs whose config cannot be made here.
+
+    Its axes are the columns in which the runs differ, if there is a run at every place, else there is one axis with a
+    name for each configuration. It asks for those runs alone, of one edition of the data.
+
+    Args:
+        runs: the store's table `runs`; those of which `config_of` is a config are passed over.
+    """
+    fields = runs[list(RunConfig.model_fields)].to_dict("records")
+    not_known = [config_of({str(name): value for name, value in row.items()}) is None for row in fields]
+    runs = runs[np.array(not_known, dtype=bool)]
+    grouped = runs.groupby(["dataset", "scenario", "strategy"], sort=True)
+    made = (_experiment(f"{' '.join(map(str, names))}, as stored", rows) for names, rows in grouped)
+    return [experiment for experiment in made if len(experiment.cells)]
+
+
+def _experiment(name: str, rows: pd.DataFrame) -> Experiment:
+    rows, shown, left_aside = _newest(rows)
+    fields = [field for field in RunConfig.model_fields if field not in _REPLICATE]
+    varied = [field for field in (*fields, *_options(rows)) if len(set(map(str, rows[field]))) > 1]
+    if rows.duplicated([*varied, *_REPLICATE]).any():
+        varied.append("run_id")  # in what they differ is not known: they are never put together
+    places: list[tuple[Any, ...]] = []
+    configs: dict[tuple[Any, ...], RunConfig] = {}
+    for row in rows.to_dict("records"):
+        places.append(tuple(_value(row[field]) for field in varied))
+        configs.setdefault(places[-1], RunConfig.model_construct(**{f: _value(row[f]) for f in RunConfig.model_fields}))
+    axes = {field: _in_order({place[at] for place in configs}) for at, field in enumerate(varied)}
+    labels = [dict(zip(varied, place, strict=True)) for place in configs]
+    if len(configs) < prod(map(len, axes.values())):
+        labels = [{"configuration": ", ".join(f"{field} {value}" for field, value in it.items())} for it in labels]
+        axes = {"configuration": tuple(it["configuration"] for it in labels)}
+    cells = tuple(Cell(label, config, config) for label, config in zip(labels, configs.values(), strict=True))
+    number = {place: position for position, place in enumerate(configs)}
+    frame = rows.assign(cell=[number[place] for place in places])
+    return Experiment(name, axes, cells, frame, tuple(shown), tuple(left_aside))
+
+
+def _newest(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Edition], list[Edition]]:
+    """The rows of the newest edition of each data, these editions, and the others."""
+    shown: list[Edition] = []
+    left_aside: list[Edition] = []
+    kept = [rows.iloc[:0]]
+    for family, of_family in rows.groupby(_FAMILY, sort=True):
+        dataset, scenario, normalize, leads = map(str, family[:-1])
+        key = dataset, scenario, normalize, leads, int(str(family[-1]))
+        for place, (data_hash, version) in enumerate(editions(of_family, key)):
+            of_it = of_family[(of_family["data_hash"] == data_hash) & (of_family["semantics_version"] == version)]
+            (left_aside if place else shown).append(Edition(*key, data_hash, version, len(of_it)))
+            kept += [] if place else [of_it]
+    return pd.concat(kept[1:] or kept, ignore_index=True), shown, left_aside
+
+
+def _options(rows: pd.DataFrame) -> list[str]:
+    """Columns that a plug-in has added as options: with every seed they hold the same values, which counts do not."""
+    added = [column for column in rows if column not in RUNS.names and column not in RunConfig.model_fields]
+    by_seed = [rows for _, rows in rows.groupby(_REPLICATE)]
+    return [str(column) for column in added if len({frozenset(map(str, part[column])) for part in by_seed}) == 1]
+
+
+def _value(stored: Any) -> Any:
+    """A value of a column: a number as Python's own, a list that stands there as JSON as a tuple."""
+    if isinstance(stored, str) and stored.startswith("["):
+        return _tuples(json.loads(stored))
+    return stored.item() if hasattr(stored, "item") else stored
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _in_order(values: Collection[Any]) -> tuple[Any, ...]:
+    numbers = all(isinstance(value, int | float) for value in values)
+    return tuple(sorted(values) if numbers else sorted(values, key=str))

@@ -1,0 +1,105 @@
+"""Names in the room there is: measured, put into lines or turned upright, and shortened where even that does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextToPath
+
+_LEADING = 1.3
+"""Height of a line over the size of its letters."""
+
+_TOGETHER = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+
+_UPRIGHT = 1.9
+"""Inches that a name may take which stands upright below a column."""
+
+_LEAST = 4
+"""Characters of a shortened name, its ellipsis among them, that say nothing."""
+
+TO_THE_LEFT = 2.2
+"""Inches that a name may take beside a row."""
+
+
+@lru_cache(maxsize=4096)
+def inches(text: str, size: float, bold: bool = False) -> float:
+    """How wide a line of text is, at a size in points."""
+    font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
+    width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
+    return float(width) / 72
+
+
+def in_lines(text: str, width: float, size: float, most: int = 3, bold: bool = False) -> str:
+    """A text in at most so many lines of a width in inches; what does not fit ends in an ellipsis.
+
+    "b = 0.5" stays in one line.
+    """
+    lines = [""]
+    for word in " ".join(text.split()).replace(" = ", _TOGETHER).split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and inches(longer, size, bold) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    kept = [*lines[: most - 1], " ".join(lines[most - 1 :])] if len(lines) > most else lines
+    return "\n".join(shortened(line.replace(_TOGETHER, " = "), width, size, bold) for line in kept)
+
+
+def shortened(text: str, width: float, size: float, bold: bool = False) -> str:
+    """The beginning of a text, with an ellipsis behind it, that is no wider than so many inches."""
+    if inches(text, size, bold) <= width:
+        return text
+    fits, too_long = 0, len(text)
+    while too_long - fits > 1:
+        middle = (fits + too_long) // 2
+        if inches(text[:middle] + "…", size, bold) <= width:
+            fits = middle
+        else:
+            too_long = middle
+    return text[:fits].rstrip() + "…"
+
+
+def in_one_size(
+    names: Sequence[str], widths: Sequence[float], sizes: Sequence[float], most: int
+) -> tuple[list[str], float]:
+    """Names in widths of their own: in the first size in which all fit whole, else in a line of the last, shortened."""
+    for size in sizes:
+        texts = [in_lines(name, width, size, most) for name, width in zip(names, widths, strict=True)]
+        if not any("…" in text for text in texts):
+            return texts, size
+    texts = [shortened(name, width, size) for name, width in zip(names, widths, strict=True)]
+    return [text if len(text) > _LEAST or "…" not in text else "" for text in texts], size
+
+
+def name_columns(axes: Axes, names: Sequence[str], places: Sequence[float], width: float, size: float = 8.5) -> None:
+    """Names below columns so many inches wide: level where they fit whole in two lines, else upright."""
+    level = [in_lines(name, 0.92 * width, size, 2) for name in names]
+    if not any("…" in text for text in level):
+        axes.set_xticks(places, level, fontsize=size)
+        return
+    size = min(size, 8.0, 72 * width / _LEADING)
+    most = max(1, int(72 * width / (_LEADING * size)))
+    upright = [in_lines(name, _UPRIGHT, size, min(most, 3)) for name in names]
+    axes.set_xticks(places, upright, fontsize=size, rotation=90, linespacing=1.1)
+
+
+def name_rows(
+    axes: Axes,
+    names: Sequence[str],
+    places: Sequence[float],
+    height: float,
+    size: float = 8.5,
+    width: float = TO_THE_LEFT,
+) -> None:
+    """Names beside rows so many inches high, in as many lines as fit."""
+    size = min(size, 72 * height / _LEADING)
+    most = max(1, int(72 * height / (_LEADING * size)))
+    axes.set_yticks(places, [in_lines(name, width, size, min(most, 3)) for name in names], fontsize=size)
+
+
+def legend_columns(names: Sequence[str], width: float, size: float = 8.5, most: int = 4) -> int:
+    """In how many columns a legend's entries stand within so many inches; one at least."""
+    return max(1, min(len(names), most, int(width / (max(inches(name, size) for name in names) + 0.6))))

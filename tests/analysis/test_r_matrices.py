@@ -1,0 +1,110 @@
+"""R and forgetting by task, against values put down by hand."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep.analysis.forgetting import describe_forgetting, draw_forgetting, forgetting
+from clops_sweep.analysis.r_matrices import TOGETHER, describe_r_matrices, draw_r_matrices, r_matrix
+from clops_sweep.analysis.style import as_png
+from clops_sweep.errors import BadInput
+
+R = np.array([[0.9, 0.5, 0.4], [0.8, 0.85, 0.5], [0.7, 0.9, 0.95]])
+TASKS = ("B", "A", "C")
+
+
+def rows(run_id: str, shift: float = 0.0, r: np.ndarray = R, tasks: tuple[str, ...] = TASKS) -> pd.DataFrame:
+    """R of one run as the store has it, R on the test split being 0.1 lower."""
+    first = len(tasks) - len(r) + 1
+    return pd.DataFrame(
+        [
+            {
+                "run_id": run_id,
+                "split": split,
+                "trained_on": first + i,
+                "evaluated_on": j + 1,
+                "task": tasks[j],
+                "auc": value + shift - lower,
+                "accuracy": value / 2,
+            }
+            for split, lower in (("validation", 0.0), ("test", 0.1))
+            for (i, j), value in np.ndenumerate(r)
+        ]
+    )
+
+
+TWO = pd.concat([rows("r1"), rows("r2", 0.02)])
+
+
+def test_r_is_the_mean_over_runs() -> None:
+    record = r_matrix(TWO, "CLOPS")
+    assert record.trained == record.evaluated == TASKS
+    assert (record.title, record.metric, record.n) == ("CLOPS", "auc", 2)
+    np.testing.assert_allclose(record.mean, R + 0.01)
+    np.testing.assert_allclose(record.sd, np.full((3, 3), 0.02 / np.sqrt(2)))
+    np.testing.assert_allclose(r_matrix(TWO, split="test").mean, R - 0.09)
+    np.testing.assert_allclose(r_matrix(TWO, metric="accuracy").mean, R / 2)
+    assert np.isnan(r_matrix(rows("r1")).sd).all()
+    assert "CLOPS (n = 2), after training on C: B 0.710, A 0.910, C 0.960." in describe_r_matrices([record])
+
+
+def test_a_run_on_all_tasks_at_once_has_one_row_and_forgets_nothing() -> None:
+    record = r_matrix(rows("r1", r=R[2:]))
+    assert (record.trained, record.evaluated, record.mean.shape) == ((TOGETHER,), TASKS, (1, 3))
+    with pytest.raises(BadInput, match="all at once, leave nothing to forget"):
+        forgetting(rows("r1", r=R[2:]))
+
+
+def test_forgetting_is_the_end_less_what_had_just_been_learned() -> None:
+    changed = R.copy()
+    changed[2, 0] = 0.5
+    record = forgetting(pd.concat([rows("r1"), rows("r2", 0.02, changed)]), "CLOPS")
+    assert record.tasks == TASKS
+    np.testing.assert_allclose(record.learned, np.diag(R) + 0.01)
+    np.testing.assert_allclose(record.final, [0.61, 0.91, 0.96])
+    np.testing.assert_allclose([estimate.mean for estimate in record.change], [-0.3, 0.05, 0.0], atol=1e-12)
+    np.testing.assert_allclose(record.change[0].sd, 0.2 / np.sqrt(2))
+    assert "CLOPS (n = 2): B 0.910 to 0.610, A 0.860 to 0.910, C 0.960 to 0.960." in describe_forgetting([record])
+
+
+def test_its_mean_is_bwt(generated: ModuleType) -> None:
+    matrix = np.random.default_rng(3).random((5, 5))
+    record = forgetting(rows("r1", r=matrix, tasks=tuple("abcde")))
+    bwt = generated.metrics(matrix)["bwt"]
+    assert np.mean([estimate.mean for estimate in record.change[:-1]]) == pytest.approx(bwt, rel=1e-12)
+
+
+@pytest.mark.parametrize("make", [r_matrix, forgetting])
+def test_what_is_not_there_or_differs_ends_in_a_sentence(make: object) -> None:
+    assert callable(make)
+    with pytest.raises(BadInput, match="no finished run with R on the test split"):
+        make(TWO[TWO["split"] == "validation"], split="test")
+    with pytest.raises(BadInput, match="CLOPS: the runs train different tasks at place 1"):
+        make(pd.concat([rows("r1"), rows("r2", tasks=("A", "B", "C"))]), "CLOPS")
+
+
+def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None:
+    joint = r_matrix(rows("r1", r=R[2:]), "MTL")
+    figure = draw_r_matrices([r_matrix(TWO, "CLOPS"), joint])
+    assert [text.get_text() for text in figure.axes[0].texts] == [f"{value + 0.01:.2f}" for value in R.flat]
+    assert len(figure.axes[0].patches) == 2 * 3, "a white and a black frame on the diagonal"
+    assert len(figure.axes[1].patches) == 0
+    assert figure.axes[0].collections[0].get_clim() == figure.axes[1].collections[0].get_clim()
+    assert as_png(figure).startswith(b"\x89PNG")
+    with pytest.raises(BadInput, match="nothing to draw"):
+        draw_r_matrices([])
+
+
+def test_drawing_forgetting_keeps_a_task_in_its_row() -> None:
+    other = forgetting(rows("r1", tasks=("A", "C", "B")), "Other order")
+    figure = draw_forgetting([forgetting(TWO, "CLOPS"), other])
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(TASKS)
+    changes = {round(text.get_position()[1]): text.get_text() for text in figure.axes[1].texts}
+    assert changes == {1: "-0.200", 2: "+0.050"}, "A lost 0.2 and C won 0.05; B came last"
+    assert as_png(figure).startswith(b"\x89PNG")
+    with pytest.raises(BadInput, match="nothing to draw"):
+        draw_forgetting([])
