@@ -63,7 +63,8 @@ _LAZY = {
     ),
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.optuna_search"),
     **dict.fromkeys(
-        ("acquisition_function", "network", "scenario", "storage_function", "strategy"), "clops_sweep.experiment.registry"
+        ("acquisition_function", "network", "scenario", "storage_function", "strategy"),
+        "clops_sweep.experiment.registry",
     ),
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     "ContinualRun": "clops_sweep.learning.run",
