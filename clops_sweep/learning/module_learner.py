@@ -9,7 +9,6 @@ from typing import Any, Self
 import torch
 
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.errors import BadInput
 from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.learning import losses
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
@@ -62,7 +61,7 @@ class ModuleLearner(Learner):
         super().__init__(
             seeds, kind, outputs, learning_rate, bank, Parameters.zeros(len(seeds), shapes, bank.device, _MULTIPLE)
         )
-        self._network, self._shape = network, shape
+        self._network, self._shape, self._probed = network, shape, found
         self._modules = [RunModule(module, outputs, found.statistics) for module in modules]
         for run, module in enumerate(self._modules):
             views, gradients = (
@@ -88,11 +87,8 @@ class ModuleLearner(Learner):
         self, batch: Batch, dropout_keys: torch.Tensor, mode: Mode, *, track_statistics: bool
     ) -> torch.Tensor:
         """Leaves the gradient in `_gradient`; returns the losses, float32 [S, B]."""
-        if batch.rows.shape[1] < self.smallest_batch and mode == "training":
-            raise BadInput(
-                f"network {self._network!r} cannot be trained on a batch of one instance, of which a layer would take "
-                "the variance; choose a batch_size of 2 or more"
-            )
+        if mode == "training":
+            self._probed.check_batch(self._network, batch.rows.shape[1])
         self._gradient.flat.zero_()  # what no gradient reaches in this batch has one of zero
         place, found = int(batch.draws[0]), []
         with self._generators.kept(), torch.enable_grad():

@@ -45,6 +45,18 @@ class Probed:
     statistics: frozenset[str]
     smallest_batch: int
 
+    def check_batch(self, network: str, size: int) -> None:
+        """Sees whether a batch is large enough.
+
+        Raises:
+            BadInput: it is not.
+        """
+        if size < self.smallest_batch:
+            raise BadInput(
+                f"network {network!r} cannot be trained on a batch of one instance, of which a layer would take the "
+                "variance; choose a batch_size of 2 or more"
+            )
+
 
 _KNOWN: dict[tuple[str, tuple[int, int], int], tuple[MakeModule, Probed]] = {}
 
@@ -55,15 +67,16 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
     Raises:
         BadInput: one cannot be trained, in a sentence that names the layer or parameter at fault.
     """
-    asked = {
-        (c.network, c.data_key, c.scenario, c.task_order, c.strategy) for c in configs if c.network in NETWORKS.added
-    }
-    for network, key, scenario_name, order, strategy in asked:
-        scenario = build_scenario(frames[key], scenario_name, order)
-        if STRATEGIES[strategy].joint:
+    own = [config for config in configs if config.network in NETWORKS.added]
+    asked = {(c.network, c.data_key, c.scenario, c.task_order, c.strategy, c.batch_size): c for c in own}
+    for config in asked.values():
+        of_config = frames[config.data_key]
+        scenario = build_scenario(of_config, config.scenario, config.task_order)
+        if STRATEGIES[config.strategy].joint:
             scenario = joint_scenario(scenario)
-        shape = (frames[key].channels, frames[key].samples)
-        probed(network, NETWORKS[network], shape, scenario.outputs)
+        shape = (of_config.channels, of_config.samples)
+        found = probed(config.network, NETWORKS[config.network], shape, scenario.outputs)
+        found.check_batch(config.network, config.batch_size)
 
 
 def probed(name: str, make: MakeModule, shape: tuple[int, int], outputs: int) -> Probed:

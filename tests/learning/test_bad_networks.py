@@ -275,3 +275,7 @@ def test_networks_are_tried_on_the_shapes_that_are_asked_of_them() -> None:
 def test_a_batch_of_one_instance_is_refused_where_it_cannot_be_trained_on() -> None:
     with NETWORKS.temporarily("mine", Base), pytest.raises(BadInput, match="choose a batch_size of 2 or more"):
         ContinualRun(tiny_config("class_il", network="mine", batch_size=1), tiny_frames("class_il")).run()
+    with NETWORKS.temporarily("mine", Base):
+        config = tiny_config("class_il", network="mine", batch_size=1)
+        with pytest.raises(BadInput, match="choose a batch_size of 2 or more"):
+            check_networks([config], {config.data_key: tiny_frames("class_il")})

@@ -153,6 +153,16 @@ def test_any_layers_alone_in_a_job_and_resumed(network: str, frames: FrameSet) -
     assert result_difference(together, resumed.run()) is None
 
 
+def test_runs_of_a_job_that_differ_in_what_they_replay(frames: FrameSet) -> None:
+    """Each group of them is asked for its scores by itself."""
+    settings: list[dict[str, Any]] = [{}, {"acquisition": "entropy", "seed": 3}, {"acquisition": "bald_mcp"}]
+    configs = [tiny_config("class_il", network="convolutional", **setting) for setting in settings]
+    together = ContinualRun(configs, frames).run()
+    for config in configs:
+        part = rows_of(together, config.run_id(frames.data_hash))
+        assert result_difference(part, ContinualRun(config, frames).run(), ignore=("stack",)) is None
+
+
 def learner_of(network: str, frames: FrameSet, seeds: tuple[int, ...] = (3, 8)) -> ModuleLearner:
     return ModuleLearner(seeds, "binary", 1, 1e-2, FrameBank(frames, CPU), network)
 

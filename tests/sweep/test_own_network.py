@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from launching import Sweep
 
+from clops_sweep.errors import BadInput
 from clops_sweep.experiment.registry import NETWORKS
+from clops_sweep.sweep.plugins import packed_plugins
 
 Launch = Callable[..., Sweep]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -38,6 +42,18 @@ def test_the_contract_suite_is_where_the_page_says() -> None:
     exec(CONTRACT, names)
     assert callable(names["test_contract"])
     assert callable(names["check_network"])
+
+
+def test_one_that_cannot_be_handed_to_workers_is_named() -> None:
+    lock = threading.Lock()
+    sentence = (
+        r"^network 'mine' cannot be handed to workers \(TypeError: cannot pickle '_thread.lock' object\); make what"
+    )
+    with (
+        NETWORKS.temporarily("mine", lambda channels, samples, outputs: lock),
+        pytest.raises(BadInput, match=sentence),
+    ):
+        packed_plugins()
 
 
 BUILT_IN = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
