@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -218,3 +219,14 @@ def test_ones_own_scenario_passes_it_and_what_is_wrong_with_others_is_said() -> 
     ):
         with pytest.raises(ContractViolation, match=sentence):
             check_scenario(function, frames)
+
+
+def test_the_example_of_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    try:
+        exec(text.split("```python\n")[1].split("```")[0], names)
+        assert len(list(names["SPACE"].requests())) == 10
+        check_scenario(names["by_site"], tiny_frames("class_il", tasks=2))
+    finally:
+        SCENARIOS._added.pop("by_site", None)
