@@ -113,7 +113,7 @@ def test_a_permutation_of_the_tasks_is_checked_as_far_as_they_are_known() -> Non
 
     assert asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0))
     assert asked(scenario="by_ward", task_order=(1, 0))
-    with pytest.raises(BadInput, match="class_il of synthetic has 2 tasks; expected a permutation of 0..1"):
+    with pytest.raises(BadInput, match=r"class_il of synthetic has 2 tasks; expected a permutation of 0..1"):
         asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0, 2))
 
 
