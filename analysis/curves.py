@@ -1,4 +1,4 @@
-"""Learning curves: validation AUC of every task, after every epoch of the whole run."""
+"""Learning curves: validation AUC, or another measure, of every task, after every epoch of the whole run."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from clops_sweep.analysis.line_labels import BESIDE, LINE_HEIGHT, name_lines, na
 from clops_sweep.analysis.style import GRID, new_figure, styled
 from clops_sweep.analysis.task_styles import TaskStyle, short_names, task_styles
 from clops_sweep.errors import BadInput
+from clops_sweep.experiment.columns import MEASURES
 
 Floats = npt.NDArray[np.float64]
 PLOT_WIDTH = 4.2
@@ -37,7 +38,7 @@ class Block:
 
 @dataclass(frozen=True)
 class LearningCurves:
-    """Validation AUC by task and epoch, over the runs of one configuration.
+    """A measure on the validation split by task and epoch, over the runs of one configuration.
 
     `mean` and `sd` have shape (tasks, epochs); `sd` is NaN with fewer than two runs. `epochs` counts over the whole
     run, from 1. `tasks` come in the order in which they were trained.
@@ -50,18 +51,28 @@ class LearningCurves:
     sd: Floats
     n: int
     blocks: tuple[Block, ...]
+    measure: str = "auc"
+
+    @property
+    def quantity(self) -> str:
+        """What is shown, in words."""
+        words = {"auc": "AUC", "f1": "F1"}
+        return "validation " + " ".join(words.get(part, part) for part in self.measure.split("_"))
 
 
-def learning_curves(curves: pd.DataFrame, title: str = "") -> LearningCurves:
+def learning_curves(curves: pd.DataFrame, title: str = "", measure: str = "auc") -> LearningCurves:
     """Mean and sample standard deviation over runs.
 
     Args:
         curves: rows of the store's table `curves`, of the runs of one configuration.
         title: how the configuration is called.
+        measure: a column of numbers of the table: auc, accuracy, balanced_accuracy, macro_f1 or loss.
 
     Raises:
-        BadInput: no rows, or runs that trained different tasks at the same epoch.
+        BadInput: no such column, no rows, or runs that trained different tasks at the same epoch.
     """
+    if measure not in (*MEASURES, "loss") or measure not in curves:
+        raise BadInput(f"measure {measure!r}: expected one of {', '.join((*MEASURES, 'loss'))}")
     if curves.empty:
         raise BadInput(f"{title or 'learning curves'}: no finished run with learning curves")
     training = curves.drop_duplicates(["epoch", "training_task"]).sort_values("epoch")
@@ -72,8 +83,8 @@ def learning_curves(curves: pd.DataFrame, title: str = "") -> LearningCurves:
     trained = list(dict.fromkeys(block.task for block in blocks))
     evaluated = list(dict.fromkeys(curves["task"]))
     tasks = [task for task in trained if task in evaluated] + [task for task in evaluated if task not in trained]
-    mean = _by_task(curves, "mean", tasks)
-    sd = _by_task(curves, "std", tasks)
+    mean = _by_task(curves, measure, "mean", tasks)
+    sd = _by_task(curves, measure, "std", tasks)
     return LearningCurves(
         title,
         tuple(tasks),
@@ -82,6 +93,7 @@ def learning_curves(curves: pd.DataFrame, title: str = "") -> LearningCurves:
         sd.to_numpy(dtype=float),
         int(curves["run_id"].nunique()),
         tuple(blocks),
+        measure,
     )
 
 
@@ -114,7 +126,7 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
         _draw(axes, records[index], titles[index], styles, height)
         axes.tick_params(labelleft=True)
         if index % columns == 0:
-            axes.set_ylabel("validation AUC")
+            axes.set_ylabel(records[index].quantity)
         if index + columns >= len(records):
             axes.set_xlabel("epoch")
     return figure
@@ -122,15 +134,16 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
 
 def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
     """The figure in words: where every task ends, for each configuration."""
-    text = "Learning curves: validation AUC of each task after each epoch."
+    quantities = " and ".join(dict.fromkeys(record.quantity for record in records))
+    text = f"Learning curves: {quantities or 'validation AUC'} of each task after each epoch."
     for record in records:
         ends = ", ".join(f"{task} {value:.3f}" for task, value in zip(record.tasks, record.mean[:, -1], strict=True))
         text += f" {record.title or 'Runs'} (n = {record.n}) end at: {ends}."
     return text
 
 
-def _by_task(curves: pd.DataFrame, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
-    table = curves.pivot_table("auc", index="task", columns="epoch", aggfunc=statistic, dropna=False)
+def _by_task(curves: pd.DataFrame, measure: str, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
+    table = curves.pivot_table(measure, index="task", columns="epoch", aggfunc=statistic, dropna=False)
     return table.reindex(tasks)
 
 

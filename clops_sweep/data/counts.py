@@ -44,7 +44,7 @@ def task_rows(scenario: Scenario, frames: FrameSet) -> list[Row]:
     """Per task: frames and patients in training, validation and test."""
     return [
         _row(
-            task.name if task.title in ("", task.name) else f"{task.name} ({task.title})",
+            task.title if task.name in task.title else f"{task.name} ({task.title})",
             [subset.rows for subset in (task.train, task.validation, task.test)],
             frames,
         )

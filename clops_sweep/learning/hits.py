@@ -57,7 +57,7 @@ class TaskHits:
         self._member = torch.from_numpy((task_of == np.arange(len(sizes))[:, None]).astype(np.float32)).to(device)
 
     def counts(self, logits: torch.Tensor) -> torch.Tensor:
-        """Logits [S, n of all tasks, C] to counts [S, N, 2 C]: tp_c and n_c; of labels [S, N, 2 C + 1], right in all."""
+        """Logits [S, n of all tasks, C] to counts [S, N, 2 C]: tp_c, n_c; of labels also, right in all."""
         if self._kind == "softmax":
             predicted = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, logits.argmax(2, keepdim=True), True)
         else:

@@ -107,8 +107,8 @@ def _recordings(
                 both = (number, 7 - number)
                 rows += [([(code >> label) & 1 for label in range(3)], split, 0, site) for code in both]
             elif scenario == "time_il":
-                places = ((term, code) for term in range(3) for code in range(4))
-                rows += [([int(c == code) for c in range(4)], split, term, site) for term, code in places]
+                cells = ((term, code) for term in range(3) for code in range(4))
+                rows += [([int(c == code) for c in range(4)], split, term, site) for term, code in cells]
             else:
                 classes = range(group * tasks)
                 rows += [([int(c == code) for c in classes], split, code // group, site) for code in classes]

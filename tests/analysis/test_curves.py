@@ -41,6 +41,18 @@ def test_one_run_has_no_spread() -> None:
     assert np.isnan(learning_curves(rows("r1")).sd).all()
 
 
+def test_another_measure() -> None:
+    table = rows("r1").assign(balanced_accuracy=lambda it: it["auc"] - 0.1)
+    record = learning_curves(table, "One run", "balanced_accuracy")
+    np.testing.assert_allclose(record.mean, learning_curves(table).mean - 0.1)
+    assert draw_learning_curves([record]).axes[0].get_ylabel() == "validation balanced accuracy"
+    assert "validation balanced accuracy of each task" in describe_learning_curves([record])
+    with pytest.raises(BadInput, match="measure 'macro_f1': expected one of auc, accuracy, "):
+        learning_curves(table, measure="macro_f1")
+    with pytest.raises(BadInput, match="measure 'epoch': expected"):
+        learning_curves(table, measure="epoch")
+
+
 def test_drawing_names_every_line() -> None:
     record = learning_curves(rows("r1"), "One run")
     figure = draw_learning_curves([record, record, record])

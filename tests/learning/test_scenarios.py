@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ GROUPS = ((0, 4, 2), (3, 5, 1))
 VARIANTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "pairs": ("class_il", {}, {}),
     "groups": ("class_il", {}, {"task_classes": GROUPS}),
+    "one task": ("class_il", {}, {"task_classes": ((2, 3),)}),
     "union": ("class_il_union", {}, {"task_classes": ((0, 4, 2), (3, 5))}),
     "terms": ("time_il", {}, {}),
     "leads": ("domain_il", {"tasks": 2}, {}),
@@ -101,7 +103,7 @@ def test_predictions_give_every_measure_of_r(strategy: str, variant: str) -> Non
         matrix = r[measure].to_numpy().reshape(len(tests), -1)
         chance = metrics.chance_of(measure, scenario.kind, scenario.outputs)
         for name, value in metrics.all_metrics(matrix, measure, chance).items():
-            assert result.runs[f"test_{name}"].item() == pytest.approx(value)
+            assert result.runs[f"test_{name}"].item() == pytest.approx(value, nan_ok=True)
 
 
 def test_what_is_kept_changes_no_number_and_is_in_checkpoints() -> None:
@@ -218,3 +220,14 @@ def test_ones_own_scenario_passes_it_and_what_is_wrong_with_others_is_said() -> 
     ):
         with pytest.raises(ContractViolation, match=sentence):
             check_scenario(function, frames)
+
+
+def test_the_example_of_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    try:
+        exec(text.split("```python\n")[1].split("```")[0], names)
+        assert len(list(names["SPACE"].requests())) == 10
+        check_scenario(names["by_site"], tiny_frames("class_il", tasks=2))
+    finally:
+        SCENARIOS._added.pop("by_site", None)

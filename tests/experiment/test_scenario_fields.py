@@ -1,0 +1,136 @@
+"""The fields that scenarios look at: checked, part of the identity where they matter, and given back by a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace, scenario
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.columns import config_from_row, config_row
+from clops_sweep.experiment.registry import SCENARIOS
+from clops_sweep.experiment.selection import Selection
+from clops_sweep.experiment.where import Where
+from clops_sweep.planning.cost_model import Load, kind_of
+
+GROUPS = ((0, 1, "AFIB"), (3, 4, 5))
+
+
+@pytest.fixture(autouse=True)
+def _own() -> Iterator[None]:
+    with SCENARIOS.temporarily("by_ward", lambda frames: None):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"scenario": "class"},
+            "scenario = 'class': not known .*; known: class_il, class_il_union, time_il, domain_il",
+        ),
+        (
+            {"scenario": "class_il_union", "dataset": "ptbxl"},
+            "does not go with dataset 'ptbxl', which has domain_il, t",
+        ),
+        (
+            {"task_classes": "0-1"},
+            r"task_classes = '0-1': expected groups of two classes or more, as in \[\[0, 1\], \[",
+        ),
+        ({"task_classes": []}, r"task_classes = \[\]: expected groups of two"),
+        ({"task_classes": [[0], [1, 2]]}, "expected groups of two classes or more"),
+        ({"task_classes": [[0, 1.5]]}, "expected groups of two classes or more, .* by number or name"),
+        ({"task_classes": [[0, True]]}, "by number or name"),
+        ({"task_classes": [[0, 1], [1, 2]]}, "class 1 is there twice; expected every class in one task"),
+        (
+            {"task_classes": [[0, 1], [2, 3, 4]]},
+            "groups of 2 and of 3 classes; make them of one size, or take class_il_u",
+        ),
+        (
+            {"scenario": "domain_il", "leads": "all"},
+            "domain_il by lead takes instances of one lead; expected leads='one'",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence) as raised:
+        RunConfig(**settings)
+    assert "\n" not in str(raised.value)
+
+
+def test_groups_are_kept_as_they_are_given() -> None:
+    config = RunConfig(task_classes=[[0.0, np.int64(1), "AFIB"], (3, 4, 5)])
+    assert config.task_classes == GROUPS
+    assert config.replace(scenario="class_il_union", task_classes=((0, 1), (2, 3, 4))).epochs_per_task == 20
+
+
+def test_leads_follow_the_domain() -> None:
+    assert RunConfig(scenario="domain_il").leads == "one"
+    assert RunConfig(scenario="domain_il", domain="site", leads="all").leads == "all"
+
+
+def test_they_are_part_of_the_identity_only_where_a_scenario_looks_at_them() -> None:
+    plain = RunConfig()
+    assert plain.replace(domain="site").identity == plain.identity
+    assert plain.replace(task_classes=GROUPS).identity != plain.identity
+    by_lead = RunConfig(scenario="domain_il")
+    assert by_lead.replace(task_classes=GROUPS).identity == by_lead.identity
+    assert by_lead.replace(domain="site").identity != by_lead.identity
+    assert by_lead.replace(domain="lead").identity == by_lead.identity
+    terms = RunConfig(scenario="time_il")
+    assert terms.replace(domain="site", task_classes=GROUPS).identity == terms.identity
+
+
+@pytest.mark.parametrize("settings", [{}, {"task_classes": GROUPS}, {"scenario": "domain_il", "domain": "site"}])
+def test_a_row_gives_them_back(settings: dict[str, Any]) -> None:
+    config = RunConfig(**settings)
+    row = config_row(config)
+    assert row["task_classes"] in (None, '[[0, 1, "AFIB"], [3, 4, 5]]')
+    assert config_from_row(row) == config
+    (from_pandas,) = pd.DataFrame([row]).to_dict("records")
+    assert config_from_row(from_pandas) == config  # type: ignore[arg-type]
+
+
+def test_they_can_be_set_varied_and_asked_for() -> None:
+    space = SearchSpace("s", RunConfig(), {"task_classes": [None, [[0, 1], [2, 3]], [[0, 2], [1, 3]]]}, seeds=[0])
+    kept = Selection((space,), where="task_classes == [[0, 2], [1, 3]]").requests
+    assert [request.config.task_classes for request in kept] == [((0, 2), (1, 3))]
+    pairs = SearchSpace("s", RunConfig(), seeds=[0])
+    (request,) = Selection((pairs,), settings={"task_classes": [[0, 1, 2], [3, 4, 5]]}).requests
+    assert request.config.task_classes == ((0, 1, 2), (3, 4, 5))
+    assert Where("domain == 'lead'")(request.config)
+    with pytest.raises(BadInput, match=r"'domain' is nothing to search over: results on different tasks cannot be"):
+        SearchSpace("s", RunConfig(), search=OptunaSearch({"domain": ["lead", "site"]}, n_trials=1))
+
+
+def test_a_permutation_of_the_tasks_is_checked_as_far_as_they_are_known() -> None:
+    def asked(**settings: Any) -> list[Any]:
+        return Selection((SearchSpace("s", RunConfig(**settings), seeds=[0]),)).requests
+
+    assert asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0))
+    assert asked(scenario="by_ward", task_order=(1, 0))
+    with pytest.raises(BadInput, match=r"class_il of synthetic has 2 tasks; expected a permutation of 0..1"):
+        asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0, 2))
+
+
+def test_a_scenario_of_ones_own_goes_with_every_data_set_and_costs_something() -> None:
+    config = RunConfig(scenario="by_ward", dataset="physionet2020")
+    assert config.epochs_per_task == 20
+    space = SearchSpace("s", config.replace(dataset="synthetic"), seeds=[0])
+    assert not Selection((space,), settings={"dataset": "mitbih"}).left_out
+    load = Load.of(config.model_dump(mode="json"))
+    assert min(load.work[0], load.work[2]) > 0
+    site = RunConfig(scenario="domain_il", domain="site").model_dump(mode="json")
+    assert kind_of(site) != kind_of(site | {"domain": "lead"})
+
+
+def test_bad_declarations() -> None:
+    with pytest.raises(BadInput, match="scenario 'class_il' is built in"):
+        scenario("class_il")(lambda frames: None)
+    for looks_at in ("domain", ["mc_samples"], 3):
+        with pytest.raises(BadInput, match="scenario 'x': looks_at: expected a list with some of domain, task_classes"):
+            scenario("x", looks_at=looks_at)  # type: ignore[arg-type]
