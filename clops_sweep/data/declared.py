@@ -286,8 +286,8 @@ class DeclaredReader(Reader):
         frame = self.common.frame_samples(samples, rate)
         if min(samples, frame) < 2:
             raise BadInput(
-                f"window_seconds: frames of {min(samples, frame)} samples come of it at {rate:g} samples a second; expected "
-                "two at least"
+                f"window_seconds: frames of {min(samples, frame)} samples come of it at {rate:g} samples a second; "
+                "expected two at least"
             )
         if first is None:
             return item.name, frame, rate
