@@ -13,7 +13,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import torch  # noqa: E402
 
-from benchmarks import full_size, gpu, kernels, networks, packing, runs, scaling, storage, sweeps  # noqa: E402
+from benchmarks import full_size, gpu, kernels, networks, own_data, packing, runs, scaling, storage, sweeps  # noqa: E402
 from benchmarks.timing import cpu_model  # noqa: E402
 from clops_sweep import native  # noqa: E402
 
@@ -26,6 +26,7 @@ SECTIONS: dict[str, Callable[[bool], str]] = {
     "scaling": lambda quick: scaling.run(quick=quick),
     "full_size": lambda quick: full_size.run(quick=quick),
     "storage": lambda quick: storage.run(quick=quick),
+    "own_data": lambda quick: own_data.run(quick=quick),
     "sweeps": lambda quick: sweeps.run(quick=quick),
 }
 

@@ -185,7 +185,7 @@ class Catalog(Mapping[str, DatasetInfo]):
         prepared.
 
         Raises:
-            BadInput: a built-in data set has the name, or another file has declared one.
+            BadInput: a built-in data set has the name, or another file has declared one by other code.
         """
         name = info.name
         if name in self._built_in:
@@ -195,7 +195,7 @@ class Catalog(Mapping[str, DatasetInfo]):
             if before is None:
                 self._added[name] = info
             return
-        if before is not None and before.place != declared.place:
+        if before is not None and before.place != declared.place and before.fingerprint != declared.fingerprint:
             raise BadInput(
                 f"dataset {name!r} is declared in {before.place} and in {declared.place}; give one of them another name"
             )

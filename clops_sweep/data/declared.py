@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from clops_sweep.data.folder import shorten
 from clops_sweep.data.freshness import declared_files
 from clops_sweep.data.reader import Index, OptionValue, Reader, Signals, Source, Windows
 from clops_sweep.data.recording_checks import Together, require_every_class
-from clops_sweep.data.recording_items import Common, InMemory, Item
+from clops_sweep.data.recording_items import Absent, Common, InMemory, Item
 from clops_sweep.data.recordings import Recordings, one_by_one
 from clops_sweep.data.resampling import resampled
 from clops_sweep.data.same_samples import samples_digest
@@ -109,8 +110,8 @@ class DeclaredReader(Reader):
 
     def file_key(self, file: Path) -> str:
         """Its path under the data root."""
-        root = None if self._root is None else self._root.resolve()
-        path = file.resolve()
+        path = Path(os.path.abspath(file))  # links are not followed: what is under the root by name is under it
+        root = None if self._root is None else os.path.abspath(self._root)
         return path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else str(path)
 
     def windows(self, source: Source) -> Windows:
@@ -286,8 +287,8 @@ class DeclaredReader(Reader):
         frame = self.common.frame_samples(samples, rate)
         if min(samples, frame) < 2:
             raise BadInput(
-                f"window_seconds: frames of {min(samples, frame)} samples come of it at {rate:g} samples a second; expected "
-                "two at least"
+                f"window_seconds: frames of {min(samples, frame)} samples come of it at {rate:g} samples a second; "
+                "expected two at least"
             )
         if first is None:
             return item.name, frame, rate
@@ -317,11 +318,7 @@ def _without_samples(item: Item) -> Item:
     """The same recording, that does not hold on to samples in memory."""
     if not isinstance(item.samples, InMemory):
         return item
-    empty = np.lib.stride_tricks.as_strided(np.zeros(1, item.samples.array.dtype), item.samples.array.shape, (0, 0))
-    return Item(
-        item.name, item.patient, item.label, InMemory(empty, item.samples.rate, item.samples.gain),
-        item.time, item.domains, item.part,
-    )  # fmt: skip
+    return replace(item, samples=Absent(*item.samples.extent()))
 
 
 def _said(error: Exception, declared: Declared) -> str:

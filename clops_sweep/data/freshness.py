@@ -67,7 +67,7 @@ def states_of(files: Mapping[str, Path]) -> dict[str, State]:
 
 def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) -> None:
     """Writes down how the files of prepared frames are now."""
-    root = None if data_root is None else str(data_root.resolve())
+    root = None if data_root is None else os.path.abspath(data_root)
     write_file(folder / FILES, json.dumps({"root": root, "files": dict(states)}).encode())
 
 

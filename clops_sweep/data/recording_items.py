@@ -74,6 +74,31 @@ class InMemory:
 
 
 @dataclass(frozen=True, eq=False)
+class Absent:
+    """Samples that were in memory, and of which only their extent is kept."""
+
+    samples: int
+    rate: float
+    files: tuple[Path, ...] = ()
+
+    def extent(self) -> tuple[int, float]:
+        """Samples, and samples a second."""
+        return self.samples, self.rate
+
+    def label(self) -> Any:
+        """None: it is known from elsewhere."""
+        return None
+
+    def read(self) -> Signal:
+        """They are not to be had here.
+
+        Raises:
+            AssertionError: always.
+        """
+        raise AssertionError("the samples are had by calling the function again")
+
+
+@dataclass(frozen=True, eq=False)
 class Item:
     """One recording: `label` is a position in the classes, 0 or 1 for each [C] uint8, or None where the file says it.
 

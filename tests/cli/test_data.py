@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from clops_sweep.data.download import download
 from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.errors import BadInput
 from tests.data.conftest import WriteRecord
+from tests.data.declared_files import forget, waves
 from tests.data.published_formats import (
     cardiology,
     chapman_csv,
@@ -239,3 +242,43 @@ def test_what_cannot_be_downloaded_says_where_it_is(tmp_path: Path, monkeypatch:
 def test_patient_names_are_strings_everywhere(mitbih: PreparedSet) -> None:
     assert all(isinstance(name, str) for name in mitbih.manifest.patient_names)
     assert np.unique(mitbih.manifest.patient_names).size == 47
+
+
+_, ARRAYS = re.findall(
+    r"^```python\n(.*?)^```$",
+    (Path(__file__).parents[2] / "docs" / "own_data.md").read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@pytest.fixture
+def nothing_declared() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+@pytest.mark.usefixtures("nothing_declared")
+def test_declared_data_are_prepared_listed_verified_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "wearable.py").write_text(ARRAYS)
+    n = np.arange(80)
+    file = {"x": waves(80, 3, 50), "y": n % 4, "subject": n // 4, "site": np.where(n < 40, "A", "B")}
+    np.savez(tmp_path / "wearable.npz", **file)
+    roots = ["--prepared-root", tmp_path / "prepared", "--data-root", tmp_path]
+    plugins = ["--plugins", tmp_path / "wearable.py"]
+    unknown = _run("prepare", "wearable", *roots)
+    assert isinstance(unknown.exception, BadInput)
+    assert "'wearable' is not known" in str(unknown.exception)
+    assert "--plugins FILE" in str(unknown.exception)
+    assert _state_of_wearable(_run("list", *plugins, *roots)) == "raw"
+    assert "80 frames in" in _run("prepare", "wearable", *plugins, *roots).output
+    assert _state_of_wearable(_run("list", *plugins, *roots)) == "prepared"
+    assert "80 records are whole" in _run("verify", "wearable", *plugins, *roots).output
+    forget()
+    shown = _run("counts", "wearable", "--prepared-root", tmp_path / "prepared").output
+    assert "wearable, class_il: frames (patients) per task" in shown
+    assert "Lead ax" in shown
+
+
+def _state_of_wearable(shown: Result) -> str:
+    return next(line.split()[1] for line in shown.output.splitlines() if line.startswith("wearable "))

@@ -183,7 +183,7 @@ def test_what_a_new_preparation_cannot_replace_stays(root: Path, tmp_path: Path)
     declare(tmp_path / "space.py", WEARABLE)
     before = _prepare(root).manifest.content_hash
     _save(root, y=np.full(80, 9))
-    with pytest.raises(BadInput, match="^dataset 'wearable': labels: 9 is no position in classes"):
+    with pytest.raises(BadInput, match=r"^dataset 'wearable': labels: 9 is no position in classes"):
         _prepare(root)
     manifest = read_manifest(root.parent / "prepared" / "wearable")
     assert manifest is not None
@@ -192,7 +192,9 @@ def test_what_a_new_preparation_cannot_replace_stays(root: Path, tmp_path: Path)
 
 
 GENERATOR = """
-@dataset("many", classes=("a", "b"), channels=("x", "y"), units="g", sampling_rate=32, window_seconds=2, stride_seconds=1)
+@dataset(
+    "many", classes=("a", "b"), channels=("x", "y"), units="g", sampling_rate=32, window_seconds=2, stride_seconds=1
+)
 def many(data_root):
     for number in range(24):
         signal = np.load(data_root / f"{number}.npy")
@@ -220,7 +222,7 @@ def test_a_generator_is_cut_and_scaled(tmp_path: Path) -> None:
 
 
 def test_windows_are_resampled_as_scipy_does(root: Path, tmp_path: Path) -> None:
-    declare(tmp_path / "space.py", WEARABLE.replace("times=file", "window_seconds=0.64, resample_to=125, times=file"))
+    declare(tmp_path / "space.py", WEARABLE.replace("times=", "window_seconds=0.64, resample_to=125, times="))
     manifest = _prepare(root).manifest
     x = np.load(root / "wearable.npz")["x"].astype(np.float64)
     frames = _open(root, leads="all")
@@ -243,7 +245,7 @@ def test_flat_and_missing_samples(root: Path, tmp_path: Path) -> None:
     x[5, 2, 7] = np.nan
     _save(root, x=x)
     with pytest.raises(
-        BadInput, match="^dataset 'wearable': signals: recording '5': channel az has samples that are NaN"
+        BadInput, match=r"^dataset 'wearable': signals: recording '5': channel az has samples that are NaN"
     ):
         _prepare(root)
     manifest = _prepare(root, on_error="skip").manifest
@@ -340,8 +342,9 @@ def test_what_is_declared_has_to_be_a_function_of_the_data_root() -> None:
 def test_two_files_cannot_declare_one_name(tmp_path: Path) -> None:
     declare(tmp_path / "one.py", WEARABLE)
     declare(tmp_path / "one.py", WEARABLE)
-    with pytest.raises(BadInput, match="dataset 'wearable' is declared in .*one.py and in .*two.py"):
-        declare(tmp_path / "two.py", WEARABLE)
+    with pytest.raises(BadInput, match=r"dataset 'wearable' is declared in .*one.py and in .*two.py"):
+        declare(tmp_path / "two.py", WEARABLE.replace('"rest"', '"sit"'))
+    declare(tmp_path / "a_copy.py", WEARABLE)
 
 
 def test_configs_take_the_defaults_that_are_declared(tmp_path: Path) -> None:
@@ -358,9 +361,58 @@ def test_configs_take_the_defaults_that_are_declared(tmp_path: Path) -> None:
 
 def test_files_that_are_not_there_are_named(root: Path, tmp_path: Path) -> None:
     declare(tmp_path / "space.py", WEARABLE)
-    with pytest.raises(BadInput, match="needs the folder that holds wearable.npz; give it with --data-root"):
+    with pytest.raises(BadInput, match=r"needs the folder that holds wearable.npz; give it with --data-root"):
         prepare("wearable", prepared_root=tmp_path / "prepared", data_root=None)
     (root / "wearable.npz").unlink()
-    with pytest.raises(BadInput, match="files: data root .* has no wearable.npz"):
+    with pytest.raises(BadInput, match=r"files: data root .* has no wearable.npz"):
         _prepare(root)
     assert state("wearable", prepared_root=tmp_path / "prepared", data_root=root) == "absent"
+
+
+def test_files_behind_a_link_are_those_of_the_data_root(root: Path, tmp_path: Path) -> None:
+    (root / "wearable.npz").rename(tmp_path / "elsewhere.npz")
+    (root / "wearable.npz").symlink_to(tmp_path / "elsewhere.npz")
+    declare(tmp_path / "space.py", WEARABLE)
+    before = _prepare(root).manifest.content_hash
+    assert _hash(root) is not None
+    _save(tmp_path, y=np.arange(80)[::-1] % 4)
+    (tmp_path / "wearable.npz").replace(tmp_path / "elsewhere.npz")
+    assert _hash(root, data_root=root) is None
+    assert _prepare(root).manifest.content_hash != before
+
+
+READER = """
+from clops_sweep.data import random_split
+from clops_sweep.data.reader import Reader, Signals, Source, Windows
+
+@dataset("mine", scenarios=("class_il",))
+class Mine(Reader):
+    name, unit, classes, lead_names = "mine", "mV", ("a", "b"), ("II",)
+
+    def find(self, data_root):
+        return [Source(f"r{number}", (data_root / f"{number}.npy",), number % 2) for number in range(10)]
+
+    def windows(self, source):
+        one = np.zeros(1, np.int64)
+        return Windows(source.record, one, one + 30, one * 0.0, one.astype(np.int16), one + source.detail)
+
+    def signals(self, source, windows):
+        return Signals(np.load(source.files[0])[None], np.ones(1, np.float32), np.zeros(1, np.float32))
+
+    def split(self, index, seed):
+        return random_split.sixty_twenty_twenty(len(index.patient_names), seed)
+"""
+
+
+def test_a_reader_of_ones_own_is_declared_in_the_same_way(tmp_path: Path) -> None:
+    x = waves(10, 1, 30)[:, 0]
+    for number, signal in enumerate(x):
+        np.save(tmp_path / f"{number}.npy", signal)
+    declare(tmp_path / "space.py", READER)
+    prepare("mine", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+    frames = open_frames("mine", prepared_root=tmp_path / "prepared")
+    np.testing.assert_array_equal(frames.signal(slice(None)), x)
+    np.save(tmp_path / "3.npy", -x[3])
+    assert data_hash("mine", prepared_root=tmp_path / "prepared", data_root=tmp_path) is None
+    with pytest.raises(BadInput, match="class Mine has another name"):
+        declare(tmp_path / "space.py", READER.replace('dataset("mine"', 'dataset("yours"'))

@@ -34,15 +34,18 @@ def _frames(tmp_path: Path, call: str, name: str = "own", root: Path | None = No
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
     """Twelve records of two channels, in two folders, with labels in a table and in their headers."""
-    rows = ["file;label".replace(";", ",") + ",who,site,day"]
+    rows = ["file,label,who,site,day"]
     for number in range(12):
         folder = tmp_path / "wfdb" / "ab"[number % 2]
         signal = np.rint(1000 * waves(number + 1, 2, 300 + number, seed=number)[number])
         comments = [f"Dx: {'AF,N' if number % 4 == 0 else 'N'}", f"Person: p{number // 2}"]
         write_wfdb(folder, f"r{number:02d}", signal, 100, ("II", "RESP"), "NU", comments, gain=50)
-        rows.append(
-            f"{'ab'[number % 2]}/r{number:02d},{('N', 'AF', 'x')[number % 3]},p{number // 2},S{number % 2},2020-01-{number + 1:02d}"
+        name, label, day = (
+            f"{'ab'[number % 2]}/r{number:02d}",
+            ("N", "AF", "x")[number % 3],
+            f"2020-01-{number + 1:02d}",
         )
+        rows.append(f"{name},{label},p{number // 2},S{number % 2},{day}")
     (tmp_path / "wfdb" / "labels.csv").write_text("\ufeff" + "\n".join(rows) + "\n")
     return tmp_path / "wfdb"
 
@@ -179,7 +182,7 @@ def test_a_record_that_is_cut_short_is_named_or_left_out(records: Path, tmp_path
     signal = records / "a" / "r04.dat"
     signal.write_bytes(signal.read_bytes()[:-100])
     call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2)'
-    with pytest.raises(BadInput, match="r04.dat: truncated"):
+    with pytest.raises(BadInput, match=r"r04.dat: truncated"):
         _frames(tmp_path, call)
     manifest = prepare(
         "own", prepared_root=tmp_path / "prepared", data_root=tmp_path, on_error="skip", workers=1
@@ -204,7 +207,8 @@ def test_cinc2017(data_root: Path, tmp_path: Path) -> None:
     table = pd.read_csv(data_root / "cinc2017" / "REFERENCE-v3.csv", header=None, names=["record", "label"])
     some = table[table["label"].isin(["N", "A"])].groupby("label").head(35)
     some.to_csv(tmp_path / "some.csv", header=False, index=False)
-    call = f'from_wfdb(data_root / "cinc2017", label=1, table={str(tmp_path / "some.csv")!r}, window_seconds=5, resample_to=500)'
+    labels = f"label=1, table={str(tmp_path / 'some.csv')!r}"
+    call = f'from_wfdb(data_root / "cinc2017", {labels}, window_seconds=5, resample_to=500)'
     frames = _frames(tmp_path, call, "cinc", data_root)
     assert (frames.samples, frames.classes, frames.unit) == (2500, ("A", "N"), "mV")
     assert len(frames.patient_names) == 70
@@ -227,7 +231,7 @@ def test_uci_har(data_root: Path, tmp_path: Path) -> None:
         np.save(tmp_path / f"{part}.npy", parts[part])
         np.save(
             tmp_path / f"{part}_labels.npy",
-            np.loadtxt(folder / part / "y_{0}.txt".format(part), max_rows=300, dtype=int),
+            np.loadtxt(folder / part / f"y_{part}.txt", max_rows=300, dtype=int),
         )
     declare(
         tmp_path / "space.py",
@@ -236,9 +240,11 @@ def test_uci_har(data_root: Path, tmp_path: Path) -> None:
         def har(data_root):
             x = np.concatenate([np.load(data_root / f"{part}.npy") for part in ("train", "test")])
             y = np.concatenate([np.load(data_root / f"{part}_labels.npy") for part in ("train", "test")])
-            split = np.where(np.arange(len(x)) >= 300, "test", np.where(np.arange(len(x)) % 5 == 0, "validation", "train"))
-            return Recordings(x, 50, [f"channel {i}" for i in range(9)], "g", y - 1, ("walk", "up", "down", "sit", "stand", "lie"),
-                              np.arange(len(x)), split=split)
+            n = np.arange(len(x))
+            split = np.where(n >= 300, "test", np.where(n % 5 == 0, "validation", "train"))
+            channels = [f"channel {i}" for i in range(9)]
+            classes = ("walk", "up", "down", "sit", "stand", "lie")
+            return Recordings(x, 50, channels, "g", y - 1, classes, n, split=split)
         """,
     )
     prepare("har", prepared_root=tmp_path / "prepared", data_root=tmp_path)

@@ -1,0 +1,69 @@
+"""The first example of docs/own_data.md, from a folder of records to a report, by the command alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from launching import Sweep
+
+from tests.conftest import Command
+from tests.data.declared_files import write_hospital
+
+Launch = Callable[..., Sweep]
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "own_data.md").read_text()
+EXAMPLE, ARRAYS = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+BUDGET = ["--seeds", "1", "--set", "epochs_per_task=1", "--set", "mc_samples=2"]
+
+
+def test_the_example_is_launched_repeated_and_reported(attach: Launch, clops_sweep: Command, tmp_path: Path) -> None:
+    assert len(EXAMPLE.splitlines()) <= 30
+    (tmp_path / "arrhythmias.py").write_text(EXAMPLE)
+    write_hospital(tmp_path / "data" / "hospital")
+    roots = ["--data-root", "data", "--prepared-root", "prepared"]
+    sweep = attach("arrhythmias.py", *roots, *BUDGET, "--no-report")
+    assert sweep.wait() == 0, sweep.output + sweep.errors
+    assert "2 runs asked for, 2 finished, 0 pending, 0 failed" in sweep.output
+    runs = pd.read_parquet(tmp_path / "results" / "runs")
+    assert set(runs["dataset"]) == {"hospital"}
+    assert runs["auc"].notna().all()
+
+    def said(*arguments: str) -> str:
+        done: subprocess.CompletedProcess[str] = clops_sweep(*arguments)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+        return done.stdout
+
+    assert "2 finished, 0 pending" in said("plan", "arrhythmias.py", *roots, *BUDGET)
+    run_id = runs["run_id"].iloc[0]
+    shown = said("show", run_id)  # without the file that declares its data, as all that follows
+    assert "registers dataset 'hospital'" in shown
+    assert "bit for bit" in said("rerun", run_id, "--verify", "--prepared-root", "prepared")
+    page = said("report", "--prepared-root", "prepared", "--output", "page")
+    assert "index.html" in page
+    assert list((tmp_path / "page").rglob("*tracings*"))
+    shutil.rmtree(tmp_path / "prepared")
+    lost = clops_sweep("rerun", run_id, "--prepared-root", "prepared")
+    assert (lost.returncode, lost.stderr.count("\n")) == (2, 1)
+    assert "dataset 'hospital' is not prepared" in lost.stderr
+
+
+def test_what_is_wrong_is_one_sentence_and_exit_status_2(clops_sweep: Command, tmp_path: Path) -> None:
+    write_hospital(tmp_path / "data" / "hospital", people=4)
+    for change, says in (
+        (('label="rhythm"', 'label="diagnosis"'), "label: "),
+        (("window_seconds=5", "window_seconds=99"), "recording shorter than a frame"),
+        (('"hospital", scenarios', '"mitbih", scenarios'), "dataset 'mitbih' is built in"),
+    ):
+        text = EXAMPLE.replace(*change)
+        assert text != EXAMPLE
+        (tmp_path / "wrong.py").write_text(text)
+        command = ["wrong.py"] if says == "label: " else ["data", "prepare", "hospital", "--plugins", "wrong.py"]
+        done = clops_sweep(*command, "--data-root", "data", "--prepared-root", "prepared")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert says in done.stderr
+    assert not (tmp_path / "prepared" / "hospital").exists()
