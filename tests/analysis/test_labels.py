@@ -68,7 +68,7 @@ def test_names_of_tasks(tables: dict[str, pd.DataFrame], overlaps: ModuleType) -
 
 
 def test_names_of_variants(tmp_path: Path, generated: ModuleType, overlaps: ModuleType) -> None:
-    names = LONG[:9]
+    names = [*LONG[:8], ", ".join(LONG[:3])]
     variants = {name: {"mc_samples": 5 + position} for position, name in enumerate(names)}
     space = SearchSpace("s", RunConfig(), {"variant": variants, "storage_fraction": [0.001, 0.25, 0.5]}, seeds=[0])
     store = RunStore(tmp_path)
