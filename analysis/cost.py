@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.labels import inches, legend_columns, shortened
 from clops_sweep.analysis.selection import cell_name, chosen_how, variants
 from clops_sweep.analysis.style import GRID, colour, new_figure, styled
 from clops_sweep.errors import BadInput
@@ -95,7 +96,8 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
     """A dot per configuration; the frontier as a step line, its configurations numbered and named below."""
     order = _along_frontier(record)
     named = [f"{number}  {record.names[i]}" for number, i in enumerate(order, 1)]
-    columns = 2 if len(named) > 4 and max(map(len, named)) < 50 else 1
+    columns = 2 if len(named) > 4 and max(inches(name, 7.5) for name in named) < 3.0 else 1
+    named = [shortened(name, 6.4 / columns, 7.5) for name in named]
     lines = -(-len(named) // columns)
     figure = new_figure(6.8, 3.8 + 0.165 * (lines + 1))
     axes = figure.subplots()
@@ -105,7 +107,7 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
         mine = record.group == position
         axes.plot(
             record.cost[mine], record.auc[mine], markers[position % len(markers)], ms=5, mew=0, alpha=0.75,
-            color=colour(position), label=name, clip_on=False,
+            color=colour(position), label=shortened(name, 6.0, 8.5), clip_on=False,
         )  # fmt: skip
     axes.step(record.cost[order], record.auc[order], where="post", color="black", lw=1.0, zorder=1)
     height = float(np.ptp(record.auc)) or 0.01
@@ -123,8 +125,7 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
         text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
     axes.set(xlabel=COSTS[record.cost_name], ylabel="average AUC")
     if 1 < len(record.groups) <= MOST_NAMES:
-        longest = max(map(len, record.groups))
-        figure.legend(loc="outside upper left", ncols=max(1, min(len(record.groups), 4, 64 // (longest + 4))))
+        figure.legend(loc="outside upper left", ncols=legend_columns(record.groups, 6.4))
     figure.legend(
         [Line2D([], [], ls="none")] * len(named), named, loc="outside lower left", ncols=columns, handlelength=0,
         handletextpad=0, fontsize=7.5, title="not bettered at their cost", title_fontsize=7.5, alignment="left",

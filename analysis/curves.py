@@ -197,8 +197,9 @@ def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskSt
     other = TaskStyle("#777777", "solid", "")  # all tasks at once
     inch = PLOT_WIDTH / float(np.ptp(axes.get_xlim()))
     widths = [0.94 * inch * (block.last - block.first + 1) for block in record.blocks]
-    names, size = in_one_size([block.task for block in record.blocks], widths, (7.5,), 1)
-    if any("…" in name for name in names):
+    tasks = [block.task for block in record.blocks]
+    names, size = in_one_size(tasks, widths, (7.5,), 1)
+    if names != tasks:
         short = short_names(record.tasks)
         names, size = in_one_size([short.get(b.task, b.task) for b in record.blocks], widths, (7.5, 6.5, 5.5), 3)
     for block, name in zip(record.blocks, names, strict=True):

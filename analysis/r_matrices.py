@@ -173,8 +173,8 @@ def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize, colours: m
         for (row, column), value in np.ndenumerate(record.mean):
             if np.isfinite(value):
                 ink = readable_on(backgrounds[row, column])
-                middle = {"ha": "center", "va": "center", "color": ink, "fontsize": font}
-                axes.text(column + 0.5, row + 0.5, f"{value:.2f}", **middle).set_in_layout(False)
+                text = axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", color=ink)
+                text.set(fontsize=font, in_layout=False)
     for place in range(rows if rows > 1 else 0):
         for colour_name, width in (("white", 2.6), ("black", 1.3)):
             frame = Rectangle((place + 0.04, place + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from itertools import product
 from math import prod
 from typing import Any
@@ -62,7 +62,7 @@ def _space(name: str, configs: Sequence[RunConfig]) -> SearchSpace:
     if not _everywhere(configs, varied, present):
         cells = {tuple(getattr(config, field) for field in varied) for config in configs}
         settings = [dict(zip(varied, cell, strict=True)) for cell in sorted(cells, key=repr)]
-        axes = {"configuration": {_in_words(configs[0].replace(**each)): each for each in settings}}
+        axes = {"configuration": {_in_words(configs[0].replace(**each), varied): each for each in settings}}
     if len(values["split_seed"]) > 1:
         axes["split_seed"] = values["split_seed"]
     return SearchSpace(name, configs[0], axes, values["seed"], where=lambda config: config.identity in present)
@@ -80,9 +80,10 @@ def _everywhere(configs: Sequence[RunConfig], varied: Mapping[str, list[Any]], p
         return False
 
 
-def _in_words(config: RunConfig) -> str:
-    """A configuration by what of it is not as in the paper."""
-    return ", ".join(f"{name} {getattr(config, name)}" for name in departures(config)) or "as in the paper"
+def _in_words(config: RunConfig, varied: Container[str]) -> str:
+    """A configuration by those of the fields that vary in which it is not as in the paper."""
+    fields = [name for name in departures(config) if name in varied]
+    return ", ".join(f"{name} {getattr(config, name)}" for name in fields) or "as in the paper"
 
 
 def _distinct(configs: Sequence[RunConfig], field: str) -> list[Any]:
