@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
 from clops_sweep.errors import BadInput
 
@@ -175,7 +175,7 @@ class Catalog(Mapping[str, DatasetInfo]):
             leads="all",
         )
         if scenario not in info.scenarios:
-            scenarios = (*info.scenarios, cast(ScenarioName, scenario))
+            scenarios = (*info.scenarios, scenario)
             self._added[name] = replace(info, scenarios=scenarios)
 
     def register(self, info: DatasetInfo, declared: Declared | None = None) -> None:

@@ -20,7 +20,6 @@ from clops_sweep.data.catalog import (
     Declared,
     Leads,
     Normalization,
-    ScenarioName,
 )
 from clops_sweep.data.source_code import code_hash, source_file
 from clops_sweep.errors import BadInput, shown
@@ -109,7 +108,7 @@ def dataset(
         licence=check.text("licence", licence),
         source=check.text("source", source),
         size=check.text("size", size),
-        scenarios=cast(tuple[ScenarioName, ...], check.identifiers("scenarios", scenarios)),
+        scenarios=check.identifiers("scenarios", scenarios),
         classes=None if classes is None else len(check.names("classes", classes)),
         batch_size=check.whole("batch_size", batch_size),
         reader="clops_sweep.data.declared:DeclaredReader",

@@ -16,8 +16,8 @@ from __future__ import annotations
 from clops_sweep.testing.acquisition_contract import check_acquisition_function
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.network_contract import check_network
-from clops_sweep.testing.shapes import of_shape
 from clops_sweep.testing.scenario_contract import check_scenario
+from clops_sweep.testing.shapes import of_shape
 from clops_sweep.testing.storage_contract import check_storage_function
 from clops_sweep.testing.strategy_contract import check_strategy
 from clops_sweep.testing.watch import ContractViolation

@@ -29,7 +29,8 @@ from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
 def hearts(data_root):
     classes = {"N": "normal", "A": "AF", "O": "other", "~": "noise"}
     folder = data_root / "hearts"
-    return Recordings.from_wfdb(folder, table="REFERENCE.csv", label=1, classes=classes, window_seconds=5, resample_to=500)
+    labels = dict(table="REFERENCE.csv", label=1, classes=classes)
+    return Recordings.from_wfdb(folder, **labels, window_seconds=5, resample_to=500)
 
 BASE = RunConfig(dataset="hearts", epochs_per_task=2, mc_samples=2)
 SPACE = SearchSpace("hearts", BASE, axes={"strategy": ["clops", "finetune"]}, seeds=range(2))
