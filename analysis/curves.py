@@ -66,7 +66,7 @@ def learning_curves(curves: pd.DataFrame, title: str = "", measure: str = "auc")
     Args:
         curves: rows of the store's table `curves`, of the runs of one configuration.
         title: how the configuration is called.
-        measure: a column of numbers of the table: auc, accuracy, balanced_accuracy, macro_f1 or loss.
+        measure: a column of numbers of the table: auc, accuracy, balanced_accuracy, f1 or loss.
 
     Raises:
         BadInput: no such column, no rows, or runs that trained different tasks at the same epoch.

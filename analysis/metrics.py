@@ -82,7 +82,7 @@ _DIFFERENCES: Final = {name: metric for name, metric in {**METRICS, "fwt": _FWT}
 _OF_A_SCORE: Final = re.compile(rf"(.+)_({'|'.join(sorted(_DIFFERENCES, key=len, reverse=True))})")
 _SCORES: Final = re.compile(r"(^|_)(auc|accuracy|f1|precision|recall|sensitivity|specificity)(_|$)")
 _LOSSES: Final = re.compile(r"(^|_)(seconds|loss|error)(_|$)")
-_ABBREVIATIONS: Final = {"auc": "AUC", "f1": "F1", "mc": "MC"}
+_ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
 
 
 def metric_named(column: str) -> Metric:

@@ -173,11 +173,12 @@ def read(
 
     if table not in SCHEMAS:
         raise BadInput(f"table {table!r}: not known; known: {', '.join(SCHEMAS)}")
-    for column in columns or ():
-        if column not in SCHEMAS[table].names:
-            raise BadInput(f"table {table!r} has no column {column!r}; it has {', '.join(SCHEMAS[table].names)}")
     store = RunStore.named(str(results))
     store.files.check_is_there()
+    names = store.parts[table].with_own_columns().schema.names if columns else []
+    for column in columns or ():
+        if column not in names:
+            raise BadInput(f"table {table!r} has no column {column!r}; it has {', '.join(names)}")
     return store.read(table, run_ids, columns)
 
 

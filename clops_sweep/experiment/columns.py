@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_origin
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.experiment.config import FOUNDING, RunConfig
 
-MEASURES = ("auc", "accuracy", "balanced_accuracy", "macro_f1")
+MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1")
 """What an entry of R may be: how well a task is done."""
 
 

@@ -28,7 +28,7 @@ class Evaluation:
         auc: float64 [S, N], on each task.
         accuracy: float64 [S, N].
         balanced_accuracy: float64 [S, N].
-        macro_f1: float64 [S, N]; see `TaskHits`.
+        f1: float64 [S, N]; see `TaskHits`.
         loss: float64 [S, N], mean loss on each task.
         left_out: int64 [S, N], classes or labels without an AUC.
         union: float64 [S, 4], the `MEASURES` on all tasks' instances together; nan unless asked for.
@@ -37,7 +37,7 @@ class Evaluation:
     auc: NDArray[np.float64]
     accuracy: NDArray[np.float64]
     balanced_accuracy: NDArray[np.float64]
-    macro_f1: NDArray[np.float64]
+    f1: NDArray[np.float64]
     loss: NDArray[np.float64]
     left_out: NDArray[np.int64]
     union: NDArray[np.float64]

@@ -19,7 +19,7 @@ class HitScores(NamedTuple):
 
     accuracy: Floats
     balanced_accuracy: Floats
-    macro_f1: Floats
+    f1: Floats
 
 
 class TaskHits:

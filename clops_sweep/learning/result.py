@@ -29,7 +29,7 @@ _TAKEN = {*CONFIG, *RESULTS, "run_id", "status", "error", "started_at", "backend
 }
 T = TypeVar("T")
 
-_PREDICTED: Final = ["trained_on", "evaluated_on", "task", "instance", "label", "target", "probabilities"]
+_PREDICTED: Final = ["trained_on", "evaluated_on", "task", "instance", "label"]
 EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
 
@@ -160,13 +160,18 @@ def _predictions(
         "task": np.repeat(names, sizes),
         "instance": rows,
         "label": _label_names(frames, rows),
-        "target": list(np.concatenate([task.test.targets for task in tasks]).astype(np.int8)),
+        **_by_output("target", np.concatenate([task.test.targets for task in tasks]).astype(np.int8)),
     }
     parts = [
-        pd.DataFrame({"trained_on": stage, **fixed, "probabilities": list(probabilities[run])})
+        pd.DataFrame({"trained_on": stage, **fixed, **_by_output("probability", probabilities[run])})
         for stage, probabilities in _stages(predictions, names)
     ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_PREDICTED)
+
+
+def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """What there is of every output, [n, C], as a column each."""
+    return {f"{name}_{output}": values[:, output] for output in range(values.shape[1])}
 
 
 def _curves(run: int, scenario: Scenario, history: History) -> pd.DataFrame:

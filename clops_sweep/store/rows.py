@@ -138,4 +138,7 @@ def _rows_of(run_id: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(name: TableName, frame: pd.DataFrame) -> pa.Table:
-    return pa.Table.from_pandas(frame, schema=SCHEMAS[name], preserve_index=False)
+    table = pa.Table.from_pandas(frame, schema=SCHEMAS[name], preserve_index=False)
+    for column in frame.columns.difference(SCHEMAS[name].names, sort=False):  # of every output of the network
+        table = table.append_column(column, pa.array(frame[column]))
+    return table

@@ -206,7 +206,7 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        parts = self._parts[table].with_own_columns() if table == "runs" else self._parts[table]
+        parts = self._parts[table].with_own_columns()
         names = list(columns or parts.schema.names)
         wanted = None if run_ids is None else set(run_ids)
         needed = [name for name in parts.schema.names if name in {*names, "run_id"}]  # in the order of the parts
@@ -253,11 +253,11 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        runs = self._parts["runs"].with_own_columns()
+        runs = self._parts["runs"]
         if sum(part.status == "finished" for part in runs.listing().singles) < at_least:
             return 0
         finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
-        return sum(compact_table(parts, finished) for parts in self._parts.values())
+        return sum(compact_table(parts.with_own_columns(), finished) for parts in self._parts.values())
 
     def compact_if_many(self) -> None:
         """What a sweep does now and then: compacts once hundreds of runs have parts of their own.
@@ -288,15 +288,18 @@ class RunStore:
         Of a run that was finished without predictions they are added, and nothing else is touched.
         """
         if "predictions" in tables and not self._in_all(["predictions"], [run_id]):
-            self._parts["predictions"].write_single(single("finished", run_id), tables["predictions"])
+            self._write("predictions", run_id, tables["predictions"])
         if self._in_all(EVERY_RUN, [run_id]):
             return
-        own = tables["runs"].schema.names[len(SCHEMAS["runs"]) :]
-        if own:
-            self._parts["runs"].add_columns([tables["runs"].schema.field(name) for name in own])
         for table in (*EVERY_RUN[1:], EVERY_RUN[0]):
-            self._parts[table].write_single(single("finished", run_id), tables[table])
+            self._write(table, run_id, tables[table])
         self._parts["runs"].delete([single("failed", run_id)])
+
+    def _write(self, table: TableName, run_id: str, content: pa.Table) -> None:
+        parts = self._parts[table]
+        if own := [field for field in content.schema if field.name not in SCHEMAS[table].names]:
+            parts.add_columns(own)
+        parts.write_single(single("finished", run_id), content)
 
     def write_failed(self, run_id: str, row: pa.Table) -> None:
         """Records a failed run, unless it is finished, be it without the predictions that are to be kept."""

@@ -78,10 +78,10 @@ PREDICTIONS = pa.schema(
         ("task", pa.string()),
         ("instance", pa.int64()),
         ("label", pa.string()),
-        ("target", pa.list_(pa.int8())),
-        ("probabilities", pa.list_(pa.float32())),
     ]
 )
+"""Behind these a column `target_c` (int8) and a column `probability_c` (float32) for every output c of the network."""
+
 SCHEMAS: Mapping[TableName, pa.Schema] = {
     "runs": RUNS,
     "r_matrix": R_MATRIX,

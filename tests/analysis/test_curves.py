@@ -47,8 +47,8 @@ def test_another_measure() -> None:
     np.testing.assert_allclose(record.mean, learning_curves(table).mean - 0.1)
     assert draw_learning_curves([record]).axes[0].get_ylabel() == "validation balanced accuracy"
     assert "validation balanced accuracy of each task" in describe_learning_curves([record])
-    with pytest.raises(BadInput, match="measure 'macro_f1': expected one of auc, accuracy, "):
-        learning_curves(table, measure="macro_f1")
+    with pytest.raises(BadInput, match="measure 'f1': expected one of auc, accuracy, "):
+        learning_curves(table, measure="f1")
     with pytest.raises(BadInput, match="measure 'epoch': expected"):
         learning_curves(table, measure="epoch")
 

@@ -23,9 +23,10 @@ IDS = [config.run_id(HASH) for config in CONFIGS]
 
 
 def predictions(run_id: str, probability: float = 0.25) -> pa.Table:
-    said = {"run_id": run_id, "instance": 7, "target": [1], "probabilities": [probability]}
-    rows = [said | {"trained_on": i, "evaluated_on": j} for i in (1, 2) for j in (1, 2)]
-    return pa.Table.from_pylist([{name: row.get(name) for name in PREDICTIONS.names} for row in rows], PREDICTIONS)
+    rows = [{"run_id": run_id, "instance": 7, "trained_on": i, "evaluated_on": j} for i in (1, 2) for j in (1, 2)]
+    table = pa.Table.from_pylist([{name: row.get(name) for name in PREDICTIONS.names} for row in rows], PREDICTIONS)
+    table = table.append_column("target_0", pa.array([1] * len(rows), pa.int8()))
+    return table.append_column("probability_0", pa.array([probability] * len(rows), pa.float32()))
 
 
 @pytest.fixture
@@ -65,8 +66,8 @@ def test_they_are_added_to_a_finished_run_and_nothing_else_is_touched(root: Path
         store.write_finished(run_id, again)
     assert {path: path.read_bytes() for path in before} == before
     assert store.statuses() == dict.fromkeys(IDS, "finished")
-    probabilities = store.read("predictions").groupby("run_id")["probabilities"].first()
-    assert [probabilities[run_id].tolist() for run_id in IDS] == [[0.25], [0.5], [0.5]]
+    probabilities = store.read("predictions").groupby("run_id")["probability_0"].first()
+    assert [probabilities[run_id] for run_id in IDS] == [0.25, 0.5, 0.5]
 
 
 def test_a_repetition_that_fails_leaves_the_run_finished(root: Path, finished_tables: Tables) -> None:
@@ -82,9 +83,9 @@ def test_compacted_they_are_the_same(root: Path, keep: bool) -> None:
     before = store.read("predictions")
     statuses = store.statuses()
     store.compact()
-    assert [len(list((root / table).iterdir())) for table in ("runs", "r_matrix", "predictions")] == [1, 1, 1]
+    assert [len(list((root / table).iterdir())) for table in ("runs", "r_matrix", "predictions")] == [1, 1, 2]
     again = RunStore(root, keep_predictions=keep)
-    assert again.read("predictions").map(str).equals(before.map(str))
+    assert again.read("predictions").equals(before)
     assert again.statuses() == statuses
 
 

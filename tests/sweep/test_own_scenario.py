@@ -57,7 +57,7 @@ def test_predictions_are_kept_afterwards_and_give_what_is_stored(
     assert set(kept["run_id"]) == set(runs.index)
     found = r[r["split"] == "test"].set_index(["run_id", "trained_on", "evaluated_on"])
     for key, rows in kept.groupby(["run_id", "trained_on", "evaluated_on"]):
-        truth, p = np.stack(rows["target"]), np.stack(rows["probabilities"])
+        truth, p = (rows.filter(regex=f"^{it}_").dropna(axis=1).to_numpy() for it in ("target", "probability"))
         present = np.flatnonzero(np.ptp(truth, axis=0))
         auc = np.mean([roc_auc_score(truth[:, c], p[:, c]) for c in present])
         assert abs(found.loc[key, "auc"] - auc) < 1e-6
