@@ -16,7 +16,10 @@ from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.selection import cell_name, departures, shown_metrics
 from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
 
-TRAINING = ("dataset", "scenario", "leads", "normalize", "task_order", "epochs_per_task", "batch_size", "learning_rate")
+TRAINING = (
+    *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
+    *("epochs_per_task", "batch_size", "learning_rate"),
+)
 """What configurations must have in common to be compared across strategies."""
 
 _BASELINES = ("finetune", "multitask")

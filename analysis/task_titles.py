@@ -11,9 +11,9 @@ from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.published import DATASET_OF_SCENARIO
 from clops_sweep.analysis.tracings import Frames
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.tasks import scenario_of
 
 _COLUMNS = ("task", "training_task")
 
@@ -59,7 +59,7 @@ def task_titles(frames: FrameSet, config: RunConfig) -> dict[str, str]:
     have one title. Empty where the scenario is not known here or does not go with the frames.
     """
     try:
-        tasks = build_scenario(frames, config.scenario).tasks
+        tasks = scenario_of(config.model_copy(update={"task_order": "sequential"}), frames).tasks
     except (BadInput, KeyError):  # what cannot be built here was built where the run took place
         return {}
     times = Counter(task.title for task in tasks)

@@ -10,10 +10,10 @@ import torch
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
+from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.layer_trace import LayerTrace, same_bits, traced
 from clops_sweep.learning.multitask import joint_scenario
@@ -68,10 +68,11 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
         BadInput: one cannot be trained, in a sentence that names the layer or parameter at fault.
     """
     own = [config for config in configs if config.network in NETWORKS.added]
-    asked = {(c.network, c.data_key, c.scenario, c.task_order, c.strategy, c.batch_size): c for c in own}
+    fields = ("network", "data_key", "scenario", "task_order", "task_classes", "domain", "strategy", "batch_size")
+    asked = {tuple(getattr(config, name) for name in fields): config for config in own}
     for config in asked.values():
         of_config = frames[config.data_key]
-        scenario = build_scenario(of_config, config.scenario, config.task_order)
+        scenario = scenario_of(config, of_config)
         if STRATEGIES[config.strategy].joint:
             scenario = joint_scenario(scenario)
         shape = (of_config.channels, of_config.samples)

@@ -39,7 +39,8 @@ def check_network(network: Callable[[int, int, int], Any], *, channels: int = 3,
         for scenario in SCENARIO_KINDS:
             frames = of_shape(tiny_frames(scenario, tasks=2), channels, samples)
             for strategy in ("clops", *_STRATEGIES) if scenario == "class_il" else ("clops",):
-                _check(tiny_config(scenario, strategy=strategy, network="network_under_test"), frames)
+                settings = {"domain": "site"} if scenario == "domain_il" else {}  # all channels belong to one instance
+                _check(tiny_config(scenario, strategy=strategy, network="network_under_test", **settings), frames)
 
 
 def _check(config: RunConfig, frames: FrameSet) -> None:

@@ -374,7 +374,7 @@ def test_all_channels_of_what_has_one_are_what_it_is_without() -> None:
 @pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time"])
 def test_built_in_networks(network: str) -> None:
     frames = of_shape(tiny_frames("domain_il", tasks=2), 2, 48)
-    config = tiny_config("domain_il", network=network, strategy="replay", epochs_per_task=1)
+    config = tiny_config("domain_il", network=network, strategy="replay", epochs_per_task=1, domain="site")
     result = ContinualRun(config, frames).run()
     assert result.r_matrix["auc"].between(0, 1).all()
     channels, outputs = 2, 3
