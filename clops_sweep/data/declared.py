@@ -17,8 +17,9 @@ from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared
 from clops_sweep.data.folder import shorten
 from clops_sweep.data.freshness import declared_files
 from clops_sweep.data.reader import Index, OptionValue, Reader, Signals, Source, Windows
-from clops_sweep.data.recording_checks import Together, require_every_class
-from clops_sweep.data.recording_items import Absent, Common, InMemory, Item
+from clops_sweep.data.recording_checks import require_every_class
+from clops_sweep.data.recording_items import Common, Item
+from clops_sweep.data.recording_stack import Outline, Stack, stacked
 from clops_sweep.data.recordings import Recordings, one_by_one
 from clops_sweep.data.resampling import resampled
 from clops_sweep.data.same_samples import samples_digest
@@ -28,17 +29,22 @@ from clops_sweep.errors import AbsentData, BadInput, one_line
 FEW_PATIENTS: Final = 60
 """Up to so many are split by the integer programme of `balanced_split`; it takes seconds, and more with more."""
 
+_SHORT: Final = "recording shorter than a frame"
+
 _STEPS: Final = 19
 """Resampled samples are multiples of the greatest power of two that is 2^-19 of the recording's largest one or less."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Recorded:
-    """A recording of a source, and where it is among all: what is in memory is had by calling the function again."""
+class _Held:
+    """Recordings in memory, whose samples are had by calling the function again.
 
-    item: Item
+    They are those from `begin` on of the stack that stands at `place` among all that the function gives.
+    """
+
+    outline: Outline
     place: int
-    digest: bytes
+    begin: int = 0
 
 
 class DeclaredReader(Reader):
@@ -59,11 +65,12 @@ class DeclaredReader(Reader):
         self.in_parallel = False
         self._parts: dict[str, int] = {}
         self._root: Path | None = None
-        self._again: Iterator[tuple[int, Item]] | None = None
+        self._again: Iterator[tuple[int, Item | Stack]] | None = None
+        self._at: tuple[int, Stack] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the function's own objects, which other processes need not be able to have."""
-        return {**vars(self), "_again": None}
+        return {**vars(self), "_again": None, "_at": None}
 
     @property
     def parallel(self) -> bool:
@@ -82,25 +89,25 @@ class DeclaredReader(Reader):
     def find(self, data_root: Path | None) -> list[Source]:
         """Calls the function, and looks at all of its recordings but for their samples."""
         self.look(data_root)
-        self._again = None
-        self.common, items = self._called()
+        self._again = self._at = None
+        self.common, groups = self._called()
         self.classes, self.lead_names, self.unit = self.common.classes, self.common.channels, self.common.units
         self.stored_as = self.common.stored_as
         reference = self._info.reference_lead
         if reference is not None and reference not in self.lead_names:
             raise self._refused(f"reference_channel: {reference!r} is none of {', '.join(self.lead_names)}")
-        together, sources, labels_known, first = Together(self.classes), [], True, None
+        sources, first = [], None
         try:
-            for place, item in enumerate(items):
-                together.add(item.name, item.patient, item.label, item.part)
-                labels_known = labels_known and item.label is not None
-                first = self._of_one_length(item, first)
-                if item.part is not None:
-                    self._parts[item.patient] = item.part
-                sources.append(
-                    Source(item.name, item.samples.files, _Recorded(_without_samples(item), place, item.digest()))
-                )
-            together.check(labels_known)
+            for place, group in enumerate(groups):
+                if isinstance(group, Stack):
+                    first = self._of_one_length(group.names[0], group.array.shape[2], group.rate, first)
+                    self._parts |= dict(zip(group.patients, group.parts or (), strict=False))
+                    sources.append(_source(_Held(group.outline(), place)))
+                    continue
+                first = self._of_one_length_as_said(group, first)
+                if group.part is not None:
+                    self._parts[group.patient] = group.part
+                sources.append(Source(group.name, group.samples.files, group))
         except BadInput as problem:
             raise self._refused(str(problem)) from None
         self.given_split = bool(self._parts)
@@ -116,58 +123,98 @@ class DeclaredReader(Reader):
 
     def windows(self, source: Source) -> Windows:
         """Window by window, channel after channel."""
-        item: Item = source.detail.item
+        if isinstance(source.detail, _Held):
+            return self._windows_of_stack(source.detail.outline.stack)
+        item: Item = source.detail
         samples, rate = item.samples.extent()
         label = item.samples.label() if item.label is None else item.label
+        dropped = "no label that is used" if isinstance(label, list) and not label else _SHORT
         begins, width, labels = self.common.windows(samples, rate, label)
+        return self._cut(begins, width, rate, labels, item.patient, item.time, item.domains, dropped)
+
+    def _windows_of_stack(self, stack: Stack) -> Windows:
+        begins, width, _ = self.common.windows(stack.array.shape[2], stack.rate, None)
+        labels = np.repeat(stack.labels, len(begins), axis=0)
+        many = np.tile(begins, len(stack))
+        windows = self._cut(many, width, stack.rate, labels, stack.patients, stack.times, stack.domains, _SHORT)
+        sizes = np.full(len(stack), len(begins) * len(self.lead_names))
+        return replace(windows, sizes=sizes, dropped={} if len(begins) else {_SHORT: len(stack)})
+
+    def _cut(
+        self, begins: NDArray[np.int64], width: int, rate: float, labels: Any, patient: Any, time: Any, domains: Any,
+        dropped: str,
+    ) -> Windows:  # fmt: skip
         channels, count = len(self.lead_names), len(begins)
         shape = (0, len(self.classes)) if self.common.multi_label else (0,)
         kind = np.uint8 if self.common.multi_label else np.int64
-        dropped = "no label that is used" if isinstance(label, list) and not label else "recording shorter than a frame"
         return Windows(
-            patient=item.patient,
+            patient=patient,
             begin=np.repeat(begins, channels),
             length=np.full(count * channels, width, np.int64),
             start=np.repeat(begins / rate, channels),
             leads=np.tile(np.arange(channels, dtype=np.int16), count),
-            labels=np.repeat(np.array(labels, kind), channels, axis=0) if count else np.zeros(shape, kind),
-            time=item.time,
+            labels=np.repeat(np.asarray(labels, kind), channels, axis=0) if count else np.zeros(shape, kind),
+            time=time,
             dropped={} if count else {dropped: 1},
-            domains=item.domains,
+            domains=domains,
         )
+
+    def apart(self, source: Source) -> list[Source]:
+        """Every recording of a stack by itself."""
+        held = source.detail
+        if not isinstance(held, _Held):
+            return [source]
+        return [
+            _source(_Held(held.outline.portion(place, place + 1), held.place, held.begin + place))
+            for place in range(len(held.outline.stack))
+        ]
 
     def signals(self, source: Source, windows: Windows) -> Signals:
         """The samples as they are, or resampled (see `resampling.resampled`)."""
-        item = self._with_samples(source)
-        stored, gain, offset = item.samples.read()
-        if len(stored) != len(self.lead_names):
-            raise BadInput(f"{self._where(source)}: has {len(stored)} channels; expected {len(self.lead_names)}")
-        width, (_, rate) = int(windows.length[0]), item.samples.extent()
-        if stored.shape[1] == width:
-            cut = np.concatenate([stored] * (len(windows) // len(stored))) if len(windows) != len(stored) else stored
+        width = int(windows.length[0])
+        if isinstance(source.detail, _Held):
+            stack = self._with_samples(source)
+            begins = windows.begin[: len(windows) // len(stack) : len(self.lead_names)]
+            whole = width == stack.array.shape[2] and len(begins) == 1
+            parts = [stack.array] if whole else [stack.array[:, :, begin : begin + width] for begin in begins]
+            cut = (parts[0] if whole else np.stack(parts, axis=1)).reshape(-1, width)
+            pieces = [cut] if self._keeps_rate(stack.rate) else np.split(cut, len(stack))
+            frames = np.concatenate([self._as_stored(source, piece, width, stack.rate) for piece in pieces])
+            gain, offset, digest = stack.gain, np.zeros(len(stack.gain)), None
         else:
-            pairs = zip(windows.leads, windows.begin, strict=True)
-            cut = np.stack([stored[lead, begin : begin + width] for lead, begin in pairs])
-        frames = self._as_stored(source, cut, width, rate)
+            stored, gain, offset = source.detail.samples.read()
+            if len(stored) != len(self.lead_names):
+                raise BadInput(f"{self._where(source)}: has {len(stored)} channels; expected {len(self.lead_names)}")
+            if stored.shape[1] == width and len(windows) == len(stored):
+                cut = stored
+            else:
+                pairs = zip(windows.leads, windows.begin, strict=True)
+                cut = np.stack([stored[lead, begin : begin + width] for lead, begin in pairs])
+            frames = self._as_stored(source, cut, width, source.detail.samples.extent()[1])
+            digest = samples_digest(stored)
         leads = windows.leads
         return Signals(
             frames,
             gain[leads].astype(np.float32),
             offset[leads].astype(np.float32),
             np.zeros(len(windows), bool),
-            samples_digest(stored) if source.files else None,
+            digest,
         )
+
+    def _keeps_rate(self, rate: float) -> bool:
+        return self.common.rate is None or self.common.rate == rate
 
     def _as_stored(self, source: Source, cut: NDArray[Any], width: int, rate: float) -> NDArray[Any]:
         self._require_finite(source, cut)
         target = self.common.frame_samples(width, rate)
-        if self.common.rate is None or self.common.rate == rate:
+        if self._keeps_rate(rate):
             with np.errstate(over="ignore"):
                 frames = np.asarray(cut, self.stored_as)
         else:
             peak = float(np.abs(np.asarray(cut, np.float64)).max()) or 1.0
             frames = resampled(cut, target, 2.0 ** (np.floor(np.log2(peak)) - _STEPS))
-        self._require_finite(source, frames)
+        if frames is not cut:
+            self._require_finite(source, frames)
         return frames
 
     def _require_finite(self, source: Source, values: NDArray[Any]) -> None:
@@ -219,7 +266,7 @@ class DeclaredReader(Reader):
             )
         return declared
 
-    def _called(self) -> tuple[Common, Iterator[Item]]:
+    def _called(self) -> tuple[Common, Iterator[Item | Stack]]:
         """What the function returns, whatever form it has; what it raises becomes one sentence."""
         declared = self._declared()
         try:
@@ -230,7 +277,8 @@ class DeclaredReader(Reader):
                     raise BadInput(
                         f"{given}: it goes with a function that yields Recording(...); give it to Recordings(...)"
                     )
-                return returned.common, iter(returned.items)
+                found = returned.items
+                return returned.common, found.portions() if isinstance(found, Stack) else stacked(found)
             if returned is None:
                 raise BadInput(
                     "the function returns nothing; expected Recordings(...), or that it yields Recording(...)"
@@ -243,7 +291,7 @@ class DeclaredReader(Reader):
             common, items = one_by_one(returned, declared.recording)
         except Exception as error:
             raise self._refused(_said(error, declared)) from None
-        return common, self._guarded(items, declared)
+        return common, stacked(self._guarded(items, declared))
 
     def _guarded(self, items: Iterator[Item], declared: Declared) -> Iterator[Item]:
         while True:
@@ -255,33 +303,47 @@ class DeclaredReader(Reader):
                 return
             yield item
 
-    def _with_samples(self, source: Source) -> Item:
-        """The recording with its samples: what is in memory is had from a second call, in the same order."""
-        recorded: _Recorded = source.detail
-        if source.files:
-            return recorded.item
-        changed = self._refused(
-            f"the function gives other data when it is called again (recording {source.record!r}); expected the same "
+    def _with_samples(self, source: Source) -> Stack:
+        """The recordings with their samples, from a second call, in the same order."""
+        held: _Held = source.detail
+        stack = self._called_again(source, held.place)
+        stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
+        change = held.outline.first_change(stack.outline())
+        if change is not None:
+            raise self._changed(held.outline.stack.names[change])
+        return stack
+
+    def _called_again(self, source: Source, place: int) -> Stack:
+        if self._at is not None and self._at[0] == place:
+            return self._at[1]
+        if self._again is None:
+            common, groups = self._called()
+            if common != self.common:
+                raise self._changed(source.record)
+            self._again = enumerate(groups)
+        for number, group in self._again:
+            if number == place and isinstance(group, Stack):
+                self._at = (number, group)
+                return group
+        raise self._changed(source.record)
+
+    def _changed(self, record: str) -> BadInput:
+        return self._refused(
+            f"the function gives other data when it is called again (recording {record!r}); expected the same "
             "for the same files: draw numbers from a generator with a fixed seed"
         )
-        if self._again is None:
-            common, items = self._called()
-            if common != self.common:
-                raise changed
-            self._again = enumerate(items)
-        for place, item in self._again:
-            if place == recorded.place:
-                if item.digest() != recorded.digest:
-                    raise changed
-                return item
-        raise changed
 
-    def _of_one_length(self, item: Item, first: tuple[str, int, float] | None) -> tuple[str, int, float] | None:
-        """Sees whether a recording makes frames as long as the first, of which name, samples and rate are returned."""
+    def _of_one_length_as_said(self, item: Item, first: tuple[str, int, float] | None) -> tuple[str, int, float] | None:
         try:
             samples, rate = item.samples.extent()
         except (BadInput, OSError):
             return first  # whoever reads it says why it cannot be read
+        return self._of_one_length(item.name, samples, rate, first)
+
+    def _of_one_length(
+        self, name: str, samples: int, rate: float, first: tuple[str, int, float] | None
+    ) -> tuple[str, int, float]:
+        """Sees whether a recording makes frames as long as the first, of which name, samples and rate are returned."""
         if self.common.window is not None:
             samples = round(self.common.window * rate)
         frame = self.common.frame_samples(samples, rate)
@@ -291,17 +353,17 @@ class DeclaredReader(Reader):
                 "expected two at least"
             )
         if first is None:
-            return item.name, frame, rate
-        name, expected, its_rate = first
+            return name, frame, rate
+        its_name, expected, its_rate = first
         if self.common.rate is None and rate != its_rate:
             raise BadInput(
-                f"sampling_rate: recording {shorten(item.name)!r} has {rate:g} samples a second where "
-                f"{shorten(name)!r} has {its_rate:g}; give resample_to to have one rate for all"
+                f"sampling_rate: recording {shorten(name)!r} has {rate:g} samples a second where "
+                f"{shorten(its_name)!r} has {its_rate:g}; give resample_to to have one rate for all"
             )
         if frame != expected:
             raise BadInput(
-                f"signals: recording {shorten(item.name)!r} makes frames of {frame} samples where "
-                f"{shorten(name)!r} makes frames of {expected}; give window_seconds to cut frames of one length"
+                f"signals: recording {shorten(name)!r} makes frames of {frame} samples where "
+                f"{shorten(its_name)!r} makes frames of {expected}; give window_seconds to cut frames of one length"
             )
         return first
 
@@ -314,11 +376,9 @@ class DeclaredReader(Reader):
         return BadInput(what if what.startswith(f"dataset {self.name!r}") else f"dataset {self.name!r}: {what}")
 
 
-def _without_samples(item: Item) -> Item:
-    """The same recording, that does not hold on to samples in memory."""
-    if not isinstance(item.samples, InMemory):
-        return item
-    return replace(item, samples=Absent(*item.samples.extent()))
+def _source(held: _Held) -> Source:
+    names = tuple(held.outline.stack.names)
+    return Source(names[0], (), held, records=names)
 
 
 def _said(error: Exception, declared: Declared) -> str:

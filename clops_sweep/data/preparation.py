@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -126,7 +126,11 @@ def _windows_or_reason(reader: Reader, source: Source) -> Windows | str:
         return str(problem)
 
 
-def _signals_or_reason(reader: Reader, item: tuple[Source, Windows]) -> tuple[Signals, dict[str, str]] | str:
+_Read = tuple[Signals, dict[str, str]] | str
+"""The frames of a source with the SHA-256 of its files, or why it could not be read."""
+
+
+def _signals_or_reason(reader: Reader, item: tuple[Source, Windows]) -> _Read:
     source, windows = item
     try:
         with one_sentence(source.files[0] if source.files else source.record):
@@ -168,22 +172,34 @@ def _collect_windows(
 
 
 def _index_of(sources: Sequence[Source], windows: Sequence[Windows]) -> Index:
-    patient_names = tuple(sorted({w.patient for w in windows}))
+    people: list[str] = []
+    sizes: list[int] = []
+    times: list[Any] = []
+    domains: dict[str, list[str]] = {name: [] for name in windows[0].domains}
+    for offer in windows:
+        if offer.sizes is None:
+            people.append(str(offer.patient))
+            sizes.append(len(offer))
+        else:
+            people.extend(offer.patient)
+            sizes.extend(offer.sizes.tolist())
+        times.extend([None] if offer.time is None else np.atleast_1d(offer.time))
+        for name, column in domains.items():
+            value = offer.domains[name]
+            column.extend([value] if isinstance(value, str) else value)
+    patient_names = tuple(sorted(set(people)))
     codes = {name: code for code, name in enumerate(patient_names)}
-    sizes = [len(w) for w in windows]
-    times = None
-    if all(w.time is not None for w in windows):
-        times = np.repeat(np.array([w.time for w in windows], "datetime64[s]"), sizes)
+    known = all(time is not None for time in times)
     return Index(
         patient_names,
-        tuple(source.record for source in sources),
-        np.repeat(np.array([codes[w.patient] for w in windows], np.int32), sizes),
-        np.repeat(np.arange(len(windows), dtype=np.int32), sizes),
+        tuple(name for source in sources for name in source.names),
+        np.repeat(np.array([codes[name] for name in people], np.int32), sizes),
+        np.repeat(np.arange(len(people), dtype=np.int32), sizes),
         np.concatenate([w.leads for w in windows]).astype(np.int16),
         np.concatenate([w.start for w in windows]).astype(np.float64),
         np.concatenate([w.labels for w in windows]),
-        times,
-        {name: _domain_of([w.domains[name] for w in windows], sizes) for name in windows[0].domains},
+        np.repeat(np.array(times, "datetime64[s]"), sizes) if known else None,
+        {name: _domain_of(column, sizes) for name, column in domains.items()},
     )
 
 
@@ -196,6 +212,8 @@ def _domain_of(values: Sequence[str], sizes: Sequence[int]) -> tuple[NDArray[np.
 def _select(reader: Reader, offered: _Offered) -> tuple[_Offered, Counter[str]]:
     keep, reasons = reader.select(offered.index)
     dropped = offered.dropped + Counter(reasons)
+    if keep.all():
+        return offered, dropped
     firsts = np.concatenate([[0], np.cumsum([len(w) for w in offered.windows])])
     sources, windows = [], []
     for source, offer, first in zip(offered.sources, offered.windows, firsts[:-1], strict=True):
@@ -217,39 +235,54 @@ def _write_signals(
     progress: bool,
 ) -> tuple[dict[str, NDArray[Any]], Index, dict[str, str]]:
     """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
-    gains, offsets, statistics, kept_sources, kept_windows = [], [], [], [], []
+    gains, offsets, statistics, kept = [], [], [], []
     hashes: dict[str, str] = {}
     results = run(partial(_signals_or_reason, reader), zip(chosen.sources, chosen.windows, strict=True))
+    first = 0
     with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as)) as file:
-        for source, windows, result in with_progress(
+        for read in with_progress(
             zip(chosen.sources, chosen.windows, results, strict=True),
             len(chosen.sources),
             f"{reader.name}: signals",
             progress,
         ):
-            if isinstance(result, str):
-                problems.note(source.record, result)
-                continue
-            signals, source_hashes = result
-            hashes |= source_hashes
-            good = _without_bad_frames(reader, source, windows, signals, seen, problems, dropped)
-            if not len(good):
-                continue
-            stored = signals.stored[good]
-            file.append(stored)
-            gains.append(signals.gain[good])
-            offsets.append(signals.offset[good])
-            statistics.append(frame_statistics(stored))
-            kept_sources.append(source)
-            kept_windows.append(windows.take(good))
-    if not kept_windows:
+            for source, windows, result in _apart_where_bad(reader, *read):
+                begin, first = first, first + len(windows)
+                if isinstance(result, str):
+                    problems.note(source.record, result)
+                    continue
+                signals, source_hashes = result
+                hashes |= source_hashes
+                good = _without_bad_frames(reader, source, windows, signals, seen, problems, dropped)
+                if not len(good):
+                    continue
+                whole = len(good) == len(windows)
+                stored = signals.stored if whole else signals.stored[good]
+                file.append(stored)
+                gains.append(signals.gain[good])
+                offsets.append(signals.offset[good])
+                statistics.append(frame_statistics(stored))
+                kept.append(begin + good)
+    if not kept:
         raise _no_frame(reader, dropped, problems)
     arrays: dict[str, NDArray[Any]] = {
         "gain": np.concatenate(gains).astype(np.float32),
         "offset": np.concatenate(offsets).astype(np.float32),
         "statistics": np.concatenate(statistics),
     }
-    return arrays, _index_of(kept_sources, kept_windows), hashes
+    return arrays, chosen.index.of_rows(np.concatenate(kept)), hashes
+
+
+def _apart_where_bad(
+    reader: Reader, source: Source, windows: Windows, result: _Read
+) -> Iterator[tuple[Source, Windows, _Read]]:
+    """What was read of a source; record by record where it stands for several and one of them is bad."""
+    if isinstance(result, tuple) or len(source.names) == 1:
+        yield source, windows, result
+        return
+    for single in reader.apart(source):
+        windows = reader.windows(single)
+        yield single, windows, _signals_or_reason(reader, (single, windows))
 
 
 def _without_bad_frames(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -24,12 +24,19 @@ class Source:
     """One record as it lies under the data root: its name, the files that make it, and what its reader adds.
 
     `listed_in` is the table that names the record, where it is a table and not the files that say which there are.
+    `records` are the names where it stands for several, which are read together, and `record` is the first of them.
     """
 
     record: str
     files: tuple[Path, ...] = ()
     detail: Any = None
     listed_in: Path | None = None
+    records: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all its records."""
+        return self.records or (self.record,)
 
     @property
     def signal_file(self) -> Path | None:
@@ -43,24 +50,26 @@ class Windows:
 
     Shapes: begin [m] int64, first sample in the record; length [m] int64, samples; start [m] float64, seconds; leads
     [m] int16; labels [m] int64 or [m, C] uint8. `time` is the date of acquisition; `dropped` counts by reason;
-    `domains` are what else domain_il may go by, such as a site.
+    `domains` are what else domain_il may go by, such as a site. Where the source stands for r records, `sizes` [r] are
+    the frames of each, and `patient`, `time` [r] datetime64[s] and each of `domains` have r entries.
     """
 
-    patient: str
+    patient: str | Sequence[str]
     begin: NDArray[np.int64]
     length: NDArray[np.int64]
     start: NDArray[np.float64]
     leads: NDArray[np.int16]
     labels: NDArray[Any]
-    time: np.datetime64 | None = None
+    time: np.datetime64 | NDArray[np.datetime64] | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
-    domains: Mapping[str, str] = field(default_factory=dict)
+    domains: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    sizes: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.begin)
 
     def take(self, rows: NDArray[np.int64]) -> Windows:
-        """The given windows alone; what was dropped before stays counted where it was."""
+        """The given windows of one record alone; what was dropped before stays counted where it was."""
         return Windows(
             self.patient,
             self.begin[rows],
@@ -126,6 +135,23 @@ class Index:
             {name: (codes[rows], names) for name, (codes, names) in self.domains.items()},
         )
 
+    def of_rows(self, rows: NDArray[np.int64]) -> Index:
+        """The given frames alone, under the names of those patients, records and domains that they have."""
+        if len(rows) == len(self):
+            return self
+        part = self.take(rows)
+        patients, patient_names = _in_use(part.patients, self.patient_names)
+        records, record_names = _in_use(part.records, self.record_names)
+        domains = {name: _in_use(codes, names) for name, (codes, names) in part.domains.items()}
+        return replace(
+            part,
+            patients=patients,
+            patient_names=patient_names,
+            records=records,
+            record_names=record_names,
+            domains=domains,
+        )
+
     def counts_per_patient(self, classes: int) -> NDArray[np.int64]:
         """Frames of every patient and class, [patients, classes]."""
         counts = np.zeros((len(self.patient_names), classes), np.int64)
@@ -134,6 +160,12 @@ class Index:
         else:
             np.add.at(counts, (self.patients, self.labels), 1)
         return counts
+
+
+def _in_use(codes: NDArray[np.int32], names: tuple[str, ...]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Codes [n] of those names alone that they use, in the order of before."""
+    used, again = np.unique(codes, return_inverse=True)
+    return again.astype(np.int32), tuple(names[code] for code in used)
 
 
 class Reader(ABC):
@@ -214,6 +246,10 @@ class Reader(ABC):
     @abstractmethod
     def signals(self, source: Source, windows: Windows) -> Signals:
         """The samples of the given windows of a record."""
+
+    def apart(self, source: Source) -> list[Source]:
+        """A source for every record of one that stands for several, as each is read when there is a bad one."""
+        return [source]
 
     @abstractmethod
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:

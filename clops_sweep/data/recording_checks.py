@@ -144,6 +144,8 @@ def texts(argument: str, value: Any, count: int) -> list[str]:
 
 def text(argument: str, value: Any) -> str:
     """A name or a number, as text that can be printed."""
+    if type(value) is int:
+        return str(value)  # the usual case, a million times
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     missing = value is None or (isinstance(value, float) and math.isnan(value))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-_SAMPLED = 64
 
 
 class Stretch(NamedTuple):
@@ -74,31 +71,6 @@ class InMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class Absent:
-    """Samples that were in memory, and of which only their extent is kept."""
-
-    samples: int
-    rate: float
-    files: tuple[Path, ...] = ()
-
-    def extent(self) -> tuple[int, float]:
-        """Samples, and samples a second."""
-        return self.samples, self.rate
-
-    def label(self) -> Any:
-        """None: it is known from elsewhere."""
-        return None
-
-    def read(self) -> Signal:
-        """They are not to be had here.
-
-        Raises:
-            AssertionError: always.
-        """
-        raise AssertionError("the samples are had by calling the function again")
-
-
-@dataclass(frozen=True, eq=False)
 class Item:
     """One recording: `label` is a position in the classes, 0 or 1 for each [C] uint8, or None where the file says it.
 
@@ -112,17 +84,6 @@ class Item:
     time: np.datetime64 | None = None
     domains: Mapping[str, str] = field(default_factory=dict)
     part: int | None = None
-
-    def digest(self) -> bytes:
-        """16 bytes by which two calls of one function are compared: all but the samples, and some of these."""
-        label = self.label if self.label is None or isinstance(self.label, int) else self.label.tolist()
-        known = (self.name, self.patient, label, self.time, sorted(self.domains.items()), self.part, self.samples.files)
-        digest = blake2b(repr(known).encode(), digest_size=16)
-        if isinstance(self.samples, InMemory):
-            array = self.samples.array
-            digest.update(f"{array.shape}{array.dtype.str}".encode())
-            digest.update(array[:, :: max(1, array.shape[1] // _SAMPLED)].tobytes())
-        return digest.digest()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 from clops_sweep.data import recording_checks as checks
 from clops_sweep.data.label_table import Fields
 from clops_sweep.data.recording_items import Common, InMemory, Item, stored_as
+from clops_sweep.data.recording_stack import Stack
 from clops_sweep.errors import BadInput, shown
 
 
@@ -73,27 +74,34 @@ class Recordings:
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
         when = None if times is None else checks.moments("times", times, count)
         columns = checks.domains(domains, count)
-        given = [None] * count if split is None else checks.parts(split, count)
+        given: Sequence[int | None] = [None] * count if split is None else checks.parts(split, count)
         factor = checks.gains(gain, len(channel_names))
         together = checks.Together(class_names)
-        items = []
-        for place, array in enumerate(arrays):
-            label = found[place] if found.ndim == 2 else int(found[place])
-            together.add(called[place], people[place], label, given[place])
-            items.append(
+        each_label = found if found.ndim == 2 else found.tolist()
+        for name, person, label, part in zip(called, people, each_label, given, strict=True):
+            together.add(name, person, label, part)
+        together.check()
+        if isinstance(arrays, np.ndarray):
+            parts = None if split is None else checks.parts(split, count)
+            self.items: Stack | Sequence[Item] = Stack(
+                called, people, found, arrays, rate, factor, when, columns, parts
+            )
+            kinds = {arrays.dtype}
+        else:
+            self.items = [
                 Item(
                     called[place],
                     people[place],
-                    label,
+                    each_label[place],
                     InMemory(array, rate, factor),
                     None if when is None else when[place],
                     {name: column[place] for name, column in columns.items()},
                     given[place],
                 )
-            )
-        together.check()
-        narrow = all(stored_as(array.dtype, new_rate) is np.int16 for array in arrays)
-        self.items: Sequence[Item] = items
+                for place, array in enumerate(arrays)
+            ]
+            kinds = {array.dtype for array in arrays}
+        narrow = all(stored_as(kind, new_rate) is np.int16 for kind in kinds)
         self.common = Common(
             class_names,
             channel_names,
@@ -260,7 +268,7 @@ class Recording:
 
 
 def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Common, Iterator[Item]]:
-    """What the recordings of a generator have in common, and they themselves, checked as they come.
+    """What the recordings of a generator have in common, and they themselves, checked as they come and as a whole.
 
     Args:
         recordings: `Recording`s.
@@ -294,16 +302,20 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         rate,
     )
     usual = checks.positive("sampling_rate", shared["sampling_rate"])
+    together = checks.Together(common.classes)
 
     def items() -> Iterator[Item]:
         following: Any = first
         for place in range(2**62):
             try:
-                yield _item(following, place, common, usual, first)
+                item = _item(following, place, common, usual, first)
             except BadInput as problem:
                 raise BadInput(f"recording {place}: {problem}") from None
+            together.add(item.name, item.patient, item.label, item.part)
+            yield item
             following = next(recordings, None)
             if following is None:
+                together.check()
                 return
 
     return common, items()
@@ -358,7 +370,7 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
         raise BadInput(f"signals: expected an array or a list of arrays, not {shown(signals)}")
     if not len(found):
         raise BadInput("signals: there is no recording")
-    for place, array in enumerate(found):
+    for place, array in enumerate(found[:1] if isinstance(found, np.ndarray) else found):
         if len(array) != channels:
             raise BadInput(
                 f"signals[{place}]: has {len(array)} channels; expected {channels}, as there are names in channels"

@@ -34,7 +34,7 @@ class SeenSamples:
         """
         if signals.recording is None:
             return None
-        first, patient = self._first.setdefault(signals.recording, (source, windows.patient))
+        first, patient = self._first.setdefault(signals.recording, (source, str(windows.patient)))
         if first is source:
             return None
         here, there = (shorten(record.signal_file or record.record) for record in (source, first))

@@ -47,12 +47,18 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     files = source_files(reader, sources, data_root)
     seen = SeenSamples()
     problems = [
-        problem for source in sources if reader.reads_files for problem in _record_problems(reader, source, seen)
+        problem
+        for source in sources
+        if reader.reads_files
+        for single in reader.apart(source)
+        for problem in _record_problems(reader, single, seen)
     ]
     published, unlike_published = _against_published_sums(files)
     unlike_prepared = prepared_problems(reader, prepared_root=prepared_root, files=files)
     every = dict.fromkeys((*problems, *unlike_published, *(unlike_prepared or ())))
-    return Verification(len(sources), published, unlike_prepared is not None, tuple(every))
+    return Verification(
+        sum(len(source.names) for source in sources), published, unlike_prepared is not None, tuple(every)
+    )
 
 
 def _record_problems(reader: Reader, source: Source, seen: SeenSamples) -> list[str]:

@@ -26,21 +26,32 @@ class FrameBank:
         stored: the rows as they are kept, float32 or int16 [r, samples], on the device.
         gain: float32 [r], or None where the stored rows are the signal already.
         offset: as `gain`.
-        members: int64 [n, channels], the rows of every instance; None where instance i is row i.
+        members: int64 [n, channels], the stored rows of every instance; None where instance i is row i. On a GPU only
+            rows of `used` instances are stored; the rows of others are -1, which no gathering takes.
         shape: of an instance in a batch: [samples], or [channels, samples] where there are members.
         device: where frames are.
     """
 
-    def __init__(self, frames: FrameSet, device: torch.device) -> None:
-        self.stored = shared_tensor(frames.frames).to(device)
-        plain = self.stored.dtype == torch.float32 and bool((frames.gain == 1).all() and (frames.offset == 0).all())
-        self.gain = None if plain else shared_tensor(frames.gain).to(device)
-        self.offset = None if plain else shared_tensor(frames.offset).to(device)
-        members = frames.members
+    def __init__(self, frames: FrameSet, device: torch.device, used: NDArray[np.int64] | None = None) -> None:
+        """Takes the instances of a data set.
+
+        Args:
+            frames: the data set; on a CPU nothing of its rows is copied.
+            device: where batches are wanted.
+            used: the instances that are going to be gathered, in any order; None for all.
+        """
+        members, rows = frames.members, slice(None)
         if members is not None and np.array_equal(members, np.arange(len(frames.frames))[:, None]):
             members = None  # all channels of what has one
+        self.shape = (frames.samples,) if members is None else (frames.channels, frames.samples)
+        if used is not None and device.type != "cpu":
+            rows, members = rows_in_use(members, used, len(frames), len(frames.frames))
+        stored = frames.frames[rows]
+        plain = stored.dtype == np.float32 and bool((frames.gain == 1).all() and (frames.offset == 0).all())
+        self.stored = shared_tensor(stored).to(device)
+        self.gain = None if plain else shared_tensor(frames.gain[rows]).to(device)
+        self.offset = None if plain else shared_tensor(frames.offset[rows]).to(device)
         self.members = None if members is None else shared_tensor(members).to(device)
-        self.shape = (frames.samples,) if self.members is None else (frames.channels, frames.samples)
         self.device = device
 
     def gather(self, instances: torch.Tensor) -> torch.Tensor:
@@ -52,3 +63,20 @@ class FrameBank:
         if self.gain is not None and self.offset is not None:
             frames = frames.to(torch.float32).mul_(self.gain[flat, None]).add_(self.offset[flat, None])
         return frames.view(*instances.shape, *self.shape)
+
+
+def rows_in_use(
+    members: NDArray[np.int64] | None, used: NDArray[np.int64], instances: int, rows: int
+) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64] | None]:
+    """The rows, sorted, that some instances are made of, and where among these the rows of each instance are.
+
+    All rows and the members as they were, where all rows are in use. Shapes: members [n, channels] or None, used [m];
+    returned: [rows in use] and [n, channels], -1 for instances that are not used.
+    """
+    wanted = np.unique(used)
+    needed = wanted if members is None else np.unique(members[wanted])
+    if len(needed) == rows:
+        return slice(None), members
+    places = np.full((instances, 1 if members is None else members.shape[1]), -1, np.int64)
+    places[wanted] = np.searchsorted(needed, wanted[:, None] if members is None else members[wanted])
+    return needed, places

@@ -1,0 +1,83 @@
+"""Recordings that are handled many at a time come out as they do one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clops_sweep.data import recording_stack
+from clops_sweep.data.manifest import read_manifest
+from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.errors import BadInput
+from tests.data.declared_files import declare, forget, waves
+
+ARRAYS = """
+@dataset("arrays")
+def arrays(data_root):
+    n = 90
+    x = np.load(data_root / "x.npy")
+    return Recordings(
+        x, 50, ("a", "b"), "g", np.arange(n) % 4, ("w", "x", "y", "z"), np.arange(n) // 3, window_seconds=1,
+        domains={"site": ["alone" if number == 40 else f"s{number % 3}" for number in range(n)]},
+    )
+"""
+YIELDED = """
+@dataset("arrays", classes=("w", "x", "y", "z"), channels=("a", "b"), units="g", sampling_rate=50, window_seconds=1)
+def arrays(data_root):
+    for number, signal in enumerate(np.load(data_root / "x.npy")):
+        site = "alone" if number == 40 else f"s{number % 3}"
+        yield Recording(signal, number % 4, number // 3, domains={"site": site})
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """Signals of which some are flat, one as a whole, and some lack samples."""
+    forget()
+    signals = waves(90, 2, 100)
+    signals[40] = signals[50, :, :50] = signals[60, 0] = 1
+    signals[[7, 31, 32], 1, 3] = np.nan
+    np.save(tmp_path / "x.npy", signals)
+    yield tmp_path
+    forget()
+
+
+def _made(root: Path, name: str) -> dict[str, bytes]:
+    prepare("arrays", prepared_root=root / name, data_root=root, on_error="skip")
+    files = sorted((root / name / "arrays").iterdir())
+    return {file.name: file.read_bytes() for file in files if file.name != "files.json"}
+
+
+@pytest.mark.parametrize("body", [ARRAYS, YIELDED])
+def test_what_is_made_does_not_depend_on_how_many_at_a_time(
+    root: Path, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(root / "space.py", body)
+    together = _made(root, "together")
+    for size in (1, 800 * 7):
+        monkeypatch.setattr(recording_stack, "STACK_BYTES", size)
+        assert _made(root, str(size)) == together
+
+    frames = open_frames("arrays", prepared_root=root / "together", leads="all")
+    signals = np.load(root / "x.npy").reshape(90, 2, 2, 50).swapaxes(1, 2)
+    kept = [(n, w) for n in range(90) for w in range(2) if n not in (7, 31, 32, 40) and (n, w) != (50, 0)]
+    np.testing.assert_array_equal(frames.signal(np.arange(len(frames))), [signals[n, w] for n, w in kept])
+    assert [frames.patient_names[code] for code in frames.patients] == [str(n // 3) for n, _ in kept]
+    codes, sites = frames.domains["site"]
+    assert (sites, [sites[code] for code in codes]) == (("s0", "s1", "s2"), [f"s{n % 3}" for n, _ in kept])
+    manifest = read_manifest(root / "together" / "arrays")
+    assert manifest is not None
+    assert [record for record, _ in manifest.skipped] == ["7", "31", "32"]
+    assert manifest.dropped == {"flat line": 6}
+
+
+def test_the_first_recording_that_changes_is_named(root: Path) -> None:
+    changing = ARRAYS.replace("@dataset", "CALLS = []\n@dataset").replace(
+        "    return", "    CALLS.append(0)\n    x = np.nan_to_num(x)\n    x[55:57] += len(CALLS)\n    return"
+    )
+    declare(root / "space.py", changing)
+    with pytest.raises(BadInput, match=r"called again \(recording '55'\); expected the same"):
+        prepare("arrays", prepared_root=root / "prepared", data_root=root)

@@ -1,0 +1,92 @@
+"""The frame bank: nothing is copied on a CPU, and elsewhere the rows alone that are gathered."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from clops_sweep.learning.frame_bank import FrameBank, rows_in_use
+from clops_sweep.testing import tiny_frames
+
+CPU = torch.device("cpu")
+
+
+def test_nothing_is_copied_on_a_cpu() -> None:
+    frames = tiny_frames("class_il")
+    bank = FrameBank(frames, CPU, np.arange(3))
+    assert bank.stored.data_ptr() == frames.frames.__array_interface__["data"][0]
+    assert len(bank.stored) == len(frames.frames)
+
+
+def test_another_device_gets_the_rows_in_use_alone() -> None:
+    frames = tiny_frames("class_il")
+    assert len(FrameBank(frames, torch.device("meta"), np.array([7, 3, 3])).stored) == 2
+    pairs = replace(frames, members=np.stack([np.arange(10), np.arange(1, 11)], axis=1))
+    bank = FrameBank(pairs, torch.device("meta"), np.array([7, 3, 4]))
+    assert (len(bank.stored), bank.shape) == (5, (2, frames.samples))
+
+
+@pytest.mark.parametrize("channels", [None, 1, 3])
+def test_instances_are_made_of_the_same_rows(channels: int | None) -> None:
+    stream = np.random.default_rng(0)
+    signals = stream.standard_normal(50)
+    members = None if channels is None else stream.integers(0, 50, (30, channels))
+    instances = 50 if members is None else 30
+    used = stream.permutation(instances)[:9]
+    rows, places = rows_in_use(members, used, instances, 50)
+    assert places is not None
+    wanted = signals[used][:, None] if members is None else signals[members[used]]
+    np.testing.assert_array_equal(signals[rows][places[used]], wanted)
+    assert len(signals[rows]) == len(np.unique(wanted))
+    assert (np.delete(places, used, axis=0) == -1).all()
+    everything = rows_in_use(None, np.arange(50), 50, 50)
+    assert everything == (slice(None), None)
+
+
+ONE_LEAD = """
+import sys
+import numpy as np
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.frames import FrameSet
+
+def own():  # MiB of this process's own, beside what it shares of mapped files
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) / 1024
+
+people, leads = 2000, 12
+file = np.lib.format.open_memmap(sys.argv[1], "w+", np.int16, (people * leads, 2500))
+del file  # a hole on the disk: 120 MB that take no room
+frames = np.load(sys.argv[1], mmap_mode="r").view(np.ndarray)
+who = np.repeat(np.arange(people, dtype=np.int32), leads)
+of_rows = np.ones(len(frames), np.float32)
+info = DATASETS["ptbxl"]
+names = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+every = FrameSet(
+    "ptbxl", frames, of_rows, 0 * of_rows, "mV", who, tuple(map(str, range(people))), who % 4 + 0, tuple("abcd"),
+    (who // 4 % 3).astype(np.int8), np.tile(np.arange(leads, dtype=np.int16), people), names, None, "0", info=info,
+)
+config = RunConfig(dataset="synthetic", scenario="class_il", strategy="finetune", epochs_per_task=1, batch_size=64)
+small = np.flatnonzero(who < 48)
+few = FrameSet(**{**vars(every), "frames": frames[small], "gain": of_rows[small], "offset": 0 * of_rows[small],
+    **{name: getattr(every, name)[small] for name in ("patients", "labels", "split", "leads")}})
+ContinualRun(config, few).run()  # what a run takes whatever the data
+before = own()
+run = ContinualRun(config, every)
+assert sum(len(part.rows) for task in run.scenario.tasks for part in (task.train, task.validation, task.test)) == people
+run.run()
+print(own() - before, frames.nbytes / leads / 2**20)
+"""
+
+
+def test_a_run_holds_no_more_of_its_own_than_the_lead_that_it_uses(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ONE_LEAD, str(tmp_path / "frames.npy")]
+    done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    grown, lead = map(float, done.stdout.split())
+    assert grown < lead
