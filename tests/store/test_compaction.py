@@ -233,12 +233,12 @@ while True:
 
 
 def test_a_compaction_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, finished_tables: Tables) -> None:
-    _write(RunStore(tmp_path / "source"), range(40), finished_tables)
+    _write(RunStore(tmp_path / "source"), range(20), finished_tables)
     results = tmp_path / "results"
     shutil.copytree(tmp_path / "source", results)
     before = _content(RunStore(results))
     moments = random.Random(0)
-    for _ in range(4):
+    for _ in range(2):
         compactor = subprocess.Popen(
             [sys.executable, "-c", COMPACTOR, str(results), str(tmp_path / "source")],
             stdout=subprocess.PIPE,
@@ -250,14 +250,14 @@ def test_a_compaction_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path,
             end = time.monotonic() + moments.uniform(0.05, 0.3)
             while time.monotonic() < end:  # while it is at work, too
                 assert set(RunStore(results).statuses().values()) == {"finished"}
-                assert len(RunStore(results).statuses()) == 40
-                assert len(RunStore(results).read("runs")) == 40
+                assert len(RunStore(results).statuses()) == 20
+                assert len(RunStore(results).read("runs")) == 20
         finally:
             compactor.send_signal(signal.SIGKILL)
             compactor.communicate()
         _same(_content(RunStore(results)), before)
     RunStore(results).compact()
-    assert [name[:11] for name in _parts(results) if not name.startswith(".")] == ["compact-40-"]
+    assert [name[:11] for name in _parts(results) if not name.startswith(".")] == ["compact-20-"]
 
 
 def test_two_compactions_at_the_same_moment(tmp_path: Path, finished_tables: Tables) -> None:
@@ -428,7 +428,7 @@ def test_neighbours_do_not_harm_each_other(finished_tables: Tables) -> None:
     run_state_machine_as_test(
         lambda: Neighbours(finished_tables),
         settings=settings(
-            max_examples=20, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 
@@ -440,7 +440,7 @@ def test_readers_go_on_while_runs_are_written_and_put_together(tmp_path: Path, f
 
     def work() -> None:
         nonlocal written
-        for start in range(0, 60, 4):
+        for start in range(0, 32, 4):
             _write(store, range(start, start + 4), finished_tables)
             written = start + 4
             RunStore(tmp_path).compact()
@@ -456,5 +456,5 @@ def test_readers_go_on_while_runs_are_written_and_put_together(tmp_path: Path, f
             assert not reader.read("runs", columns=["run_id"])["run_id"].duplicated().any()
             looks += 1
         done.result()
-    assert looks > 10
-    assert [parsed(name).runs for name in _parts(tmp_path)] == [60]  # type: ignore[union-attr]
+    assert looks > 5
+    assert [parsed(name).runs for name in _parts(tmp_path)] == [32]  # type: ignore[union-attr]

@@ -274,7 +274,7 @@ def test_a_writer_killed_at_any_moment_leaves_no_torn_part(tmp_path: Path) -> No
     results = tmp_path / "results"
     moments = random.Random(0)
     torn = 0
-    for kill in range(8):
+    for kill in range(4):
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(results)], stdout=subprocess.PIPE, text=True)
         try:
             assert writer.stdout is not None
@@ -319,7 +319,7 @@ def test_reading_goes_on_while_a_retry_makes_failures_good(store: RunStore, fini
     failed, finished = _failed_row(A, RunConfig()), finished_tables(A, RunConfig())
 
     def retry() -> None:
-        for _ in range(150):
+        for _ in range(60):
             store.write_failed(A, failed)
             store.write_finished(A, finished)
             (Path(store.folder("runs")) / f"finished-{A}.parquet").unlink()
@@ -332,7 +332,7 @@ def test_reading_goes_on_while_a_retry_makes_failures_good(store: RunStore, fini
             assert len(store.rows("runs", ["run_id"])) <= 2
             reads += 1
         done.result()
-    assert reads > 10
+    assert reads > 5
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -112,14 +112,16 @@ def test_a_place_that_cannot_be_one_is_refused(
 def test_a_name_of_a_search_space_stays_in_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, name: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "place"
+    place.mkdir()
+    monkeypatch.chdir(place)
     head = "from clops_sweep import RunConfig, SearchSpace\n"
-    (tmp_path / "space.py").write_text(head + f"SPACE = SearchSpace(name={name!r}, base=RunConfig(), seeds=[0])\n")
-    before = _tree(tmp_path.parent)
+    (place / "space.py").write_text(head + f"SPACE = SearchSpace(name={name!r}, base=RunConfig(), seeds=[0])\n")
+    before = _tree(tmp_path)
     status, output, errors = command("report", "space.py")
     assert (status, output) == (2, "")
     assert errors.startswith("clops-sweep: space.py: search space name ")
-    assert _tree(tmp_path.parent) == before
+    assert _tree(tmp_path) == before
 
 
 def test_a_lock_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
