@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment import declarations
 from clops_sweep.experiment.declarations import OF_SCENARIOS, Declaration, Fields, LooksAt, Work
@@ -103,6 +104,7 @@ class Registry(Mapping[str, Any]):
         if not callable(member):
             raise BadInput(f"{self._kind} {name!r}: expected {self._expected}, not {_shown(member)}")
         self._added[name] = Plugin(member, declaration)
+        remember_origin(self._kind, name, member)
 
     @contextmanager
     def temporarily(self, name: str, member: Any) -> Iterator[None]:

@@ -18,6 +18,7 @@ import ray
 from clops_sweep import machine
 from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.origins import ORIGINS
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
@@ -115,6 +116,7 @@ def make_workplace(
         epoch_timeout=resources.epoch_timeout,
         sweep=uuid.uuid4().hex,
         datasets=tuple(DATASETS.added.values()),
+        origins=dict(ORIGINS),
         keep_predictions=store.keep_predictions,
     )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
+from clops_sweep.data.origins import Origin
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import Plugin
@@ -119,6 +120,7 @@ class Workplace:
         epoch_timeout: seconds that an epoch may take; None for any time.
         sweep: tells this sweep from others on the same cluster.
         datasets: what is known of the data sets that the search-space file declares, so that configs can name them.
+        origins: where the code of these, and of the plug-ins, comes from, by config field and name.
         jobs: those of a Tune run over a grid, where a trial's config holds the index of its own; elsewhere it holds
             the job.
     """
@@ -134,6 +136,7 @@ class Workplace:
     epoch_timeout: float | None = None
     sweep: str = ""
     datasets: Sequence[DatasetInfo] = ()
+    origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
     jobs: Sequence[Job] = ()
     keep_predictions: bool = False
 

@@ -15,6 +15,7 @@ import torch
 from clops_sweep import machine
 from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import BadInput, Diverged, StoreError
 from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.learning.process_state import ProcessState
@@ -72,6 +73,7 @@ class JobRunner:
             for name, packed in members.items():
                 plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
+        ORIGINS.update(workplace.origins)
         self._workplace = workplace
         self._watch = EpochWatch(workplace.epoch_timeout, self._leave_word)
         self._store = RunStore(workplace.store_uri, keep_predictions=workplace.keep_predictions)
