@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import resources
+from types import MappingProxyType
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -105,7 +105,12 @@ def picture(figure: Figure, name: str, title: str, caption: str, alt: str) -> Pi
 
 
 def render_page(
-    title: str, lead: str, sections: Sequence[Section], provenance: Sequence[tuple[str, str]], results: str
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    provenance: Sequence[tuple[str, str]],
+    results: str,
+    plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
     """The page as HTML. All text is escaped; the same input gives the same page.
 
@@ -115,6 +120,7 @@ def render_page(
         sections: one for each search space.
         provenance: names and texts; neighbours of one name stand under one heading.
         results: the store, as `--results` takes it in the commands that repeat runs.
+        plugins: by run id, the files that such a command has to name.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["sort_key"] = _sort_key
@@ -126,7 +132,7 @@ def render_page(
         lead=lead,
         sections=sections,
         provenance=provenance,
-        rerun=partial(rerun_command, results=results),
+        rerun=lambda run_id: rerun_command(run_id, results, plugins=plugins.get(run_id, ())),
         style=Markup(assets.joinpath("page.css").read_text("utf-8")),
         script=Markup(assets.joinpath("page.js").read_text("utf-8")),
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.formats import plural
+from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described, plugin_files
 
 _COLUMNS = {
     "package_version": "clops-sweep",
@@ -41,6 +43,17 @@ def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
     return {status: counts[status] for status in ("finished", "failed", "missing")}
 
 
+def files_of_plugins(experiments: Sequence[Experiment]) -> dict[str, tuple[str, ...]]:
+    """By run id, the files that a command has to name to repeat the run; without the runs that need none."""
+    return {
+        str(run_id): files
+        for experiment in experiments
+        if "plugins" in experiment.runs
+        for run_id, plugins in zip(experiment.runs["run_id"], experiment.runs["plugins"], strict=True)
+        if (files := plugin_files(plugins))
+    }
+
+
 def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
     """Data, versions, machines and time behind the finished runs, each with the number of runs it holds for.
 
@@ -63,9 +76,16 @@ def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
             lines.append((name, str(counts.index[0])))
         elif len(counts):
             lines.append((name, "; ".join(f"{value} ({plural(count, 'run')})" for value, count in counts.items())))
+    plugins = runs["plugins"].dropna()
+    lines += [("Plug-ins", line) for line in sorted({line for text in plugins for line in described(text)})]
+    lines += [("Changed since", line) for line in changed_code(_records(runs[list(PROVENANCE)]))]
     started = runs["started_at"].dropna()
     if len(started):
         lines.append(("Started", f"{started.min():%Y-%m-%d %H:%M} to {started.max():%Y-%m-%d %H:%M} UTC"))
     seconds = float(runs["seconds"].sum())
     lines.append(("Computed", f"{plural(len(runs), 'run')}, {seconds / 3600:,.1f} hours in all"))
     return lines
+
+
+def _records(runs: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in runs.to_dict("records")]

@@ -10,7 +10,7 @@ from pathlib import Path
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.formats import plural
 from clops_sweep.analysis.page import render_page
-from clops_sweep.analysis.provenance import distinct_runs, provenance
+from clops_sweep.analysis.provenance import distinct_runs, files_of_plugins, provenance
 from clops_sweep.analysis.results import Reference
 from clops_sweep.analysis.search_section import build_search_section
 from clops_sweep.analysis.search_trials import collect_with_searches
@@ -104,7 +104,8 @@ def write_report(
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     if compared is not None:
         sections.insert(0, compared)
-    page = render_page(title, _lead(experiments), sections, provenance(experiments), store.files.anywhere)
+    lead, sources, files_needed = _lead(experiments), provenance(experiments), files_of_plugins(experiments)
+    page = render_page(title, lead, sections, sources, store.files.anywhere, files_needed)
     try:
         write_whole(folder / MARKER, b"")
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]

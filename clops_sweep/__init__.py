@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+    from clops_sweep.experiment.events import EpochEnd, RunEnd, TaskEnd
     from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
-    from clops_sweep.experiment.registry import acquisition_function, network, scenario, storage_function, strategy
+    from clops_sweep.experiment.registry import (
+        acquisition_function,
+        network,
+        observer,
+        scenario,
+        storage_function,
+        strategy,
+    )
     from clops_sweep.experiment.search_space import SearchSpace
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.search.launch import Outcome
@@ -35,6 +43,7 @@ __version__ = "0.2.0"
 __all__ = [
     "CategoricalDistribution",
     "ContinualRun",
+    "EpochEnd",
     "FloatDistribution",
     "IntDistribution",
     "OptunaSearch",
@@ -42,14 +51,17 @@ __all__ = [
     "Recording",
     "Recordings",
     "RunConfig",
+    "RunEnd",
     "ScenarioTasks",
     "SearchSpace",
     "SuccessiveHalving",
+    "TaskEnd",
     "TaskInstances",
     "__version__",
     "acquisition_function",
     "dataset",
     "network",
+    "observer",
     "read",
     "scenario",
     "storage_function",
@@ -63,9 +75,10 @@ _LAZY = {
     ),
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.optuna_search"),
     **dict.fromkeys(
-        ("acquisition_function", "network", "scenario", "storage_function", "strategy"),
+        ("acquisition_function", "network", "observer", "scenario", "storage_function", "strategy"),
         "clops_sweep.experiment.registry",
     ),
+    **dict.fromkeys(("EpochEnd", "RunEnd", "TaskEnd"), "clops_sweep.experiment.events"),
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     "ContinualRun": "clops_sweep.learning.run",
     "Outcome": "clops_sweep.search.launch",
@@ -97,6 +110,7 @@ def sweep(
     epoch_timeout: float | None = None,
     retry_failed: bool = False,
     keep: Sequence[Literal["predictions"]] = (),
+    observe: Sequence[str] = (),
 ) -> Outcome:
     """Runs what a search space asks for and what is not finished yet, as `clops-sweep SPACE.py` does.
 
@@ -122,6 +136,7 @@ def sweep(
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
         retry_failed: whether runs that have failed are taken up again.
         keep: ``["predictions"]`` stores what the networks say of every test instance after every task, too.
+        observe: who is told how runs go on, as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
 
     Returns:
         How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
@@ -141,7 +156,9 @@ def sweep(
 
     selection = Selection.of(space, settings=settings or {}, seeds=seeds, limit=limit, where=where)
     runs = None if stack == "auto" else stack
-    resources = Resources(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout)
+    resources = Resources(
+        address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe
+    )
     kept = [keep] if isinstance(keep, str) else list(keep)
     if not {"predictions"}.issuperset(kept):
         raise BadInput(f"keep = {shown(keep)}: expected ['predictions'] or nothing")

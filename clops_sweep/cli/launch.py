@@ -38,6 +38,13 @@ from clops_sweep.search.launch import launch as launched
 @click.option("--checkpoint-every", type=click.IntRange(min=0), default=0, metavar="EPOCHS", help="Beside task ends.")
 @click.option("--epoch-timeout", type=float, metavar="SECONDS", help="End a run whose epoch takes longer.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Take up failed runs again.")
+@click.option(
+    "--observe",
+    multiple=True,
+    type=NotEmpty(),
+    metavar="NAME[:TARGET]",
+    help="Tell tensorboard, mlflow, wandb or an observer of the file how runs go on.",
+)
 @click.option("--dry-run", is_flag=True, help="The same as plan.")
 @click.option("--no-report", is_flag=True, help="Do not render the report afterwards.")
 def launch(
@@ -50,6 +57,7 @@ def launch(
     checkpoint_every: int,
     epoch_timeout: float | None,
     retry: str | None,
+    observe: tuple[str, ...],
     dry_run: bool,
     no_report: bool,
 ) -> None:
@@ -58,7 +66,7 @@ def launch(
     from clops_sweep.sweep.jobs import Resources
 
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, _stack(stack), max_retries, checkpoint_every, epoch_timeout
+        address, cpus_per_trial, gpus_per_trial, _stack(stack), max_retries, checkpoint_every, epoch_timeout, observe
     )
     if dry_run:
         say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from clops_sweep.cli.search import print_searches
+from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.experiment.provenance import PROVENANCE, changed_code, plugins_of
 from clops_sweep.machine import available_cores, check_gpu, gpus
 from clops_sweep.search.standing import check_samplers, runs_to_come, standings, unprepared
 
@@ -48,6 +50,8 @@ def say_plan(
     if plan.asked:
         click.echo(counts(plan))
     print_searches(searches)
+    for sentence in changed_since(asked, plan):
+        click.echo(sentence)
     for name in dict.fromkeys((*plan.unprepared, *unprepared(asked))):
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     say_first(plan)
@@ -62,6 +66,16 @@ def say_plan(
         click.echo(f"no estimate for {which}: no run of their kind is finished; plan --calibrate measures some epochs")
     if asked.selection.searches and cost.known:
         click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
+
+
+def changed_since(asked: Asked, plan: Plan) -> list[str]:
+    """A sentence for each plug-in whose code is no longer what computed finished runs that are asked for."""
+    if not ORIGINS or not any(plugins_of(config) for config in asked.selection.configs):
+        return []
+    finished = [str(run.run_id) for run in plan.of("finished")]
+    records = [it.record for it in standings(asked) if it.record is not None]
+    finished += [run_id for record in records for trial in record.trials for run_id in trial.run_ids]
+    return changed_code(asked.store.rows("runs", PROVENANCE, finished)) if finished else []
 
 
 def say_first(plan: Plan) -> None:

@@ -12,6 +12,7 @@ from clops_sweep.cli.options import Tolerance, plugins_option, prepared_root_opt
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.provenance import changed_code, described, plugin_files
 from clops_sweep.experiment.registry import unregistered
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
@@ -31,21 +32,26 @@ def show(run_id: str, results: str) -> None:
         ("config", list(RunConfig.model_fields)),
         (
             "results and provenance",
-            [name for name in row if name not in {"run_id", "status", "error", *RunConfig.model_fields}],
+            [name for name in row if name not in {"run_id", "status", "error", "plugins", *RunConfig.model_fields}],
         ),
     ):
         click.echo(f"{heading}:")
         for name in names:
             if row[name] is not None:
                 click.echo(f"  {name:22} {printable(str(row[name]))}")
+    if lines := described(row["plugins"]):
+        click.echo("plug-ins:")
+        for line in (*lines, *changed_code([row])):
+            click.echo(f"  {printable(line)}")
     if row["error"]:
         click.echo(f"error:\n{printable(row['error'])}")
     missing = unregistered(row) + ([] if row["dataset"] in DATASETS else [f"dataset {row['dataset']!r}"])
-    if missing:
+    files = plugin_files(row["plugins"])
+    if missing and not files:
         click.echo(f"repeat it with this, SPACE.py being the search-space file that registers {' and '.join(missing)}:")
         click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
     else:
-        click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True)}")
+        click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True, plugins=files)}")
 
 
 @click.command()
@@ -81,7 +87,7 @@ def rerun(
     row = stored_run(store, run_id)
     if missing := unregistered(row):
         what = " and ".join(missing)
-        raise BadInput(f"run {row['run_id']}: {what} is not registered; expected --plugins SPACE.py that does so")
+        raise BadInput(f"run {row['run_id']}: {what} is not registered; expected {_plugins_wanted(row)}")
     try:
         kept = bool(store.parts["predictions"].has_finished([row["run_id"]]))
         result = repeat(row, prepared_root or default_prepared_root(), device, keep_predictions=kept)
@@ -89,6 +95,8 @@ def rerun(
         raise
     except Exception as error:  # a run that fails does so in any way it likes
         _fails(error, row, verify)
+    for sentence in changed_code([row]) if verify else ():
+        click.echo(sentence)
     for metric in ("auc", "bwt", "bwt_t", "bwt_lambda", "test_auc"):
         click.echo(f"{metric:12} {result.runs[metric].iloc[0]:.6f}")
     if not verify:
@@ -107,6 +115,12 @@ def rerun(
         sys.exit(1)
     equal = f"metrics and R equal the stored ones to {tolerance:g}" if tolerance else None
     click.echo(equal or "every number equals the stored one, bit for bit")
+
+
+def _plugins_wanted(row: dict[str, Any]) -> str:
+    """The option that names the files of a run's plug-ins, as far as its row knows them."""
+    files = plugin_files(row["plugins"])
+    return " ".join(f"--plugins {printable(file)}" for file in files) or "--plugins SPACE.py that does so"
 
 
 def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:

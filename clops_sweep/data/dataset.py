@@ -21,6 +21,7 @@ from clops_sweep.data.catalog import (
     Leads,
     Normalization,
 )
+from clops_sweep.data.origins import remember_origin
 from clops_sweep.data.source_code import code_hash, source_file
 from clops_sweep.errors import BadInput, shown
 
@@ -134,6 +135,7 @@ def dataset(
         place = source_file(member)
         declared = Declared(member, str(place or "a notebook"), patterns, fingerprint, recording)
         DATASETS.register(found, declared)
+        remember_origin("dataset", name, member)
         return member
 
     return declare

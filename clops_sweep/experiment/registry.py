@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment import declarations
 from clops_sweep.experiment.declarations import OF_SCENARIOS, Declaration, Fields, LooksAt, Work
@@ -103,6 +104,7 @@ class Registry(Mapping[str, Any]):
         if not callable(member):
             raise BadInput(f"{self._kind} {name!r}: expected {self._expected}, not {_shown(member)}")
         self._added[name] = Plugin(member, declaration)
+        remember_origin(self._kind, name, member)
 
     @contextmanager
     def temporarily(self, name: str, member: Any) -> Iterator[None]:
@@ -195,6 +197,17 @@ NETWORKS = Registry(
     },
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
 )
+
+OBSERVERS = Registry(
+    "observer",
+    {
+        "tensorboard": ("clops_sweep.sweep.observers.tensorboard:TensorBoard", declarations.NOTHING),
+        "mlflow": ("clops_sweep.sweep.observers.mlflow:MLflow", declarations.NOTHING),
+        "wandb": ("clops_sweep.sweep.observers.wandb:WeightsAndBiases", declarations.NOTHING),
+    },
+    expected="a function of an event",
+)
+"""No config names them, and no number depends on them: `--observe` does."""
 
 SCENARIOS = Registry(
     "scenario",
@@ -338,6 +351,49 @@ def _check_network(name: str, member: Any) -> None:
         inspect.signature(member).bind(1, 1, 1)
     except TypeError as error:
         raise BadInput(f"{expected}; {_shown(member)} cannot be called with these three ({error})") from None
+    except ValueError:  # what is written in C need not have a signature
+        return
+
+
+def observer(name: str) -> Callable[[Member], Member]:
+    """Registers a function of an event (`EpochEnd`, `TaskEnd` or `RunEnd`), for `--observe NAME`.
+
+    It is called in a process of its own beside the worker that trains: what it raises, or hangs in, harms no run. A
+    class is made once a worker, with the text behind the colon of `--observe NAME:TARGET` (else None) and the path of a
+    folder of its own beside the store's logs, and its objects are called with the events.
+
+    Example::
+
+        @observer("progress_file")
+        def progress_file(event):
+            with open("/tmp/progress.txt", "a") as file:
+                print(event.run_id, dict(event.metrics), file=file)
+
+    Args:
+        name: what `--observe` calls it.
+
+    Raises:
+        BadInput: the name is taken or is no identifier, or it cannot be called with an event.
+    """
+    return OBSERVERS.decorator(name, declarations.NOTHING, _check_observer)
+
+
+def _check_observer(name: str, member: Any) -> None:
+    """Sees whether it can be called with an event, or be made with target and folder.
+
+    Raises:
+        BadInput: it cannot.
+    """
+    if not callable(member):
+        return  # the registry says so
+    made = isinstance(member, type)
+    if made and not any("__call__" in vars(base) for base in member.__mro__):
+        raise BadInput(f"observer {name!r}: {_shown(member)} has no method __call__; expected one that takes an event")
+    try:
+        inspect.signature(member).bind(*((None, "") if made else (None,)))
+    except TypeError as error:
+        expected = "a class made with target and folder" if made else "a function of an event"
+        raise BadInput(f"observer {name!r}: expected {expected}; {_shown(member)} is none ({error})") from None
     except ValueError:  # what is written in C need not have a signature
         return
 

@@ -114,17 +114,42 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
 
 
 def _metrics(run: int, scenario: Scenario, r: Sequence[Evaluation]) -> dict[str, float]:
-    """The metrics of R; a joint run has no R to speak of, and what it is worth is that on the union of the tasks."""
+    """The metrics of R, of the tasks that it has rows of.
+
+    A joint run has no R to speak of, and what it is worth is that on the union of the tasks.
+    """
     found: dict[str, float] = {}
     for place, measure in enumerate(MEASURES):
         union = float(r[-1].union[run, place])
         if np.isnan(union):
-            matrix = np.stack([getattr(evaluation, measure)[run] for evaluation in r])
+            matrix = np.stack([getattr(evaluation, measure)[run, : len(r)] for evaluation in r])
             chance = metrics.chance_of(measure, scenario.kind, scenario.outputs)
             found |= metrics.all_metrics(matrix, measure, chance)
         else:
             found |= dict.fromkeys(metrics_of(measure), float("nan")) | {measure: union}
     return found
+
+
+def metrics_of_epoch(run: int, scenario: Scenario, tasks: int, evaluation: Evaluation) -> dict[str, float]:
+    """Validation after an epoch: mean loss and `MEASURES` over the first tasks, and each of them as `auc/NAME`."""
+    found: dict[str, float] = {}
+    for measure in ("loss", *MEASURES):
+        values = getattr(evaluation, measure)[run, :tasks]
+        found[measure] = float(values.mean())
+        found |= {f"{measure}/{task.name}": float(v) for task, v in zip(scenario.tasks, values, strict=False)}
+    return _defined(found)
+
+
+def metrics_of_task(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
+    """The metrics of R as far as it is known, by the names of the columns of `runs`."""
+    prefixes = dict(zip(EVALUATED_SPLITS, ("", "test_"), strict=True))
+    return _defined(
+        {f"{prefixes[split]}{name}": v for split in r for name, v in _metrics(run, scenario, r[split]).items()}
+    )
+
+
+def _defined(values: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if np.isfinite(value)}
 
 
 def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> pd.DataFrame:

@@ -127,6 +127,23 @@ class ContinualRun:
         auc = self._r["validation"][tasks - 1].auc[:, :tasks]
         return tuple(float(value) for value in auc.mean(axis=1))
 
+    def epoch_metrics(self) -> list[dict[str, float]]:
+        """What is known of the validation split after the epoch that has just been finished, for each run."""
+        stage = self._task if self.at_task_end else self._task + 1
+        tasks = len(self.scenario.tasks) if self._strategy.joint else stage
+        return [
+            result.metrics_of_epoch(run, self.scenario, tasks, self._curves[-1]) for run in range(len(self.configs))
+        ]
+
+    def task_metrics(self) -> list[dict[str, float]]:
+        """The metrics of R after the task that has just been finished, for each run."""
+        return [result.metrics_of_task(run, self.scenario, self._r) for run in range(len(self.configs))]
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """What is trained on, one after the other."""
+        return (result.ALL_TASKS,) if self._strategy.joint else tuple(task.name for task in self.scenario.tasks)
+
     def run(self) -> result.RunResult:
         """Everything that is left to train, and the result."""
         while not self.finished:

@@ -21,6 +21,7 @@ from clops_sweep.sweep.cluster import cluster
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.driver import make_workplace, new_log
 from clops_sweep.sweep.jobs import Resources, make_jobs
+from clops_sweep.sweep.observers.asked import asked_observers
 from clops_sweep.sweep.plugins import packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
@@ -55,7 +56,7 @@ def run_search(
         BadInput: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written, or what becomes of trials; both go on from there.
     """
-    plugins = packed_plugins()
+    plugins, observers = packed_plugins(), asked_observers(resources.observe, store)
     with storing(store):
         log = new_log(store)
     software: dict[str, Any] = {}
@@ -76,7 +77,7 @@ def run_search(
             # What takes seconds of this, the start of the cluster has imported.
             from clops_sweep.search.tune import run_fed
 
-            workplace = make_workplace(frames, store, resources, plugins)
+            workplace = make_workplace(frames, store, resources, plugins, observers)
             software.update(workplace.software)
             with _many_pending():
                 run_fed(feed, workplace, resources, display)

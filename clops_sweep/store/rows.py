@@ -12,6 +12,7 @@ import pyarrow as pa
 from clops_sweep.errors import BadInput, StoreError, one_line
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.provenance import plugins_of
 from clops_sweep.store.parts import Status
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
@@ -104,6 +105,7 @@ def _runs_row(
         "data_hash": data_hash(runs[run_id]),
         "semantics_version": SEMANTICS_VERSION,
         "stack": len(runs),
+        "plugins": plugins_of(runs[run_id]),
     }
     schema = SCHEMAS["runs"]
     table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)

@@ -312,12 +312,15 @@ class RunStore:
         return attempts + 1
 
 
-def rerun_command(run_id: str, results: str, *, verify: bool = False) -> str:
+def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: Sequence[str] = ()) -> str:
     """The command line that repeats a run.
 
     Args:
         run_id: which run.
         results: the store that it is in, as `--results` takes it.
         verify: whether the numbers are to be compared with the stored ones.
+        plugins: the files that register what it uses.
     """
-    return shlex.join(["clops-sweep", "rerun", run_id, *(["--verify"] if verify else []), "--results", results])
+    named = [word for file in plugins for word in ("--plugins", file)]
+    verified = ["--verify"] if verify else []
+    return shlex.join(["clops-sweep", "rerun", run_id, *verified, "--results", results, *named])

@@ -33,6 +33,7 @@ RUNS = pa.schema(
         ("backend", pa.string()),
         ("host", pa.string()),
         ("stack", pa.int64()),
+        ("plugins", pa.string()),
     ]
 )
 R_MATRIX = pa.schema(

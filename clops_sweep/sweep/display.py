@@ -97,6 +97,7 @@ class SweepDisplay:
         self._running: dict[tuple[str, ...], tuple[Job, Running | None]] = {}
         self._best: tuple[float, str] | None = None
         self._best_trial: str | None = None
+        self._noted: set[str] = set()
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn(), expand=True
         )
@@ -149,8 +150,10 @@ class SweepDisplay:
             case Retrying():
                 self._running[job.run_ids] = (job, None)
                 return
-            case Noted(text):
-                self.warn(text)
+            case Noted(text, about):
+                if not about or about not in self._noted:
+                    self.warn(text)
+                self._noted.add(about)
                 return
             case WorkerDied() | Paused():  # it will be run again, or be said to have failed; or more is to come of it
                 self._running.pop(job.run_ids, None)

@@ -18,6 +18,7 @@ import ray
 from clops_sweep import machine
 from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.origins import ORIGINS
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
@@ -25,6 +26,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.jobs import Job, Resources, Workplace, make_jobs, shuffled
+from clops_sweep.sweep.observers.asked import Observing, asked_observers
 from clops_sweep.sweep.plugins import PackedPlugin, packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
@@ -71,12 +73,12 @@ def run_sweep(
         BadInput: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written; what is not finished is still pending.
     """
-    plugins = packed_plugins()
+    plugins, observers = packed_plugins(), asked_observers(resources.observe, store)
     with storing(store):
         log = new_log(store)
     display.begin(total, log)
     with only_sweep(store) as alone, output_to(log), cluster(resources, frames, display.warn):
-        workplace = make_workplace(frames, store, resources, plugins)
+        workplace = make_workplace(frames, store, resources, plugins, observers)
         for pending in rounds:
             jobs = make_jobs(pending, resources.runs_per_job)
             if not alone:
@@ -101,6 +103,7 @@ def make_workplace(
     store: RunStore,
     resources: Resources,
     plugins: Mapping[str, Mapping[str, PackedPlugin]],
+    observers: Sequence[Observing],
 ) -> Workplace:
     """What the workers need to know, with the frames in the object store of the cluster that is running."""
     return Workplace(
@@ -115,6 +118,8 @@ def make_workplace(
         epoch_timeout=resources.epoch_timeout,
         sweep=uuid.uuid4().hex,
         datasets=tuple(DATASETS.added.values()),
+        origins=dict(ORIGINS),
+        observers=observers,
         keep_predictions=store.keep_predictions,
     )
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
+from clops_sweep.data.origins import Origin
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import Plugin
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.sweep.observers.asked import Observing, check_observers
 
 if TYPE_CHECKING:
     import ray
@@ -62,6 +64,7 @@ class Resources:
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
+        observe: the observers that are told how its runs go on, as NAME or NAME:TARGET.
     """
 
     address: str | None = None
@@ -71,13 +74,16 @@ class Resources:
     max_retries: int = 2
     checkpoint_every: int = 0
     epoch_timeout: float | None = None
+    observe: Sequence[str] = ()
 
     def check(self) -> None:
         """Sees whether they are there, as far as that can be known before Ray starts.
 
         Raises:
-            BadInput: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
+            BadInput: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use;
+                an observer is not there.
         """
+        check_observers(self.observe)
         if self.epoch_timeout is not None and not 0 < self.epoch_timeout < float("inf"):
             raise BadInput(f"--epoch-timeout {self.epoch_timeout:g}: expected a number of seconds above 0")
         if self.address:
@@ -119,6 +125,8 @@ class Workplace:
         epoch_timeout: seconds that an epoch may take; None for any time.
         sweep: tells this sweep from others on the same cluster.
         datasets: what is known of the data sets that the search-space file declares, so that configs can name them.
+        origins: where the code of these, and of the plug-ins, comes from, by config field and name.
+        observers: who is told how runs go on.
         jobs: those of a Tune run over a grid, where a trial's config holds the index of its own; elsewhere it holds
             the job.
     """
@@ -134,6 +142,8 @@ class Workplace:
     epoch_timeout: float | None = None
     sweep: str = ""
     datasets: Sequence[DatasetInfo] = ()
+    origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
+    observers: Sequence[Observing] = ()
     jobs: Sequence[Job] = ()
     keep_predictions: bool = False
 

@@ -69,12 +69,17 @@ def packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:
         BadInput: one of them cannot be pickled.
     """
     return {
-        field: {name: _packed(f"{registry.kind} {name!r}", plugin) for name, plugin in registry.added.items()}
+        field: {name: packed(f"{registry.kind} {name!r}", plugin) for name, plugin in registry.added.items()}
         for field, registry in REGISTRIES.items()
     }
 
 
-def _packed(what: str, plugin: Plugin) -> PackedPlugin:
+def packed(what: str, plugin: Plugin) -> PackedPlugin:
+    """A plug-in as workers can take it up.
+
+    Raises:
+        BadInput: it cannot be pickled.
+    """
     file = io.BytesIO()
     try:
         _Packer(file).dump(plugin)  # type: ignore[no-untyped-call]

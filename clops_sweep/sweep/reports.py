@@ -26,9 +26,10 @@ class Retrying:
 
 @dataclass(frozen=True)
 class Noted:
-    """The job goes on, and there is something that the user is to know."""
+    """The job goes on, and there is something that the user is to know; of what it is `about` once, if that is said."""
 
     text: str
+    about: str = ""
 
 
 @dataclass(frozen=True)

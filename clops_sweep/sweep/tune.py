@@ -110,7 +110,7 @@ class ContinualRunTrainable(tune.Trainable):
     def step(self) -> dict[str, Any]:
         """A second or so of its job; what it reports is for display and search alone."""
         report = self._runner.step()
-        return {"report": report, "done": ends(report)}
+        return {"report": report, "notes": self._runner.notes(), "done": ends(report)}
 
     def cleanup(self) -> None:
         """Called when the sweep is interrupted."""
@@ -246,6 +246,8 @@ class Watcher(tune.Callback):
     ) -> None:
         """A step of a trial has ended."""
         self._heard[trial.trial_id] = time.monotonic()
+        for note in result.get("notes", ()):
+            self._display.report(self._job(trial), note)
         match report := result["report"]:
             case Unrecorded():
                 self._unrecorded += 1

@@ -15,6 +15,7 @@ import torch
 from clops_sweep import machine
 from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import BadInput, Diverged, StoreError
 from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.learning.process_state import ProcessState
@@ -26,6 +27,8 @@ from clops_sweep.store.rows import record_failure, record_result, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.epoch_watch import EpochWatch, leave_word
 from clops_sweep.sweep.jobs import Job, Workplace
+from clops_sweep.sweep.observers.events import after_epoch, after_failure, after_run
+from clops_sweep.sweep.observers.teller import Observers
 from clops_sweep.sweep.plugins import PackedPlugin
 from clops_sweep.sweep.reports import (
     Failed,
@@ -46,6 +49,7 @@ _log = logging.getLogger(__name__)
 
 _SECONDS_PER_STEP = 1.0
 _SECONDS_WITHOUT_CHECKPOINT = 60.0
+_SECONDS_TO_STOP = 5.0
 _PAUSES = (1.0, 4.0)
 """Seconds before a finished run is offered to the store once more: a file server may be away for a moment."""
 
@@ -72,9 +76,11 @@ class JobRunner:
             for name, packed in members.items():
                 plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
+        ORIGINS.update(workplace.origins)
         self._workplace = workplace
         self._watch = EpochWatch(workplace.epoch_timeout, self._leave_word)
         self._store = RunStore(workplace.store_uri, keep_predictions=workplace.keep_predictions)
+        self._observers = Observers(workplace.observers, self._store.files, workplace.checkpoints)
         self._frames: dict[DataKey, FrameSet] = {}
 
     def assign(self, config: dict[str, Any]) -> None:
@@ -162,7 +168,11 @@ class JobRunner:
         """Runs that have failed with the error that is being handled."""
         with storing(self._store):
             facts = {**self._facts(), "started_at": self._began_at}
-            record_failure(self._store, job.runs, _printed_error(), self._workplace.data_hash, facts)
+            error = _printed_error()
+            record_failure(self._store, job.runs, error, self._workplace.data_hash, facts)
+        if self._observers:
+            self._observers.tell(after_failure(job.runs, error))
+            self._observers.catch_up()
         self._runs_failed += job.run_ids
 
     def _advance(self) -> Report:
@@ -184,6 +194,8 @@ class JobRunner:
                 return Paused(auc)
             with self._watch.epoch():
                 progress = run.advance()
+            if self._observers:
+                self._observers.tell(after_epoch(self._job.run_ids, run, progress))
             if not run.finished and self._is_checkpoint(run, progress):
                 self._save()
             if time.monotonic() > deadline and not run.finished and run.tasks_trained != until:
@@ -191,6 +203,9 @@ class JobRunner:
         with self._watch.epoch():
             result = run.result()
         self._record(result)
+        if self._observers:
+            self._observers.tell(after_run(self._job.runs, result))
+            self._observers.catch_up()
         with storing(self._store):
             self._checkpoint.delete()
         self._run = None
@@ -252,10 +267,15 @@ class JobRunner:
         later = [run_id for job in self._later for run_id in job.run_ids]
         leave_word(self._workplace.sweep, self._assigned.run_ids, WorkerDied(error, self._job.run_ids, tuple(later)))
 
+    def notes(self) -> tuple[Noted, ...]:
+        """What the user is to know of observers."""
+        return self._observers.notes()
+
     def stop(self) -> None:
         """Keeps what has been trained so far, for the next launch to go on with."""
         if self._run is not None and not self._run.finished:
             self._save()
+        self._observers.close(_SECONDS_TO_STOP)
 
 
 def _printed_error() -> str:

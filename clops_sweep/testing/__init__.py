@@ -16,6 +16,7 @@ from __future__ import annotations
 from clops_sweep.testing.acquisition_contract import check_acquisition_function
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.network_contract import check_network
+from clops_sweep.testing.observer_contract import check_observer
 from clops_sweep.testing.scenario_contract import check_scenario
 from clops_sweep.testing.shapes import of_shape
 from clops_sweep.testing.storage_contract import check_storage_function
@@ -27,6 +28,7 @@ __all__ = [
     "ContractViolation",
     "check_acquisition_function",
     "check_network",
+    "check_observer",
     "check_scenario",
     "check_storage_function",
     "check_strategy",

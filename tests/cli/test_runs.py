@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -92,11 +93,26 @@ def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
     refused = ask("rerun", run_id)
     assert isinstance(refused.exception, BadInput)
     assert str(refused.exception) == (
-        f"run {run_id}: acquisition 'of_my_own' is not registered; expected --plugins SPACE.py that does so"
+        f"run {run_id}: acquisition 'of_my_own' is not registered; expected --plugins {tmp_path}/space.py"
     )
-    assert ask("show", run_id).output.splitlines()[-1].endswith("--plugins SPACE.py")
+    shown = ask("show", run_id).output.splitlines()
+    assert shown[-1].endswith(f"--plugins {tmp_path}/space.py")
+    digest = hashlib.sha256(PLUGIN.encode()).hexdigest()[:12]
+    assert f"  of_my_own: {tmp_path}/space.py, SHA-256 {digest}" in shown
     again = ask("rerun", run_id, "--verify", "--plugins", str(tmp_path / "space.py"))
     assert (again.exit_code, again.output.splitlines()[-1]) == (0, "every number equals the stored one, bit for bit")
+    assert "its code" not in again.output
+
+    (tmp_path / "space.py").write_text(PLUGIN.replace("(random)", "(lambda context, rows: -random(context, rows))"))
+    changed = ask("rerun", run_id, "--verify", "--plugins", str(tmp_path / "space.py"))
+    said = f"acquisition 'of_my_own': its code is no longer what computed 1 stored run ({tmp_path}/space.py); "
+    assert changed.exit_code == 1
+    assert changed.output.startswith(said)
+    assert said in ask("show", run_id).output
+    plan = CliRunner(env={"CLOPS_PREPARED_ROOT": str(prepared_root)}).invoke(
+        command, ["plan", str(tmp_path / "space.py"), "--results", str(tmp_path)], standalone_mode=False
+    )
+    assert said in plan.output
     del ACQUISITION_FUNCTIONS._added["of_my_own"]
 
 

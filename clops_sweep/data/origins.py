@@ -1,0 +1,69 @@
+"""Where the code of a plug-in comes from: the file that registered it, found out when it does. Needs no numpy."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clops_sweep.data.source_code import code_hash
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The file that registered a plug-in, as it was then; all None where nothing can be known, as in a notebook.
+
+    Attributes:
+        file: its path, relative to the current folder where it lies in there.
+        sha256: of the whole file, hexadecimal.
+        code: SHA-256 of the plug-in's own code and of what it uses (see `code_hash`), which a change of the search
+            space in the same file leaves alone; None of what is no function or class of a module.
+    """
+
+    file: str | None = None
+    sha256: str | None = None
+    code: str | None = None
+
+    def differs(self, other: Origin) -> bool:
+        """Whether the code is another one; by the whole file where nothing more exact is known of both."""
+        if self.code is not None and other.code is not None:
+            return self.code != other.code
+        return None not in (self.sha256, other.sha256) and self.sha256 != other.sha256
+
+
+ORIGINS: dict[tuple[str, str], Origin] = {}
+"""Of every plug-in that has been registered in this process, by config field and name; a worker has the driver's."""
+
+
+def remember_origin(field: str, name: str, member: Any) -> None:
+    """Notes which file registers a plug-in: that of the first caller outside of this package."""
+    path = _registering_file()
+    try:
+        shown = None if path is None else _relative(path)
+        sha256 = None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+        ORIGINS[field, name] = Origin(shown, sha256, _code(member))
+    except (OSError, ValueError, SyntaxError):  # a file that has gone, or is being written; that is no reason to stop
+        ORIGINS[field, name] = Origin()
+
+
+def _registering_file() -> Path | None:
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(f"{_PACKAGE}."):
+        frame = frame.f_back
+    path = None if frame is None else Path(frame.f_code.co_filename)
+    return path.resolve() if path is not None and path.is_file() else None
+
+
+def _relative(path: Path) -> str:
+    here = Path.cwd()
+    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+
+
+def _code(member: Any) -> str | None:
+    named = inspect.isfunction(member) or isinstance(member, type)
+    in_module = named and all(part.isidentifier() for part in member.__qualname__.split("."))
+    return code_hash(member) if in_module else None

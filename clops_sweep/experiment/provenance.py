@@ -1,0 +1,77 @@
+"""Which code a run used beside the package's own, as a column of `runs`, and whether it is still the same."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from clops_sweep.data.origins import ORIGINS, Origin
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.registry import REGISTRIES
+
+NAMING = (*REGISTRIES, "dataset")
+"""The config fields that may name a plug-in."""
+
+PROVENANCE = (*NAMING, "plugins")
+"""The columns that `changed_code` looks at."""
+
+
+def plugins_of(config: RunConfig) -> str | None:
+    """The plug-ins that a run makes use of, as JSON: name to [file, SHA-256 of the file, SHA-256 of the code].
+
+    None where all that it uses is built in. What a config names and its strategy does not look at is not used.
+    """
+    used = json.loads(config.identity)
+    found: dict[str, list[str | None]] = {}
+    for field in NAMING:
+        name = getattr(config, field)
+        origin = ORIGINS.get((field, name))
+        if origin is not None and used.get(field) == name:
+            found[name if name not in found else f"{field} {name}"] = [origin.file, origin.sha256, origin.code]
+    return json.dumps(found) if found else None
+
+
+def plugin_files(plugins: object) -> tuple[str, ...]:
+    """The files behind the plug-ins of a run, from its column `plugins`; none where it used none, or is of old."""
+    return tuple(sorted({origin.file for origin in _stored(plugins).values() if origin.file is not None}))
+
+
+def described(plugins: object) -> list[str]:
+    """Each plug-in of a run on a line, from its column `plugins`."""
+    return [
+        f"{name}: {origin.file or 'a notebook'}, SHA-256 {(origin.sha256 or 'not known')[:12]}"
+        for name, origin in _stored(plugins).items()
+    ]
+
+
+def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each plug-in whose code, as it is registered here, is not what computed some stored runs.
+
+    Args:
+        rows: of `runs`, with the columns `PROVENANCE`. A run of old, or one whose plug-ins nobody has registered here,
+            says nothing.
+    """
+    counts = Counter(
+        (field, str(row[field]), before.file or "a notebook")
+        for row in rows
+        if (stored := _stored(row["plugins"]))
+        for field in NAMING
+        if (before := stored.get(f"{field} {row[field]}") or stored.get(row[field])) is not None
+        and (now := ORIGINS.get((field, row[field]))) is not None
+        and now.differs(before)
+    )
+    return [
+        f"{field} {name!r}: its code is no longer what computed {runs} stored run{'s' if runs > 1 else ''} ({file}); "
+        "under another name it is computed anew"
+        for (field, name, file), runs in sorted(counts.items())
+    ]
+
+
+def _stored(plugins: object) -> dict[str, Origin]:
+    """The column as it was written; empty for null, which pandas may have as nan."""
+    found: dict[str, Origin] = {}
+    if isinstance(plugins, str):
+        found = {name: Origin(*origin) for name, origin in json.loads(plugins).items()}
+    return found

@@ -1,0 +1,144 @@
+"""Which files a run's plug-ins come from, and whether their code is still the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clops_sweep import RunConfig
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.origins import ORIGINS
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.provenance import changed_code, plugin_files, plugins_of
+from clops_sweep.experiment.registry import REGISTRIES
+from clops_sweep.experiment.search_space import load_spaces
+
+SPACE = """
+import methods
+from clops_sweep import RunConfig, SearchSpace, acquisition_function, dataset, scenario, storage_function
+
+@acquisition_function("newest", looks_at=())
+def newest(context, rows):
+    return rows
+
+@storage_function("flat")
+def flat(trajectories):
+    return trajectories.mean(1)
+
+@dataset("wearable", scenarios=("class_il",))
+def wearable(data_root):
+    return methods.NOTHING
+
+BASE = RunConfig(dataset="wearable", scenario="by_device", network="tiny", acquisition="newest")
+SPACE = SearchSpace("s", BASE.replace(storage_function="flat"), seeds=[0])
+"""
+METHODS = """
+from clops_sweep import network, scenario
+NOTHING = None
+WIDTH = 4
+
+@network("tiny")
+def tiny(channels, samples, outputs):
+    return WIDTH
+
+@scenario("by_device")
+def by_device(frames):
+    return None
+"""
+
+
+@pytest.fixture(autouse=True)
+def as_if_new(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    for registry in REGISTRIES.values():
+        monkeypatch.setattr(registry, "_added", {})
+    monkeypatch.setattr(DATASETS, "_added", {})
+    monkeypatch.setattr(DATASETS, "_declared", {})
+    before = dict(ORIGINS)
+    monkeypatch.chdir(tmp_path)
+    yield
+    ORIGINS.clear()
+    ORIGINS.update(before)
+
+
+def config_of(folder: Path, space: str = SPACE, methods: str = METHODS) -> RunConfig:
+    (folder / "space.py").write_text(space)
+    (folder / "methods.py").write_text(methods)
+    return load_spaces(folder / "space.py")[0].base
+
+
+def row_of(config: RunConfig) -> dict[str, Any]:
+    return {**config_row(config), "plugins": plugins_of(config)}
+
+
+def test_each_plug_in_is_recorded_with_the_file_that_registers_it(tmp_path: Path) -> None:
+    stored = plugins_of(config_of(tmp_path))
+    assert stored is not None
+    found = {name: entry[:2] for name, entry in json.loads(stored).items()}
+    files = {"newest": "space.py", "flat": "space.py", "wearable": "space.py"}
+    files |= {"tiny": "methods.py", "by_device": "methods.py"}
+    digest = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("space.py", "methods.py")}
+    assert found == {name: [file, digest[file]] for name, file in files.items()}
+    assert plugin_files(stored) == ("methods.py", "space.py")
+
+
+def test_what_a_run_does_not_use_is_not_recorded(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    stored = plugins_of(config.replace(strategy="finetune", network="clops_cnn"))
+    assert stored is not None
+    assert sorted(json.loads(stored)) == ["by_device", "wearable"]
+    assert plugins_of(RunConfig()) is None
+    assert plugin_files(None) == plugin_files(float("nan")) == ()
+
+
+def test_a_file_elsewhere_is_recorded_with_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert plugin_files(plugins_of(config_of(tmp_path))) == (f"{tmp_path}/methods.py", f"{tmp_path}/space.py")
+
+
+def test_changed_code_is_named_and_a_changed_search_space_is_not(tmp_path: Path) -> None:
+    before = row_of(config_of(tmp_path))
+    config_of(tmp_path, SPACE.replace("seeds=[0]", "seeds=range(5)"))
+    assert changed_code([before, before]) == []
+    config_of(tmp_path, methods=METHODS.replace("WIDTH = 4", "WIDTH = 8"))
+    tiny = "network 'tiny': its code is no longer what computed 2 stored runs (methods.py); under another name it is"
+    wearable = "dataset 'wearable': its code is no longer what computed 2 stored runs (space.py); under another name"
+    found = changed_code([before, before, {**before, "plugins": None}])
+    assert [found[0].startswith(wearable), found[1].startswith(tiny), len(found)] == [True, True, 2]
+
+
+def test_where_nothing_more_exact_is_known_the_whole_file_counts(tmp_path: Path) -> None:
+    space = SPACE.replace("BASE =", "acquisition_function('nameless')(lambda context, rows: rows)\nBASE =")
+    before = row_of(config_of(tmp_path, space).replace(acquisition="nameless"))
+    assert changed_code([before]) == []
+    config_of(tmp_path, space.replace("rows: rows", "rows: -rows"))
+    (sentence,) = changed_code([before])
+    assert sentence.startswith("acquisition 'nameless': its code is no longer what computed 1 stored run (space.py)")
+
+
+def test_two_plug_ins_of_one_name_are_both_recorded(tmp_path: Path) -> None:
+    space = SPACE.replace('"flat"', '"tiny"')
+    before = row_of(config_of(tmp_path, space))
+    assert sorted(json.loads(before["plugins"])) == ["by_device", "network tiny", "newest", "tiny", "wearable"]
+    config_of(tmp_path, space, METHODS.replace("WIDTH = 4", "WIDTH = 8"))
+    assert [sentence.partition(":")[0] for sentence in changed_code([before])] == [
+        "dataset 'wearable'",
+        "network 'tiny'",
+    ]
+
+
+def test_a_notebook_has_no_file(tmp_path: Path) -> None:
+    source = compile(
+        SPACE.replace("import methods\n", "").replace('scenario="by_device", network="tiny", ', ""), "<in>", "exec"
+    )
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(source, names)
+    stored = plugins_of(names["SPACE"].base)
+    assert stored is not None
+    assert all(entry[:2] == [None, None] for entry in json.loads(stored).values())
+    assert plugin_files(stored) == ()
