@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,9 @@ from clops_sweep.data.dead_leads import FLAT, MISSING, dead_leads, unusable_fram
 from clops_sweep.data.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.frame_file import FrameFile, npy_bytes
 from clops_sweep.data.freshness import State, remember, states_of
+from clops_sweep.data.index_of_windows import index_of
 from clops_sweep.data.index_table import write_index
+from clops_sweep.data.kept_reads import KeptReads, Read, kept_reads
 from clops_sweep.data.manifest import (
     FORMAT_VERSION,
     INDEX,
@@ -62,10 +65,14 @@ def make_prepared_folder(
     problems = _Problems(on_error)
     seen = SeenSamples()
     sources = _without_duplicates(_with_names(sources, problems), problems)
-    with appearing_folder(folder) as staging, record_pool(reader.name, len(sources), workers) as run:
+    with (
+        appearing_folder(folder) as staging,
+        kept_reads(reader, folder) if reader.parallel else nullcontext() as kept,
+        record_pool(reader.name, len(sources), workers) as run,
+    ):
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
-        arrays, index, files = _write_signals(reader, chosen, staging, run, seen, problems, dropped, progress)
+        arrays, index, files = _write_signals(reader, chosen, staging, run, kept, seen, problems, dropped, progress)
         # Also records without a frame: once they are others, the set is to be made again.
         rest = {*(file for source in sources for file in source.files), *reader.tables(data_root)}
         keyed = {reader.file_key(file): file for file in rest}
@@ -126,11 +133,7 @@ def _windows_or_reason(reader: Reader, source: Source) -> Windows | str:
         return str(problem)
 
 
-_Read = tuple[Signals, dict[str, str]] | str
-"""The frames of a source with the SHA-256 of its files, or why it could not be read."""
-
-
-def _signals_or_reason(reader: Reader, item: tuple[Source, Windows]) -> _Read:
+def _signals_or_reason(reader: Reader, item: tuple[Source, Windows]) -> Read:
     source, windows = item
     try:
         with one_sentence(source.files[0] if source.files else source.record):
@@ -168,45 +171,7 @@ def _collect_windows(
             windows.append(result)
     if not kept:
         raise _no_frame(reader, dropped, problems)
-    return _Offered(kept, windows, _index_of(kept, windows), dropped)
-
-
-def _index_of(sources: Sequence[Source], windows: Sequence[Windows]) -> Index:
-    people: list[str] = []
-    sizes: list[int] = []
-    times: list[Any] = []
-    domains: dict[str, list[str]] = {name: [] for name in windows[0].domains}
-    for offer in windows:
-        if offer.sizes is None:
-            people.append(str(offer.patient))
-            sizes.append(len(offer))
-        else:
-            people.extend(offer.patient)
-            sizes.extend(offer.sizes.tolist())
-        times.extend([None] if offer.time is None else np.atleast_1d(offer.time))
-        for name, column in domains.items():
-            value = offer.domains[name]
-            column.extend([value] if isinstance(value, str) else value)
-    patient_names = tuple(sorted(set(people)))
-    codes = {name: code for code, name in enumerate(patient_names)}
-    known = all(time is not None for time in times)
-    return Index(
-        patient_names,
-        tuple(name for source in sources for name in source.names),
-        np.repeat(np.array([codes[name] for name in people], np.int32), sizes),
-        np.repeat(np.arange(len(people), dtype=np.int32), sizes),
-        np.concatenate([w.leads for w in windows]).astype(np.int16),
-        np.concatenate([w.start for w in windows]).astype(np.float64),
-        np.concatenate([w.labels for w in windows]),
-        np.repeat(np.array(times, "datetime64[s]"), sizes) if known else None,
-        {name: _domain_of(column, sizes) for name, column in domains.items()},
-    )
-
-
-def _domain_of(values: Sequence[str], sizes: Sequence[int]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """A domain of every frame [n] as a position in its names, sorted, from that of every record."""
-    names, codes = np.unique(np.array(values), return_inverse=True)
-    return np.repeat(codes.astype(np.int32), sizes), tuple(map(str, names))
+    return _Offered(kept, windows, index_of(kept, windows), dropped)
 
 
 def _select(reader: Reader, offered: _Offered) -> tuple[_Offered, Counter[str]]:
@@ -221,7 +186,7 @@ def _select(reader: Reader, offered: _Offered) -> tuple[_Offered, Counter[str]]:
         if len(rows):
             sources.append(source)
             windows.append(offer.take(rows))
-    return _Offered(sources, windows, _index_of(sources, windows), dropped), dropped
+    return _Offered(sources, windows, index_of(sources, windows), dropped), dropped
 
 
 def _write_signals(
@@ -229,6 +194,7 @@ def _write_signals(
     chosen: _Offered,
     staging: Path,
     run: Callable[..., Any],
+    kept_before: KeptReads | None,
     seen: SeenSamples,
     problems: _Problems,
     dropped: Counter[str],
@@ -237,16 +203,17 @@ def _write_signals(
     """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
     gains, offsets, statistics, kept = [], [], [], []
     hashes: dict[str, str] = {}
-    results = run(partial(_signals_or_reason, reader), zip(chosen.sources, chosen.windows, strict=True))
+    read, pairs = partial(_signals_or_reason, reader), list(zip(chosen.sources, chosen.windows, strict=True))
+    results = run(read, pairs) if kept_before is None else kept_before.results(run, read, pairs)
     first = 0
     with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as)) as file:
-        for read in with_progress(
+        for what in with_progress(
             zip(chosen.sources, chosen.windows, results, strict=True),
             len(chosen.sources),
             f"{reader.name}: signals",
             progress,
         ):
-            for source, windows, result in _apart_where_bad(reader, *read):
+            for source, windows, result in _apart_where_bad(reader, *what):
                 begin, first = first, first + len(windows)
                 if isinstance(result, str):
                     problems.note(source.record, result)
@@ -274,8 +241,8 @@ def _write_signals(
 
 
 def _apart_where_bad(
-    reader: Reader, source: Source, windows: Windows, result: _Read
-) -> Iterator[tuple[Source, Windows, _Read]]:
+    reader: Reader, source: Source, windows: Windows, result: Read
+) -> Iterator[tuple[Source, Windows, Read]]:
     """What was read of a source; record by record where it stands for several and one of them is bad."""
     if isinstance(result, tuple) or len(source.names) == 1:
         yield source, windows, result

@@ -40,7 +40,8 @@ class FrameBank:
             device: where batches are wanted.
             used: the instances that are going to be gathered, in any order; None for all.
         """
-        members, rows = frames.members, slice(None)
+        members = frames.members
+        rows: NDArray[np.int64] | slice = slice(None)
         if members is not None and np.array_equal(members, np.arange(len(frames.frames))[:, None]):
             members = None  # all channels of what has one
         self.shape = (frames.samples,) if members is None else (frames.channels, frames.samples)
