@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -9,11 +10,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig
+
+if TYPE_CHECKING:
+    from clops_sweep.data.prepared_folder import PreparedSet
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
@@ -39,13 +44,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
-@pytest.fixture(scope="session")
-def prepared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where this session's prepared data sets live; `synthetic` is prepared once."""
+def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:
+    """Prepares a data set that several processes of the tests want: one of them does it, and others wait."""
     from clops_sweep.data.prepare import prepare
 
-    root = tmp_path_factory.mktemp("prepared")
-    prepare("synthetic", prepared_root=root, data_root=None)
+    prepared_root.mkdir(exist_ok=True)
+    with open(prepared_root.with_name(f"{name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return prepare(name, prepared_root=prepared_root, data_root=data_root)
+
+
+@pytest.fixture(scope="session")
+def prepared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where this session's prepared data sets live, for all its processes; `synthetic` is prepared once."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prepared"
+    prepare_once("synthetic", root)
     return root
 
 

@@ -17,6 +17,7 @@ from clops_sweep.experiment.search_space import load_spaces
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+ONE_CPU = {"RAY_OVERRIDE_RESOURCES": '{"CPU": 1}'}  # one worker: a second one costs what it takes to start
 BUDGET = ["--seeds", "1", "--set", "epochs_per_task=1", "--set", "mc_samples=2"]
 
 
@@ -35,7 +36,7 @@ def _run(command: str, folder: Path, environment: dict[str, str], script: str) -
     done = subprocess.run(
         [script, *arguments],
         cwd=folder,
-        env=environment | {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}'},
+        env=environment | ONE_CPU,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -117,7 +118,12 @@ def test_a_sweep_from_python_works(tmp_path: Path, environment: dict[str, str]) 
     *_, outcome, table = block.strip().splitlines()
     script = block.replace(outcome, f"print({outcome})").replace(table, f"print({table}.shape)")
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment | ONE_CPU,
+        capture_output=True,
+        text=True,
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-2:] == ["True {'finished': 4, 'pending': 0, 'failed': 0} {}", "(4, 3)"]

@@ -13,6 +13,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepare import open_frames, prepare
 from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.data.wfdb_records import load_wfdb
+from tests.conftest import prepare_once
 from tests.data import published_formats
 from tests.data.physionet_server import PhysioNet, publish_everything, serving
 
@@ -28,7 +29,7 @@ def synthetic(prepared_root: Path) -> FrameSet:
 @pytest.fixture(scope="session")
 def mitbih(data_root: Path, prepared_root: Path) -> PreparedSet:
     begin = time.perf_counter()
-    prepared = prepare("mitbih", prepared_root=prepared_root, data_root=data_root)
+    prepared = prepare_once("mitbih", prepared_root, data_root)
     assert time.perf_counter() - begin < 60
     return prepared
 

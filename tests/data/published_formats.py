@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
+import shutil
+import tempfile
 import warnings
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,23 @@ from clops_sweep.data.chapman import SNOMED as CHAPMAN_SNOMED
 from clops_sweep.data.physionet2020 import SNOMED, PhysioNet2020
 from clops_sweep.data.twelve_leads import LEADS
 from clops_sweep.data.wfdb_records import load_wfdb
+
+
+def _written_once(write: Callable[[Path], None]) -> Callable[[Path], None]:
+    """Files that are the same each time are written by the first test that wants them, and copied for the others."""
+
+    @functools.cache
+    def written() -> Path:
+        folder = tempfile.TemporaryDirectory(prefix="clops-sweep-test-")
+        weakref.finalize(written, folder.cleanup)  # when this process ends
+        write(Path(folder.name))
+        return Path(folder.name)
+
+    @functools.wraps(write)
+    def copied(root: Path) -> None:
+        shutil.copytree(written(), root, dirs_exist_ok=True)
+
+    return copied
 
 
 def noise(*seed: int, shape: tuple[int, ...] = (6000,), scale: float = 100) -> NDArray[np.int16]:
@@ -102,13 +123,19 @@ BY_RHYTHM = [("(N", 12, "N"), ("(AFIB", 12, "N"), ("(B", 12, "V"), ("(P", 12, "/
 BY_BEATS = [("(N", 12, "L"), ("(SBR", 12, "R"), ("(N", 12, "V"), ("(N", 12, "A")]
 
 
-def small_mitbih(root: Path) -> Path:
-    """Eight records of 48 s that together have all eight classes of `mitbih`; its splits are written down nowhere."""
+@_written_once
+def _eight_mitbih_records(root: Path) -> None:
     for number in range(8):
         write_mitbih_record(root / "mitdb", str(100 + number), BY_RHYTHM if number % 2 else BY_BEATS)
+
+
+def small_mitbih(root: Path) -> Path:
+    """Eight records of 48 s that together have all eight classes of `mitbih`; its splits are written down nowhere."""
+    _eight_mitbih_records(root)
     return root
 
 
+@_written_once
 def physionet2020(root: Path) -> None:
     codes = {name: code for code, name in SNOMED.items()}
     for number, label in enumerate(PhysioNet2020.classes * 2):
@@ -117,6 +144,7 @@ def physionet2020(root: Path) -> None:
         write_challenge_record(root / "cpsc2018", f"A{number + 1:04d}", dx, signal)
 
 
+@_written_once
 def chapman_wfdb(root: Path) -> None:
     for number, code in enumerate([*CHAPMAN_SNOMED] * 2):
         signal = noise(number, shape=(12, 5000))
@@ -136,6 +164,7 @@ def write_diagnostics(folder: Path, rows: list[tuple[str, str]]) -> None:
     book.save(folder / "Diagnostics.xlsx")
 
 
+@_written_once
 def chapman_csv(root: Path) -> None:
     folder = root / "chapman" / "ECGDataDenoised"
     folder.mkdir(parents=True)
@@ -149,6 +178,7 @@ def chapman_csv(root: Path) -> None:
     write_diagnostics(root / "chapman", rows)
 
 
+@_written_once
 def ptbxl(root: Path) -> None:
     wfdb = load_wfdb()
     folder = root / "ptbxl"

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import FrameSet
+from tests.conftest import prepare_once
 from tests.data.picture import draw_tracings, one_tracing_per_class
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
@@ -24,6 +25,7 @@ def _rows(title: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", ["mitbih", "mitbih_vfdb", "physionet2020", "ptbxl"])
 def test_tables_of_real_data_are_what_the_command_prints(name: str, data_root: Path, prepared_root: Path) -> None:
+    prepare_once(name, prepared_root, data_root)
     _assert_printed_is_documented(name, "--data-root", str(data_root), "--prepared-root", str(prepared_root))
 
 

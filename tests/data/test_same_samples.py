@@ -19,6 +19,7 @@ from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.data.verify import verify
 from clops_sweep.data.wfdb_records import load_wfdb
 from clops_sweep.errors import BadInput
+from tests.conftest import prepare_once
 from tests.data import published_formats
 from tests.data.published_formats import noise, write_challenge_record, write_diagnostics, write_ecg
 
@@ -171,7 +172,7 @@ def test_one_file_in_two_rows_is_refused_where_two_files_are_not(tmp_path: Path)
 
 
 def test_the_real_ptbxl_has_four_of_them(data_root: Path, prepared_root: Path) -> None:
-    prepared = prepare("ptbxl", prepared_root=prepared_root, data_root=data_root)
+    prepared = prepare_once("ptbxl", prepared_root, data_root)
     (note,) = prepared.manifest.notes
     assert note.startswith(
         "records with the samples of an earlier one: 4 (138 those of 137, 457 those of 456, 460 those of 459, "
@@ -181,7 +182,7 @@ def test_the_real_ptbxl_has_four_of_them(data_root: Path, prepared_root: Path) -
 
 @pytest.mark.parametrize("name", ["mitbih", "mitbih_vfdb", "physionet2020"])
 def test_no_other_real_recording_is_there_twice(name: str, data_root: Path, prepared_root: Path) -> None:
-    manifest = prepare(name, prepared_root=prepared_root, data_root=data_root).manifest
+    manifest = prepare_once(name, prepared_root, data_root).manifest
     assert (manifest.skipped, [note for note in manifest.notes if "samples" in note]) == ((), [])
 
 

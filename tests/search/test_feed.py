@@ -149,13 +149,13 @@ def test_seeds_may_be_stacked_into_one_job(world: Any) -> None:
 def test_a_seed_of_the_sampler_decides_and_more_trials_are_the_difference_only(world: Any, sampler: str) -> None:
     options = {"population_size": 3} if sampler.startswith("nsga") else {}
     options = {"n_startup_trials": 3} if sampler in ("tpe", "gp") else options
-    it = space(sampler=sampler, sampler_options=options, n_trials=8, seeds=[0])
-    first = replace(it, search=replace(it.search, n_trials=5))
+    it = space(sampler=sampler, sampler_options=options, n_trials=6, seeds=[0])
+    first = replace(it, search=replace(it.search, n_trials=4))
     world.finish(first)
     begun = choices(study(world, first))
     trained = world.trained.copy()
     world.finish(it)
-    assert choices(study(world, it))[:5] == begun
+    assert choices(study(world, it))[:4] == begun
     assert not (world.trained - trained).keys() & trained.keys()
     again = type(world)(world.folder.with_name("again"))
     again.finish(it)
@@ -166,7 +166,7 @@ def test_a_seed_of_the_sampler_decides_and_more_trials_are_the_difference_only(w
 
 
 @given(kills=st.lists(st.integers(0, 9), min_size=1, max_size=5), data=st.data(), pruning=st.booleans())
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_drivers_may_be_killed_at_any_moment(world: Any, kills: list[int], data: st.DataObject, pruning: bool) -> None:
     it = space(n_trials=5, pruning=pruning, sampler_options={"n_startup_trials": 2})
     place = world.folder / uuid.uuid4().hex

@@ -7,15 +7,31 @@ from pathlib import Path
 
 from launching import Sweep, Tables, assert_same
 
+from clops_sweep import ContinualRun
+from clops_sweep.data.prepare import open_frames
+from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.store.rows import record_result
+from clops_sweep.store.run_store import RunStore
+
 Launch = Callable[..., Sweep]
 
 
-def test_what_is_damaged_between_two_launches_is_computed_anew(
-    launch: Launch, attach: Launch, alone: Tables, tmp_path: Path
+def _record(space: Path, results: Path, prepared_root: Path) -> None:
+    """The runs of a space as a worker records them, without what it takes to start one."""
+    store = RunStore(results)
+    store.open_for_writing()
+    frames = open_frames("synthetic", prepared_root=prepared_root)
+    for request in all_requests(load_spaces(space)):
+        runs = {request.config.run_id(frames.data_hash): request.config}
+        record_result(store, runs, ContinualRun(request.config, frames).run(), lambda _: frames.data_hash, {})
+
+
+def test_what_is_damaged_is_computed_anew_by_the_next_launch(
+    launch: Launch, attach: Launch, alone: Tables, tmp_path: Path, prepared_root: Path
 ) -> None:
-    first = attach("space.py", "--no-report")
-    assert first.wait() == 0, first.output + first.errors
     results = tmp_path / "results"
+    _record(tmp_path / "space.py", results, prepared_root)
+    assert_same(results, alone)
     flipped, cut, gone = (
         sorted((results / table).iterdir())[place] for table, place in (("runs", 0), ("curves", 1), ("instances", 2))
     )
@@ -31,15 +47,15 @@ def test_what_is_damaged_between_two_launches_is_computed_anew(
         True, True, True,
     ]  # fmt: skip
 
-    second = attach("space.py", "--no-report")
-    assert second.wait() == 0, second.output + second.errors
-    assert second.errors.count("clops-sweep: set aside: ") == 2
-    assert "3 runs to do" in second.output
+    first = attach("space.py", "--no-report")
+    assert first.wait() == 0, first.output + first.errors
+    assert first.errors.count("clops-sweep: set aside: ") == 2
+    assert "3 runs to do" in first.output
     assert_same(results, alone)
     kept = sorted(path.name for path in (results / ".work" / "damaged").iterdir())
     assert kept == sorted([f"runs-{flipped.name}", f"curves-{cut.name}"])
 
-    third = attach("space.py", "--no-report")
-    assert third.wait() == 0
-    assert "nothing is pending: 6 runs asked for, 6 finished" in third.output
-    assert third.errors == ""
+    second = attach("space.py", "--no-report")
+    assert second.wait() == 0
+    assert "nothing is pending: 6 runs asked for, 6 finished" in second.output
+    assert second.errors == ""

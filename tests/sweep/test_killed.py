@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from launching import (
+    ONE_WORKER,
     TABLES,
     Counted,
     Sweep,
@@ -28,7 +29,8 @@ Launch = Callable[..., Sweep]
 
 SEED = int(os.environ.get("CLOPS_TEST_SEED", "7"))
 CLOCK = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
-KILLS = 3
+KILLS = 2
+RUNS = 16
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def moments() -> random.Random:
 def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     launch: Launch, tmp_path: Path, prepared_root: Path, moments: random.Random
 ) -> None:
-    counted = Counted(tmp_path, runs=24, epochs=2)
+    counted = Counted(tmp_path, runs=RUNS, epochs=2)
     killed = []
     for _ in range(KILLS):
         sweep = launch("space.py", "--no-report")
@@ -53,10 +55,10 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
         _whole(tmp_path / "results")
     last = launch("space.py", "--no-report", changes=_wrong_clock())
     assert last.wait() == 0
-    assert "24 runs asked for, 24 finished, 0 pending, 0 failed" in last.output
+    assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in last.output
 
     found = _whole(tmp_path / "results")
-    assert sorted(found["runs"]["seed"]) == list(range(24))
+    assert sorted(found["runs"]["seed"]) == list(range(RUNS))
     # Of what a killed driver's worker began, the last run may have been cut short, and the next driver may take it up.
     begun: dict[tuple[str, int], int] = {}
     for one in counted.beginnings():
@@ -65,9 +67,9 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     assert len(in_flight) <= 2 * KILLS
     for task in range(6):
         times = collections.Counter(one.seed for one in counted.beginnings(task))
-        assert set(times) == set(range(24))
+        assert set(times) == set(range(RUNS))
         assert {seed for seed, count in times.items() if count > 1} <= in_flight
-    some = sorted(in_flight | {0, 23})
+    some = sorted(in_flight | {0, RUNS - 1})
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
     assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*.pt")) == []
 
@@ -100,7 +102,7 @@ def test_workers_killed_at_random_cost_no_run_and_change_no_number(
     attach: Launch, alone: Tables, tmp_path: Path, moments: random.Random
 ) -> None:
     sweep = attach("space.py", "--no-report", workers=2)
-    for finished in (1, 2, 4):
+    for finished in (1, 3):
         sweep.read_until(f"[{finished}/")
         time.sleep(moments.uniform(0, 0.5))
         workers = sweep.workers()
@@ -111,7 +113,7 @@ def test_workers_killed_at_random_cost_no_run_and_change_no_number(
 
 
 def test_a_dead_process_of_ray_is_said(launch: Launch, tmp_path: Path) -> None:
-    sweep = launch("space.py", "--no-report")
+    sweep = launch("space.py", "--no-report", *ONE_WORKER)
     sweep.read_until("[1/")
     for number, command in sweep.processes().items():
         if "/raylet/raylet " in command:

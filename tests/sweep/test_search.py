@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from launching import ATTACHED, Sweep, kill, kill_all
+from launching import ATTACHED, ONE_WORKER, Sweep, kill, kill_all
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.command import main
@@ -52,14 +52,14 @@ def searched(
     drivers: list[Sweep] = []
     try:
         (folder / "space.py").write_text(SPACE.format(trials=3))
-        drivers.append(Sweep(console_script, folder, ray_at_hand, "space.py", *ATTACHED))
+        drivers.append(Sweep(console_script, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
         drivers[0].read_until("trial 0 complete")  # the second is being trained then
         drivers[0].kill()
         kill_all(drivers[0].tag)  # and its workers, as when the power fails
         before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/finished-*.parquet")}
 
         (folder / "space.py").write_text(SPACE.format(trials=TRIALS))
-        drivers.append(Sweep(console_script, folder, ray_at_hand, "space.py", *ATTACHED))
+        drivers.append(Sweep(console_script, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
         drivers[1].read_until("trial 1 ")
         workers = drivers[1].workers()
         assert workers
