@@ -75,16 +75,22 @@ def kept_reads(reader: Reader, folder: Path) -> Iterator[KeptReads | None]:
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
     """Whether this process has a folder for itself; a process that ends, however it ends, has it no more."""
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # its process has just removed it
+        yield False
+        return
+    try:
+        yield _lock(handle, folder)
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> bool:
+    with contextlib.suppress(OSError):  # another process has it, or it is there no more
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fstat(handle).st_ino == os.stat(folder).st_ino
+    return False
 
 
 class KeptReads:
