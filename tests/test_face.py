@@ -40,7 +40,8 @@ def test_a_sweep_from_python(tmp_path: Path, environment: dict[str, str]) -> Non
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run(
         [sys.executable, "-W", "error::DeprecationWarning:clops_sweep", "script.py"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250,
+        cwd=tmp_path, env=environment | {"RAY_OVERRIDE_RESOURCES": '{"CPU": 1}'},  # room for two workers of half a core
+        capture_output=True, text=True, timeout=250,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

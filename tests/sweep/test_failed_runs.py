@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from launching import (
     ALL_METRICS,
+    ONE_WORKER,
     TABLES,
     Sweep,
     Tables,
@@ -209,7 +210,7 @@ def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_e
         pytest.skip("takes five gigabytes of memory, and there are not many more")
     (tmp_path / "hungry.py").write_text(HUNGRY.format(size=5 * GIGABYTE))
     full = {"RAY_memory_usage_threshold": str((used + 3.5 * GIGABYTE) / there)}
-    ended = launch("hungry.py", "--no-report", "--max-retries", "0", changes=full)
+    ended = launch("hungry.py", "--no-report", "--max-retries", "0", *ONE_WORKER, changes=full)
     assert ended.wait() == 1
     assert "1 runs asked for, 0 finished, 0 pending, 1 failed" in ended.output
     status = launch("status")

@@ -33,7 +33,7 @@ def hearts(data_root):
     return Recordings.from_wfdb(folder, **labels, window_seconds=5, resample_to=500)
 
 BASE = RunConfig(dataset="hearts", epochs_per_task=2, mc_samples=2)
-SPACE = SearchSpace("hearts", BASE, axes={"strategy": ["clops", "finetune"]}, seeds=range(2))
+SPACE = SearchSpace("hearts", BASE, axes={"strategy": ["clops", "finetune"]}, seeds=[0])
 """
 
 ACTIVITIES = """
@@ -54,7 +54,7 @@ def small(channels, samples, outputs):
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32, outputs))
 
 BASE = RunConfig(dataset="activities", scenario="class_il_union", network="small", epochs_per_task=1, mc_samples=2)
-SPACE = SearchSpace("activities", BASE, axes={"strategy": ["clops", "multitask"]}, seeds=range(2))
+SPACE = SearchSpace("activities", BASE, axes={"strategy": ["clops", "multitask"]}, seeds=[0])
 """
 
 CLINICS = """
@@ -68,8 +68,8 @@ def clinics(data_root):
                       domains={"site": file["site"]})
 
 BASE = RunConfig(dataset="clinics", scenario="time_il", strategy="replay", epochs_per_task=1)
-SPACE = [SearchSpace("years", BASE, seeds=range(2)),
-         SearchSpace("sites", BASE.replace(scenario="domain_il", domain="site"), seeds=range(2))]
+SPACE = [SearchSpace("years", BASE, seeds=[0]),
+         SearchSpace("sites", BASE.replace(scenario="domain_il", domain="site"), seeds=[0])]
 """
 FILES = ("hearts.py", "activities.py", "clinics.py")
 
@@ -148,14 +148,14 @@ def place(tmp_path: Path) -> Path:
 def test_studies_of_one_s_own(attach: Launch, clops_sweep: Command, place: Path) -> None:
     command = (*FILES, "--data-root", str(place), "--prepared-root", str(place / "prepared"))
     killed = attach(*command)
-    killed.read_until("[3/12]")
+    killed.read_until("[2/6]")
     killed.kill()
     resumed = attach(*command)
     assert resumed.wait() == 0, resumed.output + resumed.errors
-    assert "12 runs asked for, 12 finished, 0 pending, 0 failed" in resumed.output
+    assert "6 runs asked for, 6 finished, 0 pending, 0 failed" in resumed.output
 
     runs = pd.read_parquet(place / "results" / "runs")
-    assert runs.groupby("dataset").size().to_dict() == {"hearts": 4, "activities": 4, "clinics": 4}
+    assert runs.groupby("dataset").size().to_dict() == {"hearts": 2, "activities": 2, "clinics": 2}
     assert runs["auc"].between(0, 1).all()
     plugins = [part for name in FILES for part in ("--plugins", name)]
     for _, same in runs.groupby(["dataset", "scenario"]):

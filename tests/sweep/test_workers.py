@@ -10,7 +10,7 @@ from launching import Sweep
 
 Launch = Callable[..., Sweep]
 
-RUNS = 60
+RUNS = 40
 
 SPACE = f'''
 import os
