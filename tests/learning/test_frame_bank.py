@@ -85,7 +85,9 @@ print(own() - before, frames.nbytes / leads / 2**20)
 """
 
 
-@pytest.mark.skipif(native.chosen() is None, reason="PyTorch's own memory is larger than that: needs the native kernels")
+@pytest.mark.skipif(
+    native.chosen() is None, reason="PyTorch's own memory is larger than that: needs the native kernels"
+)
 def test_a_run_holds_no_more_of_its_own_than_the_lead_that_it_uses(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ONE_LEAD, str(tmp_path / "frames.npy")]
     done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False, timeout=120)
