@@ -72,6 +72,8 @@ def cluster(
                 ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
             else:
                 _start_here(frames)
+        except SystemExit:  # from the handler of SIGTERM that Ray has put in the place of the sweep's own meanwhile
+            raise KeyboardInterrupt from None
         except Exception as error:  # a node that was not there in time is no more than that to Ray
             hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md" if address else ""
             raise BadInput(f"Ray: {one_line(error)}{hint}") from None

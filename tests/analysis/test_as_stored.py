@@ -58,7 +58,7 @@ def test_records(store: RunStore) -> None:
     assert len(list(known.requests())) == 2
     assert said == [
         "4 runs are shown by the names in the store alone: nothing here registers strategy 'ewc'",
-        "2 runs are shown by the names in the store alone: nothing here registers dataset 'wearable'",
+        "2 runs are shown by the names in the store alone: nothing here registers scenario 'by_ward'",
         "2 runs are shown by the names in the store alone: nothing here registers acquisition 'mine'",
     ]
     found = {experiment.name: experiment for experiment in experiments_as_stored(runs)}
@@ -95,8 +95,8 @@ def test_what_cannot_be_told_apart_is_not_put_together(tmp_path: Path, generated
 
 def test_the_newest_data_are_shown_and_the_others_named(tmp_path: Path, generated: ModuleType) -> None:
     store = RunStore(tmp_path / "results")
-    write(store, generated, 1, dataset="wearable")
-    write(store, generated, 2, dataset="wearable", data_hash="generated0002", semantics_version=9)
+    write(store, generated, 1, strategy="ewc")
+    write(store, generated, 2, strategy="ewc", data_hash="generated0002", semantics_version=9)
     (experiment,) = experiments_as_stored(store.read("runs"))
     assert [edition.data_hash for edition in experiment.shown] == ["generated0002"]
     assert [edition.data_hash for edition in experiment.left_aside] == ["generated0001"]

@@ -41,7 +41,7 @@ def test_the_example_is_launched_repeated_and_reported(attach: Launch, clops_swe
     assert "2 finished, 0 pending" in said("plan", "arrhythmias.py", *roots, *BUDGET)
     run_id = runs["run_id"].iloc[0]
     shown = said("show", run_id)  # without the file that declares its data, as all that follows
-    assert "registers dataset 'hospital'" in shown
+    assert shown.endswith(" --plugins arrhythmias.py\n")
     assert "bit for bit" in said("rerun", run_id, "--verify", "--prepared-root", "prepared")
     page = said("report", "--prepared-root", "prepared", "--output", "page")
     assert "index.html" in page
