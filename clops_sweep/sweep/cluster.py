@@ -106,12 +106,10 @@ def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
 @contextmanager
 def _pandas_imported_meanwhile() -> Iterator[None]:
     """Imports what is needed afterwards and imports no Ray, which mostly waits for its processes while it starts."""
-    thread = threading.Thread(target=importlib.import_module, args=("pandas",))
+    thread = threading.Thread(target=importlib.import_module, args=("pandas",), daemon=True)
     thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    yield
+    thread.join()  # not after an interrupt: one that comes in the middle of an import keeps the lock of all imports
 
 
 @contextmanager
