@@ -145,9 +145,6 @@ class Catalog(Mapping[str, DatasetInfo]):
     def __len__(self) -> int:
         return len(self._built_in) + len(self._added)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._built_in or name in self._added
-
     @property
     def added(self) -> Mapping[str, DatasetInfo]:
         """The data sets beside the built-in ones."""

@@ -296,7 +296,7 @@ def good(x, **more):
 
 
 def _function(data_root: Path) -> Recordings:
-    raise NotImplementedError
+    raise AssertionError("what is declared wrongly is refused before the function is called")
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
