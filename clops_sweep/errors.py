@@ -45,8 +45,12 @@ class Diverged(FloatingPointError):
 
 
 def one_line(what: object) -> str:
-    """What an exception says, or any text, on one line."""
-    return " ".join(str(what).split())
+    """What an exception says, or any text, on one line; what a user's code raises may not let itself be printed."""
+    try:
+        text = str(what)
+    except Exception:
+        text = "(it cannot be printed)"
+    return " ".join(text.split())
 
 
 _LONGEST_VALUE = 100

@@ -392,8 +392,4 @@ def _said(error: Exception, declared: Declared) -> str:
         if place is not None and frame.filename == place.co_filename
     ]
     line = f" in line {lines[-1]}" if lines else ""
-    try:
-        said = one_line(error)[:300]
-    except Exception:
-        said = ""
-    return f"the function raises {type(error).__name__}{line}: {said}"
+    return f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}"

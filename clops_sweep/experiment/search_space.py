@@ -302,12 +302,8 @@ def shipped_space(name: str) -> Path:
 
 
 def _said(error: BaseException) -> str:
-    """What an exception of the user's own code says, on one line: it may raise another, or say whole books."""
-    try:
-        said = one_line(error)
-    except Exception:
-        return "(it cannot be printed)"
-    said = said.encode("utf-8", "backslashreplace").decode("utf-8")
+    """What an exception of the user's own code says, on one line: it may say whole books."""
+    said = one_line(error).encode("utf-8", "backslashreplace").decode("utf-8")
     return said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}..."
 
 

@@ -107,10 +107,7 @@ def _fill(module: ModuleType, content: dict[str, Any]) -> None:
 
 
 def _reason(error: Exception) -> str:
-    try:
-        return f"{type(error).__name__}: {one_line(error)[:_LONGEST_REASON]}"
-    except Exception:  # its text is the user's own code
-        return type(error).__name__
+    return f"{type(error).__name__}: {one_line(error)[:_LONGEST_REASON]}"
 
 
 _LONGEST_REASON = 500
