@@ -12,7 +12,7 @@ import pandas as pd
 
 from clops_sweep.analysis.collect import Cell, Edition, Experiment, editions
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.store.tables import RUNS
 
@@ -37,7 +37,7 @@ def experiments_as_stored(runs: pd.DataFrame) -> list[Experiment]:
     Args:
         runs: the store's table `runs`; those of which `config_of` is a config are passed over.
     """
-    fields = runs[list(RunConfig.model_fields)].to_dict("records")
+    fields = runs[config_columns(map(str, runs))].to_dict("records")
     not_known = [config_of({str(name): value for name, value in row.items()}) is None for row in fields]
     runs = runs[np.array(not_known, dtype=bool)]
     grouped = runs.groupby(["dataset", "scenario", "strategy"], sort=True)

@@ -14,6 +14,7 @@ from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.options import OPTIONS
 
 Floats = npt.NDArray[np.float64]
 _NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed"})
@@ -76,7 +77,7 @@ def setting(cell: Cell) -> str:
 
 
 def departures(config: RunConfig) -> list[str]:
-    """The fields in which a configuration is not the paper's for its scenario and data set.
+    """The fields in which a configuration is not the paper's for its scenario and data set, and options not by default.
 
     None where nothing is known here of one of the two.
     """
@@ -85,7 +86,8 @@ def departures(config: RunConfig) -> list[str]:
     except BadInput:
         return []
     fields = [name for name in RunConfig.model_fields if name not in _NO_SETTING]
-    return [name for name in fields if getattr(config, name) != getattr(paper, name)]
+    chosen = [name for name, value in config.options.items() if value != OPTIONS[name].default]
+    return [*(name for name in fields if getattr(config, name) != getattr(paper, name)), *chosen]
 
 
 @cache

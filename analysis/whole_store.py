@@ -14,7 +14,8 @@ from clops_sweep.analysis.as_stored import config_of
 from clops_sweep.analysis.selection import departures
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.columns import config_columns
+from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.registry import unregistered
 from clops_sweep.experiment.search_space import SearchSpace
 
@@ -34,7 +35,7 @@ def spaces_in(runs: pd.DataFrame, say: Callable[[str], None]) -> list[SearchSpac
     """
     groups: dict[tuple[str, str, str], list[RunConfig]] = {}
     not_known: Counter[str] = Counter()
-    for row in runs[list(RunConfig.model_fields)].to_dict("records"):
+    for row in runs[config_columns(map(str, runs))].to_dict("records"):
         fields = {str(name): value for name, value in row.items()}
         config = config_of(fields)
         if config is None:
@@ -56,11 +57,11 @@ def _what_is_missing(fields: Mapping[str, Any]) -> str:
 
 def _space(name: str, configs: Sequence[RunConfig]) -> SearchSpace:
     present = frozenset(config.identity for config in configs)
-    values = {field: _distinct(configs, field) for field in RunConfig.model_fields}
+    values = {field: _distinct(configs, field) for field in names_of(configs)}
     varied = {field: found for field, found in values.items() if len(found) > 1 and field not in _REPEATS}
     axes: dict[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]] = dict(varied)
     if not _everywhere(configs, varied, present):
-        cells = {tuple(getattr(config, field) for field in varied) for config in configs}
+        cells = {tuple(config.get(field) for field in varied) for config in configs}
         settings = [dict(zip(varied, cell, strict=True)) for cell in sorted(cells, key=repr)]
         axes = {"configuration": {_in_words(configs[0].replace(**each), varied): each for each in settings}}
     if len(values["split_seed"]) > 1:
@@ -83,10 +84,10 @@ def _everywhere(configs: Sequence[RunConfig], varied: Mapping[str, list[Any]], p
 def _in_words(config: RunConfig, varied: Container[str]) -> str:
     """A configuration by those of the fields that vary in which it is not as in the paper."""
     fields = [name for name in departures(config) if name in varied]
-    return ", ".join(f"{name} {getattr(config, name)}" for name in fields) or "as in the paper"
+    return ", ".join(f"{name} {config.get(name)}" for name in fields) or "as in the paper"
 
 
 def _distinct(configs: Sequence[RunConfig], field: str) -> list[Any]:
-    found = {repr(value): value for value in (getattr(config, field) for config in configs)}
+    found = {repr(value): value for value in (config.get(field) for config in configs)}
     numbers = all(isinstance(value, int | float) for value in found.values())
     return sorted(found.values(), key=None if numbers else repr)

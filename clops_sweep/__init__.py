@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
     from clops_sweep.experiment.events import EpochEnd, RunEnd, TaskEnd
+    from clops_sweep.experiment.options import BoolOption, ChoiceOption, FloatOption, IntOption
     from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
-    from clops_sweep.experiment.registry import (
+    from clops_sweep.experiment.plugins import (
         acquisition_function,
         network,
         observer,
@@ -41,11 +42,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
+    "BoolOption",
     "CategoricalDistribution",
+    "ChoiceOption",
     "ContinualRun",
     "EpochEnd",
     "FloatDistribution",
+    "FloatOption",
     "IntDistribution",
+    "IntOption",
     "OptunaSearch",
     "Outcome",
     "Recording",
@@ -76,8 +81,9 @@ _LAZY = {
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.optuna_search"),
     **dict.fromkeys(
         ("acquisition_function", "network", "observer", "scenario", "storage_function", "strategy"),
-        "clops_sweep.experiment.registry",
+        "clops_sweep.experiment.plugins",
     ),
+    **dict.fromkeys(("BoolOption", "ChoiceOption", "FloatOption", "IntOption"), "clops_sweep.experiment.options"),
     **dict.fromkeys(("EpochEnd", "RunEnd", "TaskEnd"), "clops_sweep.experiment.events"),
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     "ContinualRun": "clops_sweep.learning.run",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, get_args, get_origin
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.experiment.config import FOUNDING, RunConfig
+from clops_sweep.experiment.options import OPTIONS
 
 MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1")
 """What an entry of R may be: how well a task is done."""
@@ -34,6 +35,14 @@ RESULTS: Mapping[str, type] = {
 }
 """What a finished run is worth and what it took, by column."""
 
+RECORDED = (
+    *("run_id", "status", "error", "started_at", "data_hash", "semantics_version", "package_version", "git_commit"),
+    *("git_dirty", "python", "torch", "ray", "device", "backend", "host", "stack", "plugins"),
+)
+"""The other columns: what became of a run, and where it comes from."""
+
+OPTIONS.reserve((*RESULTS, *RECORDED), "that of a column of runs")
+
 
 def _scalar(annotation: Any) -> type:
     """The type of a field's column: text for anything but a number or a truth value."""
@@ -43,7 +52,10 @@ def _scalar(annotation: Any) -> type:
 
 
 CONFIG: Mapping[str, type] = {name: _scalar(info.annotation) for name, info in RunConfig.model_fields.items()}
-"""Config fields by column. What is neither text nor a scalar is written as JSON (a task order)."""
+"""Config fields by column. What is neither text nor a scalar is written as JSON (a task order).
+
+Options have columns of their own beside these, in the rows of the runs that have them.
+"""
 
 
 DEFAULTS: Mapping[str, Any] = {
@@ -63,10 +75,16 @@ _JSON = ("task_order", "task_classes")
 """The fields whose columns hold JSON, where they hold anything but the name of an order."""
 
 
+def config_columns(columns: Iterable[str]) -> list[str]:
+    """Those columns of a table of runs that hold config fields and options."""
+    present = set(columns)
+    return [*CONFIG, *(name for name in OPTIONS if name in present)]
+
+
 def config_row(config: RunConfig) -> dict[str, Any]:
     """A config as columns: scalars, text and what is not set as they are, anything else as JSON."""
     return {
-        name: value if value is None or CONFIG[name] is not str or isinstance(value, str) else json.dumps(value)
+        name: value if value is None or CONFIG.get(name) is not str or isinstance(value, str) else json.dumps(value)
         for name, value in config.model_dump(mode="json").items()
     }
 
@@ -79,7 +97,12 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = None
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
-    return values
+    return values | {name: row[name] for name in OPTIONS if name in row and not _missing(row[name])}
+
+
+def _missing(value: Any) -> bool:
+    """Whether nothing is there: None, or what pandas has in its place."""
+    return value is None or value != value or type(value).__name__ == "NAType"
 
 
 def config_from_row(row: Mapping[str, Any]) -> RunConfig:

@@ -25,6 +25,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
+from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS, STRATEGIES
 
 SEMANTICS_VERSION = 2
@@ -77,11 +78,14 @@ class RunConfig(BaseModel):
     given takes the paper's value for the scenario and data set at hand, and is then as much part of the run's
     identity as one that was typed.
 
+    So are the options of plug-ins (see `plugins`): ``RunConfig(network="mine", width=32).width`` is 32. A config has
+    those of the plug-ins that it names, and those that it was given.
+
     Raises:
         BadInput: an unknown key (the nearest known one is named) or a value out of bounds.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    model_config = ConfigDict(frozen=True, extra="allow", strict=False)
 
     scenario: ScenarioName = "class_il"
     dataset: str = "synthetic"
@@ -142,7 +146,15 @@ class RunConfig(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise BadInput(_first_sentence(error, type(self))) from None
+            raise BadInput(_first_sentence(error)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, values: Any) -> Any:
+        for name in values:
+            if name not in cls.model_fields:
+                known_key(name)
+        return values
 
     @field_validator("dataset")
     @classmethod
@@ -237,6 +249,34 @@ class RunConfig(BaseModel):
             raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
         return self
 
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        given = self.__pydantic_extra__
+        assert given is not None  # there are extra fields, if none now
+        for name, value in given.items():
+            try:
+                given[name] = OPTIONS[name].checked(value)
+            except ValueError as error:
+                raise ValueError(f"{name} = {shown(value)}: {error}") from None
+        for kind in REGISTRIES:
+            for name, option in REGISTRIES[kind].options(getattr(self, kind)).items():
+                given.setdefault(name, option.default)
+        return self
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the plug-ins that it names, and those that it was given, by name."""
+        return dict(self.__pydantic_extra__ or {})
+
+    def options_of(self, kind: str) -> dict[str, Any]:
+        """The options of the plug-in that one of its fields names, such as `network`, by name."""
+        options = self.options
+        return {name: options[name] for name in REGISTRIES[kind].options(getattr(self, kind))}
+
+    def get(self, name: str) -> Any:
+        """The value of a field or option; None for an option that it does not have."""
+        return getattr(self, name) if name in type(self).model_fields else self.options.get(name)
+
     def replace(self, **changes: Any) -> Self:
         """The same config with other values; what was left to its default follows the new values."""
         explicit = {name: getattr(self, name) for name in self.model_fields_set}
@@ -257,12 +297,12 @@ class RunConfig(BaseModel):
     def identity(self) -> str:
         """What of the config its numbers depend on, as canonical JSON: configs with the same one are one run.
 
-        These are the fields that its scenario and strategy look at (see `declarations`), and those that matter to every
-        run. A field that is none of `FOUNDING` is left out while it has its default, so that one that is added later
-        leaves the runs alone that are stored by then.
+        These are the fields that its scenario and strategy look at (see `declarations`), those that matter to every
+        run, and the options of the plug-ins among them, whatever they hold. A field that is none of `FOUNDING` is left
+        out while it has its default, so that one that is added later leaves the runs alone that are stored by then.
         """
         fields = self.model_dump(mode="json")
-        seen = {name: value for name, value in fields.items() if name not in DECLARED | OF_SCENARIOS}
+        seen = {name: fields[name] for name in type(self).model_fields if name not in DECLARED | OF_SCENARIOS}
         seen |= SCENARIOS.declaration(self.scenario).seen(fields)
         seen |= STRATEGIES.declaration(self.strategy).seen(fields)
         order = self.task_order
@@ -270,7 +310,9 @@ class RunConfig(BaseModel):
             seen["task_order"] = "sequential"
         later = {name: type(self).model_fields[name] for name in seen.keys() - FOUNDING}
         defaults = {n: it.get_default(call_default_factory=True, validated_data=fields) for n, it in later.items()}
-        return _canonical({n: v for n, v in seen.items() if n in FOUNDING or v != defaults[n]})
+        used = [(registry, seen[kind]) for kind, registry in REGISTRIES.items() if kind in seen]
+        options = {n: fields.get(n, it.default) for registry, name in used for n, it in registry.options(name).items()}
+        return _canonical(options | {n: v for n, v in seen.items() if n in FOUNDING or v != defaults[n]})
 
     def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
         """The run's id: SHA-256 over identity, data and method semantics, the first 24 hex digits."""
@@ -324,26 +366,33 @@ def _is_whole(value: Any) -> bool:
 
 
 def known_key(name: str) -> str:
-    """`name` if it is a config field; otherwise BadInput that names the nearest one."""
-    if name in RunConfig.model_fields:
+    """`name` if it is a config field or an option; otherwise BadInput that names the nearest one."""
+    if name in RunConfig.model_fields or name in OPTIONS:
         return name
-    raise BadInput(f"unknown key {shown(name)}{nearest(name, RunConfig.model_fields)}")
+    raise BadInput(f"unknown key {shown(name)}{nearest(name, [*RunConfig.model_fields, *OPTIONS])}")
 
 
-def nearest(name: str, known: Mapping[str, Any]) -> str:
+def kind_of(name: str) -> Any:
+    """The type that a field or option is declared to have: int, float, bool and str among others."""
+    return RunConfig.model_fields[name].annotation if name in RunConfig.model_fields else OPTIONS[name].kind
+
+
+def names_of(configs: Iterable[RunConfig]) -> list[str]:
+    """The fields that every config has, and the options that some of these have."""
+    return list(dict.fromkeys([*RunConfig.model_fields, *(name for config in configs for name in config.options)]))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
     """A question to be put behind an unknown name, if one that is known is like it."""
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def _first_sentence(error: ValidationError, model: type[BaseModel]) -> str:
+def _first_sentence(error: ValidationError) -> str:
     """Pydantic's report as one sentence: which key, which value, what would be right."""
     details = error.errors(include_url=False)
-    # An unknown key explains everything else that follows from it.
-    first = next((item for item in details if item["type"] == "extra_forbidden"), details[0])
+    first = details[0]
     key = str(first["loc"][0]) if first["loc"] else ""
-    if first["type"] == "extra_forbidden":
-        return f"unknown key {shown(key)}{nearest(key, model.model_fields)}"
     message = first["msg"].removeprefix("Value error, ")
     if not key:
         return message
@@ -351,3 +400,8 @@ def _first_sentence(error: ValidationError, model: type[BaseModel]) -> str:
         names = ", ".join(_NAMES_OF_ORDERS)
         message = f"expected one of {names}, a seed (an integer from 0) or a permutation of the task positions"
     return f"{key} = {shown(first['input'])}: {message[0].lower()}{message[1:]}"
+
+
+OPTIONS.reserve(dir(BaseModel), "kept for what every config has")
+OPTIONS.reserve(dir(RunConfig), "kept for what every config has")
+OPTIONS.reserve(RunConfig.model_fields, "that of a config field")

@@ -8,10 +8,11 @@ fine-tuning stores nothing and has no `storage_fraction`; where everything is re
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clops_sweep.errors import BadInput
+from clops_sweep.experiment.options import Options
 
 Fields = Mapping[str, Any]
 """A config by field names, as JSON has its values."""
@@ -65,11 +66,13 @@ class Declaration:
             tasks; None where nobody has said.
         lockstep: of a strategy, the fields besides `seed` in which runs that are trained in lockstep may differ: they
             change what is replayed, and how it weighs, but not how much.
+        options: its own hyperparameters by name; they matter wherever it is in use.
     """
 
     looks_at: LooksAt | None = None
     work: Callable[[Fields, int, int], Work] | None = None
     lockstep: frozenset[str] = frozenset()
+    options: Options = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.looks_at is None or callable(self.looks_at):

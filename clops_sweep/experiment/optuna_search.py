@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.columns import numeric_columns
-from clops_sweep.experiment.config import RunConfig, known_key, nearest
+from clops_sweep.experiment.config import RunConfig, kind_of, known_key, nearest
 from clops_sweep.experiment.distributions import (
     CategoricalDistribution,
     Distribution,
@@ -19,6 +19,7 @@ from clops_sweep.experiment.distributions import (
     Parameter,
     of_optuna,
 )
+from clops_sweep.experiment.options import OPTIONS
 
 Direction = Literal["maximize", "minimize"]
 SAMPLERS: Mapping[str, str] = {
@@ -106,7 +107,8 @@ class OptunaSearch:
 
     Args:
         parameters: from a config field to its distribution or a list of its values, or from a free name to named
-            variants, each of which sets any number of fields.
+            variants, each of which sets any number of fields. None stands for the distribution that follows from the
+            declaration of a plug-in's option.
         n_trials: how many trials the study is to have in all, whatever became of them.
         objectives: from numeric columns of the table `runs` to "maximize" or "minimize".
         sampler: tpe, random, gp, nsga2 or nsga3.
@@ -223,7 +225,7 @@ class OptunaSearch:
         seen: dict[str, str] = {}
         for name, parameter in self.parameters.items():
             where = f"parameter {name!r}"
-            if isinstance(parameter, Mapping) and name in RunConfig.model_fields:
+            if isinstance(parameter, Mapping) and (name in RunConfig.model_fields or name in OPTIONS):
                 raise BadInput(f"{where}: named variants need a name that is no config field")
             if isinstance(parameter, FloatDistribution | IntDistribution):
                 _check_scale(where, known_key(name), parameter)
@@ -260,13 +262,18 @@ def _parameter(name: str, it: Parameter) -> Distribution | Mapping[str, Mapping[
         return it
     if isinstance(it, list | tuple):
         return CategoricalDistribution(it)
+    if it is None and name in OPTIONS:
+        try:
+            return OPTIONS[name].distribution()
+        except ValueError as error:
+            raise BadInput(f"parameter {name!r}: {error}; expected a distribution of its own") from None
     if (distribution := of_optuna(it)) is not None:
         return distribution
     raise BadInput(f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings")
 
 
 def _check_scale(where: str, name: str, distribution: FloatDistribution | IntDistribution) -> None:
-    kind = RunConfig.model_fields[name].annotation
+    kind = kind_of(name)
     if kind not in (int, float):
         raise BadInput(f"{where}: {distribution}: the field is no number; expected a list of its values")
     if kind is int and isinstance(distribution, FloatDistribution):

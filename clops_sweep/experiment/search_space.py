@@ -14,6 +14,7 @@ from typing import Any
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.beside import importable
 from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
+from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.optuna_search import OptunaSearch
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
@@ -144,7 +145,7 @@ class SearchSpace:
         if not len(values):
             raise BadInput(f"{where} has no values")
         if isinstance(values, Mapping):
-            if axis in RunConfig.model_fields:
+            if axis in RunConfig.model_fields or axis in OPTIONS:
                 raise BadInput(f"{where}: named variants need a name that is no config field")
             for name, settings in values.items():
                 if not isinstance(settings, Mapping):

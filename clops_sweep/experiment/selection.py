@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import shorten
 from clops_sweep.errors import BadInput, one_line, shown
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.registry import SCENARIOS
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces, names_in
 from clops_sweep.experiment.where import Where
@@ -140,10 +140,9 @@ class Selection:
     @property
     def varying(self) -> list[str]:
         """The config fields, but for the seed, that tell the runs apart."""
+        configs = [request.config for request in self.requests]
         return [
-            name
-            for name in RunConfig.model_fields
-            if name != "seed" and len({getattr(request.config, name) for request in self.requests}) > 1
+            name for name in names_of(configs) if name != "seed" and len({config.get(name) for config in configs}) > 1
         ]
 
 

@@ -22,6 +22,6 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     from clops_sweep.data.scenarios import build_scenario
 
     seen = SCENARIOS.declaration(config.scenario).seen(dict(config))
-    options = {name: getattr(config, name) for name in OF_SCENARIOS.intersection(seen)}
+    options = {name: getattr(config, name) for name in OF_SCENARIOS.intersection(seen)} | config.options_of("scenario")
     function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
     return build_scenario(frames, config.scenario, config.task_order, function=function, **options)

@@ -2,18 +2,21 @@
 
 Comparisons (also chained, `in` and `not in`), arithmetic, `and`, `or`, `not` (and pandas's `&`, `|`, `~`), numbers,
 text, lists, True and False, and the names of config fields. No calls, attributes or subscripts: what a user pastes
-from somewhere must not be a program.
+from somewhere must not be a program. An option that a run does not have is as nan is: it equals nothing, and compares
+with nothing.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from clops_sweep.errors import BadInput, one_line
-from clops_sweep.experiment.config import RunConfig, nearest
+from clops_sweep.experiment.config import RunConfig, known_key
+from clops_sweep.experiment.options import OPTIONS
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -87,8 +90,10 @@ class Where:
             case ast.Constant(value=bool() | int() | float() | str()):
                 return
             case ast.Name(id=name):
-                if name not in RunConfig.model_fields:
-                    raise self._wrong(f"unknown key {name!r}{nearest(name, RunConfig.model_fields)}")
+                try:
+                    known_key(name)
+                except BadInput as error:
+                    raise self._wrong(str(error)) from None
                 return
             case ast.BinOp(op=op) if type(op) not in {*_ARITHMETIC, *_LOGIC}:
                 raise self._wrong("it takes + - * / // % and the words and, or, not")
@@ -106,7 +111,8 @@ class Where:
             case ast.Constant(value=value):
                 return value
             case ast.Name(id=name):
-                return getattr(config, name)
+                value = config.get(name)
+                return math.nan if value is None and name in OPTIONS else value
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return tuple(self._value(item, config) for item in items)
             case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
@@ -138,10 +144,12 @@ class Where:
 
     def _truth(self, node: ast.expr, config: RunConfig) -> bool:
         value = self._value(node, config)
+        if isinstance(value, float) and math.isnan(value):
+            return False
         if not isinstance(value, bool):
             raise TypeError(f"{value!r} is neither true nor false")
         return value
 
     def _wrong(self, what: str) -> BadInput:
-        fields = ", ".join(RunConfig.model_fields)
+        fields = ", ".join([*RunConfig.model_fields, *OPTIONS])
         return BadInput(f"--where {self.expression[:200]!r}: {what}; expected a condition on config fields ({fields})")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from clops_sweep import native
 from clops_sweep.data.scenarios import LossKind
@@ -21,10 +22,11 @@ def make_learner(
     learning_rate: float,
     bank: FrameBank,
     network: str = PAPER_NETWORK,
+    options: Mapping[str, Any] | None = None,
 ) -> Learner:
-    """The fastest learner of a network for the device of the bank; arguments as in `Learner`."""
+    """The fastest learner of a network with its options for the device of the bank; arguments as in `Learner`."""
     if network != PAPER_NETWORK:
-        return ModuleLearner(seeds, kind, outputs, learning_rate, bank, network)
+        return ModuleLearner(seeds, kind, outputs, learning_rate, bank, network, options)
     variant = native.chosen() if bank.device.type == "cpu" else None
     if variant is None:
         return PaperLearner(seeds, kind, outputs, learning_rate, bank)

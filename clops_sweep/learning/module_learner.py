@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Self
 
@@ -39,6 +39,7 @@ class ModuleLearner(Learner):
         learning_rate: of Adam.
         bank: where rows become frames.
         network: name of what makes the modules.
+        options: its own.
 
     Raises:
         BadInput: they cannot be trained; see `module_probe`.
@@ -52,16 +53,17 @@ class ModuleLearner(Learner):
         learning_rate: float,
         bank: FrameBank,
         network: str,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
-        make, shape = NETWORKS[network], (1, *bank.shape)[-2:]
-        found = probed(network, make, shape, outputs)
+        make, shape, options = NETWORKS[network], (1, *bank.shape)[-2:], options or {}
+        found = probed(network, make, shape, outputs, options)
         self.smallest_batch = found.smallest_batch
-        modules = [made(network, make, seed, shape, outputs).to(bank.device) for seed in seeds]
+        modules = [made(network, make, seed, shape, outputs, options).to(bank.device) for seed in seeds]
         shapes = {name: tuple(parameter.shape) for name, parameter in trained(modules[0]).items()}
         super().__init__(
             seeds, kind, outputs, learning_rate, bank, Parameters.zeros(len(seeds), shapes, bank.device, _MULTIPLE)
         )
-        self._network, self._shape, self._probed = network, shape, found
+        self._network, self._options, self._shape, self._probed = network, options, shape, found
         self._modules = [RunModule(module, outputs, found.statistics) for module in modules]
         for run, module in enumerate(self._modules):
             views, gradients = (
@@ -159,7 +161,7 @@ class ModuleLearner(Learner):
         return frames.view(len(rows), *self._shape)
 
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
-        return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self._network)
+        return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self._network, self._options)
 
     def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
         for module, run in zip(self._modules, runs, strict=True):

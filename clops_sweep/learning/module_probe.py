@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 
@@ -58,7 +58,7 @@ class Probed:
             )
 
 
-_KNOWN: dict[tuple[str, tuple[int, int], int], tuple[MakeModule, Probed]] = {}
+_KNOWN: dict[tuple[Any, ...], tuple[MakeModule, Probed]] = {}
 
 
 def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet]) -> None:
@@ -69,44 +69,53 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
     """
     own = [config for config in configs if config.network in NETWORKS.added]
     fields = ("network", "data_key", "scenario", "task_order", "task_classes", "domain", "strategy", "batch_size")
-    asked = {tuple(getattr(config, name) for name in fields): config for config in own}
+    asked = {
+        (*(getattr(config, name) for name in fields), *sorted(config.options_of("network").items())): config
+        for config in own
+    }
     for config in asked.values():
         of_config = frames[config.data_key]
         scenario = scenario_of(config, of_config)
         if STRATEGIES[config.strategy].joint:
             scenario = joint_scenario(scenario)
         shape = (of_config.channels, of_config.samples)
-        found = probed(config.network, NETWORKS[config.network], shape, scenario.outputs)
+        found = probed(config.network, NETWORKS[config.network], shape, scenario.outputs, config.options_of("network"))
         found.check_batch(config.network, config.batch_size)
 
 
-def probed(name: str, make: MakeModule, shape: tuple[int, int], outputs: int) -> Probed:
-    """Tries a network on the CPU, once for each shape of frames and number of outputs.
+def probed(
+    name: str, make: MakeModule, shape: tuple[int, int], outputs: int, options: Mapping[str, Any] | None = None
+) -> Probed:
+    """Tries a network on the CPU, once for each shape of frames, number of outputs and choice of options.
 
     Args:
         name: of the network, for messages.
         make: what was registered under it.
         shape: channels and samples of a frame.
         outputs: C.
+        options: its own.
 
     Raises:
         BadInput: it cannot be trained.
     """
-    key = (name, shape, outputs)
+    options = options or {}
+    key = (name, shape, outputs, tuple(sorted(options.items())))
     known = _KNOWN.get(key)
     if known is None or known[0] is not make:
         with torch_state_kept(), one_thread(), GlobalStreams(torch.device("cpu")).kept():
-            known = _KNOWN[key] = make, _Probe(name, make, shape, outputs).found()
+            known = _KNOWN[key] = make, _Probe(name, make, shape, outputs, options).found()
     return known[1]
 
 
 class _Probe:
     """One network under test."""
 
-    def __init__(self, name: str, make: MakeModule, shape: tuple[int, int], outputs: int) -> None:
+    def __init__(
+        self, name: str, make: MakeModule, shape: tuple[int, int], outputs: int, options: Mapping[str, Any]
+    ) -> None:
         self._name, self._outputs = name, outputs
-        self._module = made(name, make, 0, shape, outputs)
-        self._again = made(name, make, 0, shape, outputs)
+        self._module = made(name, make, 0, shape, outputs, options)
+        self._again = made(name, make, 0, shape, outputs, options)
         stream = torch.Generator().manual_seed(0)
         self._frames = torch.randn(_FRAMES, *shape, generator=stream)
         self._others = torch.randn(_FRAMES, *shape, generator=stream)

@@ -87,7 +87,13 @@ class ContinualRun:
         parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
         bank = FrameBank(frames, self.device, np.concatenate(parts))
         learner = make_learner(
-            seeds, self.scenario.kind, self.scenario.outputs, common.learning_rate, bank, common.network
+            seeds,
+            self.scenario.kind,
+            self.scenario.outputs,
+            common.learning_rate,
+            bank,
+            common.network,
+            common.options_of("network"),
         )
         tasks = [self._instances(task.train, runs) for task in self.scenario.tasks]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks

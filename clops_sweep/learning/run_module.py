@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -18,11 +18,13 @@ from clops_sweep.learning.process_state import torch_state_kept
 Mode = Literal["training", "sampling", "evaluation"]
 """Training: batch statistics, dropout on. Sampling: running statistics, dropout on. Evaluation: dropout off."""
 
-MakeModule = Callable[[int, int, int], nn.Module]
-"""From channels, samples and outputs to a new module."""
+MakeModule = Callable[..., nn.Module]
+"""From channels, samples, outputs and the options by name to a new module."""
 
 
-def made(name: str, make: MakeModule, seed: int, shape: tuple[int, int], outputs: int) -> nn.Module:
+def made(
+    name: str, make: MakeModule, seed: int, shape: tuple[int, int], outputs: int, options: Mapping[str, Any]
+) -> nn.Module:
     """A new module on the CPU; all that its initial weights draw from global generators follows from the run's seed.
 
     Lazy layers find their sizes, and draw their weights, in a pass over zeros.
@@ -33,6 +35,7 @@ def made(name: str, make: MakeModule, seed: int, shape: tuple[int, int], outputs
         seed: of the run.
         shape: channels and samples of a frame.
         outputs: C.
+        options: the network's own.
 
     Raises:
         BadInput: it raises, or returns no module.
@@ -42,12 +45,13 @@ def made(name: str, make: MakeModule, seed: int, shape: tuple[int, int], outputs
     with torch_state_kept(), generators.kept(), torch.enable_grad():
         generators.seed(int(streams.sequence(seed, "initial parameters").generate_state(1, "uint64")[0]))
         try:
-            module: Any = make(*shape, outputs)
+            module: Any = make(*shape, outputs, **options)
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
         except Exception as error:
-            wanted = f"channels = {shape[0]}, samples = {shape[1]}, outputs = {outputs}"
+            given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
+            wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
             raise BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})") from error
     if not isinstance(module, nn.Module):
         raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")

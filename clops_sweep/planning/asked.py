@@ -57,7 +57,10 @@ class Asked:
             BadInput: they are not prepared, or data, scenario and network do not fit, for any of them.
         """
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
-        tasks = {(c.data_key, c.scenario, c.task_order, c.task_classes, c.domain): c for c in configs}
+        tasks = {
+            (c.data_key, c.scenario, c.task_order, c.task_classes, c.domain, *c.options_of("scenario").items()): c
+            for c in configs
+        }
         for config in tasks.values():
             scenario_of(config, frames[config.data_key])
         for config in configs:

@@ -212,7 +212,7 @@ class SweepDisplay:
         return self._finished + self._failed + self._left_out
 
     def _name(self, config: RunConfig) -> str:
-        values = {field: getattr(config, field) for field in self._varying}
+        values = {field: config.get(field) for field in self._varying}
         return in_words(values) or config.strategy
 
     def _name_of_all(self, configs: Sequence[RunConfig]) -> str:

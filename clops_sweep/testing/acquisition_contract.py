@@ -13,6 +13,7 @@ from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.replay.acquisition import AcquisitionContext, AcquisitionFunction
 from clops_sweep.learning.threads import one_thread
+from clops_sweep.testing.defaults import with_defaults
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import Looks, difference, global_randomness, require, same_bits, saved_and_loaded
@@ -34,7 +35,7 @@ def check_acquisition_function(function: AcquisitionFunction) -> None:
     """
     with one_thread():
         for scenario in SCENARIO_KINDS:
-            _check_scores(function, scenario)
+            _check_scores(with_defaults(ACQUISITION_FUNCTIONS, function), scenario)
     with ACQUISITION_FUNCTIONS.temporarily("function_under_test", function):
         for scenario in SCENARIO_KINDS:
             check_named_strategy(

@@ -31,11 +31,12 @@ def check_scenario(function: ScenarioFunction, frames: FrameSet, **options: Any)
     Args:
         function: as `clops_sweep.scenario` decorates it.
         frames: a frame set with what the scenario needs, such as one of `tiny_frames`.
-        options: config fields that it takes as keyword arguments.
+        options: config fields, and options not by default, that it takes as keyword arguments.
 
     Raises:
         ContractViolation: with a sentence that says what is wrong.
     """
+    options = {name: option.default for name, option in SCENARIOS.options_of(function).items()} | options
     arrays = {name: value.copy() for name, value in vars(frames).items() if isinstance(value, np.ndarray)}
     with global_randomness(1, "the scenario"):
         built = _built(function, frames, options)

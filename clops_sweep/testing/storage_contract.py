@@ -9,6 +9,7 @@ import torch
 from clops_sweep.experiment.registry import STORAGE_FUNCTIONS
 from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.replay.storage import select
+from clops_sweep.testing.defaults import with_defaults
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import global_randomness, require, same_bits
@@ -33,7 +34,8 @@ def check_storage_function(function: StorageFunction) -> None:
     generator = torch.Generator().manual_seed(5)
     for shape in _SHAPES:
         trajectories = 1 - 0.1 * torch.rand(shape, generator=generator).cumsum(1) / shape[1]
-        _check_values(function, trajectories, torch.randperm(shape[2], generator=generator))
+        scores = with_defaults(STORAGE_FUNCTIONS, function)
+        _check_values(scores, trajectories, torch.randperm(shape[2], generator=generator))
     with STORAGE_FUNCTIONS.temporarily("function_under_test", function):
         for scenario in SCENARIO_KINDS:
             check_named_strategy(

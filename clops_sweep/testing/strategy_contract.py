@@ -56,7 +56,11 @@ def check_named_strategy(config: RunConfig, frames: FrameSet) -> None:
     _check_result(config, result)
     _check_resuming(config, frames, states, result)
     both = [config, config.replace(seed=config.seed + 1)]
-    with STRATEGIES.temporarily("strategy_being_watched", _watched(STRATEGIES[config.strategy])):
+    strategy = config.strategy
+    watched = STRATEGIES.temporarily(
+        "strategy_being_watched", _watched(STRATEGIES[strategy]), STRATEGIES.options(strategy)
+    )
+    with watched:
         stacked = [each.replace(strategy="strategy_being_watched") for each in both]
         run_ids = [each.run_id(frames.data_hash) for each in stacked]
         with global_randomness(2, f"the strategy in {where}"):

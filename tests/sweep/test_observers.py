@@ -18,7 +18,8 @@ from clops_sweep.data.prepare import open_frames
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.events import Event, Place
-from clops_sweep.experiment.registry import OBSERVERS, observer
+from clops_sweep.experiment.plugins import observer
+from clops_sweep.experiment.registry import OBSERVERS
 from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore

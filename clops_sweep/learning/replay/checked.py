@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
@@ -27,11 +28,13 @@ class BadScores(ValueError):
         return self.message
 
 
-def acquisition_scores(name: str, context: AcquisitionContext, rows: torch.Tensor, runs: Sequence[int]) -> torch.Tensor:
+def acquisition_scores(
+    config: RunConfig, context: AcquisitionContext, rows: torch.Tensor, runs: Sequence[int]
+) -> torch.Tensor:
     """What an acquisition function says of stored instances.
 
     Args:
-        name: of the function.
+        config: names the function, and has its options.
         context: what it may look at.
         rows: int64 [S, m].
         runs: positions in the lockstep of the S runs.
@@ -42,21 +45,22 @@ def acquisition_scores(name: str, context: AcquisitionContext, rows: torch.Tenso
     Raises:
         BadScores: they are none.
     """
+    name, options = config.acquisition, config.options_of("acquisition")
     function = ACQUISITION_FUNCTIONS[name]
     if name not in ACQUISITION_FUNCTIONS.added:
-        scores: torch.Tensor = function(context, rows)
+        scores: torch.Tensor = function(context, rows, **options)
         return scores
     shape, device = tuple(rows.shape), rows.device
     with torch_state_kept():
-        returned = function(context, rows)
+        returned = function(context, rows, **options)
     return _checked(returned, f"acquisition function {name!r}", f"[S, m] = {list(shape)}", shape, device, runs, None)
 
 
-def storage_scores(name: str, trajectories: torch.Tensor, runs: Sequence[int]) -> torch.Tensor:
+def storage_scores(config: RunConfig, trajectories: torch.Tensor, runs: Sequence[int]) -> torch.Tensor:
     """What a storage function makes of beta's trajectories.
 
     Args:
-        name: of the function.
+        config: names the function, and has its options.
         trajectories: float32 [S, tau, n].
         runs: which of the S runs it scores for; what it says of the others is not made use of.
 
@@ -66,13 +70,16 @@ def storage_scores(name: str, trajectories: torch.Tensor, runs: Sequence[int]) -
     Raises:
         BadScores: it is none.
     """
+    name, options = config.storage_function, config.options_of("storage_function")
     function = STORAGE_FUNCTIONS[name]
     if name not in STORAGE_FUNCTIONS.added:
-        scores: torch.Tensor = function(trajectories)
+        scores: torch.Tensor = function(trajectories, **options)
         return scores
     shape, device = (trajectories.shape[0], trajectories.shape[2]), trajectories.device
     with torch_state_kept():
-        returned = function(trajectories.clone())  # others look at them afterwards, and they are written down
+        returned = function(
+            trajectories.clone(), **options
+        )  # others look at them afterwards, and they are written down
     what = f"storage function {name!r}"
     return _checked(returned, what, f"[S, n] = {list(shape)}", shape, device, runs, list(runs)).to(torch.float64)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.replay import storage
@@ -59,7 +60,7 @@ class CLOPS(Strategy):
         for config, runs in self.training.groups:
             seeds = [self.training.seeds[run] for run in runs]
             context = AcquisitionContext(self.training.learner.excerpt(runs), config, seeds, counters)
-            scores = acquisition_scores(config.acquisition, context, portion.rows[runs], runs)
+            scores = acquisition_scores(config, context, portion.rows[runs], runs)
             chosen[runs] = storage.highest(scores, count)
         return chosen
 
@@ -98,14 +99,14 @@ class CLOPS(Strategy):
     def _with_beta(self, record: InstanceRecord, beta: TaskInstanceParameters) -> InstanceRecord:
         """The record with what beta has become, for the runs that have one."""
         trajectories, configs = beta.trajectories(), self.training.configs
-        users: dict[str, list[int]] = {}
+        users: dict[tuple[Any, ...], list[int]] = {}
         for run, config in enumerate(configs):
             if config.storage_order != "random":  # the others have no beta
-                users.setdefault(config.storage_function, []).append(run)
-        areas = {name: storage_scores(name, trajectories, runs) for name, runs in users.items()}
+                users.setdefault(_storage(config), []).append(run)
+        areas = {storage: storage_scores(configs[runs[0]], trajectories, runs) for storage, runs in users.items()}
         s = torch.stack(
             [
-                record.s[run] if config.storage_order == "random" else areas[config.storage_function][run]
+                record.s[run] if config.storage_order == "random" else areas[_storage(config)][run]
                 for run, config in enumerate(configs)
             ]
         )
@@ -140,3 +141,8 @@ class CLOPS(Strategy):
             self.begin_task(task)
             assert self._beta is not None
             self._beta.restore(state["beta"])
+
+
+def _storage(config: RunConfig) -> tuple[Any, ...]:
+    """Its storage function and that one's options."""
+    return config.storage_function, *config.options_of("storage_function").items()

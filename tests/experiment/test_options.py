@@ -1,0 +1,301 @@
+"""Options of plug-ins: declared once, and then fields like any other."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep import (
+    BoolOption,
+    CategoricalDistribution,
+    ChoiceOption,
+    FloatDistribution,
+    FloatOption,
+    IntDistribution,
+    IntOption,
+    OptunaSearch,
+    RunConfig,
+    SearchSpace,
+    acquisition_function,
+    network,
+    scenario,
+    storage_function,
+    strategy,
+)
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.columns import RECORDED, RESULTS, config_from_row, config_row
+from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, REGISTRIES
+from clops_sweep.experiment.where import Where
+from clops_sweep.learning.strategies.base import Strategy
+from clops_sweep.store.tables import RUNS
+
+
+def small(channels: int, samples: int, outputs: int, *, width: int) -> None:
+    """Never made here."""
+
+
+def score(context: Any, rows: Any, *, temperature: float) -> Any:
+    """Never called here."""
+
+
+class Mine(Strategy):
+    """Never trained here."""
+
+
+@pytest.fixture(autouse=True)
+def plugins() -> Iterator[None]:
+    before = {kind: set(registry.added) for kind, registry in REGISTRIES.items()}
+    network("small", options={"width": IntOption(16, ge=1, le=64)})(small)
+    acquisition_function("mine", looks_at=(), options={"temperature": FloatOption(1.0, gt=0, log=True)})(score)
+    strategy(
+        "my_strategy",
+        looks_at=("storage_fraction",),
+        options={
+            "strength": FloatOption(100.0, gt=0, log=True),
+            "online": BoolOption(False),
+            "memory": ChoiceOption("reservoir", choices=("reservoir", "ring")),
+        },
+    )(Mine)
+    yield
+    for kind, registry in REGISTRIES.items():
+        for name in set(registry.added) - before[kind]:
+            registry.forget(name)
+    assert not set(OPTIONS) & {"width", "temperature", "strength", "online", "memory"}
+
+
+def mine(**changes: Any) -> RunConfig:
+    return RunConfig(**({"strategy": "my_strategy", "network": "small"} | changes))
+
+
+def test_an_option_is_a_field_where_its_plugin_is_in_use() -> None:
+    config = mine(width=32)
+    assert config.options == {"width": 32, "strength": 100.0, "online": False, "memory": "reservoir"}
+    assert (config.width, config.strength) == (32, 100.0)  # type: ignore[attr-defined]
+    assert config.options_of("network") == {"width": 32}
+    assert config.options_of("acquisition") == {}
+    assert RunConfig().options == {}
+    assert RunConfig().get("width") is None
+    assert config.get("width") == 32
+
+
+def test_defaults_follow_the_plugins_and_what_was_given_stays() -> None:
+    config = mine(width=32)
+    assert config.replace(network="clops_cnn").options["width"] == 32
+    assert config.replace(strategy="finetune").options == {"width": 32}
+    assert mine().replace(network="clops_cnn").options.keys() == {"strength", "online", "memory"}
+    assert config.replace(width=8).options["width"] == 8
+
+
+def test_it_matters_to_the_run_exactly_where_its_plugin_is_in_use() -> None:
+    assert mine(width=8).identity != mine(width=16).identity
+    assert mine(width=16).identity == mine().identity
+    assert RunConfig(width=8).identity == RunConfig().identity
+    assert RunConfig(strength=5).identity == RunConfig().identity
+    assert json.loads(mine().identity).keys() >= {"width", "strength", "online", "memory"}
+
+
+def test_that_of_a_function_matters_where_the_strategy_looks_at_the_function() -> None:
+    def config(**changes: Any) -> RunConfig:
+        return RunConfig(acquisition="mine", **changes)
+
+    assert config(temperature=2).identity != config().identity
+    assert config(temperature=2, strategy="finetune").identity == config(strategy="finetune").identity
+    everything = {"acquisition_fraction": 1, "temperature": 2}
+    assert config(**everything).identity == config(acquisition_fraction=1).identity
+    strategy("looks_at_all", options={})(Mine)
+    assert config(temperature=2, strategy="looks_at_all").identity != config(strategy="looks_at_all").identity
+
+
+def test_a_default_that_changes_changes_the_runs() -> None:
+    before = mine().identity
+    network("small", options={"width": IntOption(8, ge=1)})(small)
+    assert mine().identity != before
+    assert mine(width=16).identity == before
+
+
+def test_it_goes_through_pickle_json_and_the_table_of_runs() -> None:
+    config = mine(width=np.int64(32), strength=np.float64(2), online=np.bool_(True))
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert RunConfig(**json.loads(config.model_dump_json())) == config
+    row = config_row(config)
+    assert {name: type(row[name]) for name in config.options} == {
+        "width": int,
+        "strength": float,
+        "online": bool,
+        "memory": str,
+    }
+    assert config_from_row(row) == config
+    by_pandas = row | {"width": 32.0, "temperature": math.nan}  # whole numbers beside missing ones
+    assert config_from_row(by_pandas) == config
+    assert "temperature" not in config_from_row(by_pandas).options
+
+
+def test_it_is_an_axis_a_variant_and_a_setting() -> None:
+    axes = {"width": [4, 8], "method": {"weak": {"strength": 1}, "strong": {"strength": 1e4}}}
+    space = SearchSpace("options", mine(), axes, seeds=[0])
+    assert [(it.config.options["width"], it.config.options["strength"]) for it in space.requests()] == [
+        *((4, 1.0), (4, 1e4), (8, 1.0), (8, 1e4)),
+    ]
+    assert {it.config.options["memory"] for it in space.overridden({"memory": "ring"}).requests()} == {"ring"}
+    with pytest.raises(BadInput, match="varies 'width' itself"):
+        space.overridden({"width": 4})
+
+
+def test_conditions_look_at_it_and_fail_where_a_run_has_none() -> None:
+    configs = [mine(width=4), mine(width=8), RunConfig()]
+    for condition, expected in {
+        "width > 4": [False, True, False],
+        "width != 4": [False, True, True],
+        "not online": [True, True, True],
+        "memory == 'reservoir'": [True, True, False],
+        "width * 2 == 8": [True, False, False],
+    }.items():
+        assert [Where(condition)(config) for config in configs] == expected, condition
+
+
+def test_the_default_distribution_follows_from_the_declaration() -> None:
+    search = OptunaSearch(dict.fromkeys(("width", "strength", "online", "memory")), n_trials=3)
+    assert search.distributions == {
+        "width": IntDistribution(1, 64),
+        "strength": FloatDistribution(1.0, 10_000.0, log=True),
+        "online": CategoricalDistribution((False, True)),
+        "memory": CategoricalDistribution(("reservoir", "ring")),
+    }
+    SearchSpace("search", mine(), search=search)
+    own = OptunaSearch({"width": IntDistribution(2, 4)}, n_trials=3)
+    assert own.distributions == {"width": IntDistribution(2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("option", "distribution"),
+    [
+        (FloatOption(0.5, gt=0, lt=1), FloatDistribution(math.nextafter(0, 1), math.nextafter(1, 0))),
+        (FloatOption(0.5, ge=0, le=1), FloatDistribution(0, 1)),
+        (FloatOption(2.0, ge=1, le=8, log=True), FloatDistribution(1, 8, log=True)),
+        (FloatOption(2.0, ge=0, log=True), FloatDistribution(0.02, 200, log=True)),
+        (IntOption(3, gt=0, lt=10), IntDistribution(1, 9)),
+        (IntOption(16, ge=1, log=True), IntDistribution(1, 1600, log=True)),
+    ],
+)
+def test_ranges(option: Any, distribution: object) -> None:
+    assert option.distribution() == distribution
+
+
+def test_without_bounds_a_search_needs_a_distribution() -> None:
+    network("small", options={"width": IntOption(16, ge=1)})(small)
+    with pytest.raises(
+        BadInput, match="parameter 'width': it is declared without a bound on each side; expected a dis"
+    ):
+        OptunaSearch({"width": None}, n_trials=3)
+    with pytest.raises(BadInput, match="parameter 'mc_samples'"):
+        OptunaSearch({"mc_samples": None}, n_trials=3)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"width": 0}, "width = 0: expected a whole number, at least 1 and at most 64"),
+        ({"width": 2.5}, "width = 2.5: expected a whole number"),
+        ({"width": "8"}, "width = '8': expected a whole number"),
+        ({"width": True}, "width = True: expected a whole number"),
+        ({"strength": 0}, "strength = 0: expected a number, more than 0"),
+        ({"strength": math.nan}, "strength = nan: expected a number"),
+        ({"strength": math.inf}, "strength = inf: expected a number"),
+        ({"strength": None}, "strength = None: expected a number"),
+        ({"online": 1}, "online = 1: expected true or false"),
+        ({"memory": "none"}, "memory = 'none': expected one of reservoir, ring"),
+        ({"widht": 1}, "unknown key 'widht' \\(did you mean 'width'\\?\\)"),
+    ],
+)
+def test_bad_values(value: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=f"^{message}"):
+        mine(**value)
+    with pytest.raises(BadInput, match=message):
+        SearchSpace("bad", mine(), {name: [it] for name, it in value.items()})
+
+
+def _registers(options: Any) -> Callable[[], object]:
+    return lambda: strategy("another", options=options)(Mine)
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (_registers({"width": IntOption(1)}), "strategy 'another': option 'width' is declared by network 'small' alre"),
+        (_registers({"mc_samples": IntOption(1)}), "option 'mc_samples' has a name that is that of a config field"),
+        (_registers({"auc": FloatOption(1)}), "option 'auc' has a name that is that of a column of runs"),
+        (_registers({"run_id": FloatOption(1)}), "option 'run_id' has a name that is"),
+        (_registers({"replace": FloatOption(1)}), "option 'replace' has a name that is kept for what every config"),
+        (_registers({"model_size": FloatOption(1)}), "option 'model_size' has a name that is kept"),
+        (_registers({"_hidden": FloatOption(1)}), "option '_hidden': expected a name of letters"),
+        (_registers({"two words": FloatOption(1)}), "option 'two words': expected a name of letters"),
+        (_registers({3: FloatOption(1)}), "option 3: expected a name of letters"),
+        (_registers({"rate": 0.5}), "option 'rate': expected FloatOption, IntOption, BoolOption or ChoiceOption, not"),
+        (_registers({"rate": FloatDistribution(0, 1)}), "option 'rate': expected FloatOption"),
+        (_registers([FloatOption(1)]), "strategy 'another': options: expected a mapping from names to options"),
+        (_registers("rate"), "options: expected a mapping"),
+        (lambda: FloatOption(0.0, gt=0), "default = 0.0: expected a number, more than 0"),
+        (lambda: FloatOption(0.0, log=True), "default = 0.0: expected more than 0 on a logarithmic scale"),
+        (lambda: FloatOption("1"), "default = '1': expected a number"),
+        (lambda: FloatOption(1, gt="0"), "gt = '0': expected a number, or None"),
+        (lambda: FloatOption(1, gt=0, ge=0), "gt and ge are both there; expected one of them"),
+        (lambda: FloatOption(1, log=1), "log = 1: expected True or False"),
+        (lambda: FloatOption(math.nan), "default = nan: expected a number"),
+        (lambda: IntOption(1.5), "default = 1.5: expected a whole number"),
+        (lambda: IntOption(1, le=0.5), "le = 0.5: expected a whole number, or None"),
+        (lambda: IntOption(2**70), "expected a whole number"),
+        (lambda: BoolOption(1), "default = 1: expected True or False"),
+        (lambda: ChoiceOption("a", choices="abc"), "choices = 'abc': expected a list of texts"),
+        (lambda: ChoiceOption("a", choices=(1, 2)), "choices = .*: expected a list of texts"),
+        (lambda: ChoiceOption("d", choices=("a", "b")), "default = 'd': expected one of a, b"),
+        (
+            lambda: network("n", options={"depth": IntOption(1)})(lambda channels, samples, outputs: None),
+            r"expected a function \(channels, samples, outputs, \*, depth\) that makes",
+        ),
+        (
+            lambda: acquisition_function("f", options={"depth": IntOption(1)})(lambda context, rows: None),
+            "acquisition 'f': expected a function that takes its options as keyword arguments",
+        ),
+        (
+            lambda: storage_function("f", options={"depth": IntOption(1)})(lambda trajectories: None),
+            "storage_function 'f': expected a function that takes its options as keyword arguments",
+        ),
+        (
+            lambda: scenario("f", options={"depth": IntOption(1)})(lambda frames: None),
+            "scenario 'f': expected a function that takes its options as keyword arguments",
+        ),
+    ],
+)
+def test_bad_declarations(declare: Callable[[], object], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        declare()
+    assert "another" not in REGISTRIES["strategy"]
+
+
+def test_the_same_file_may_be_executed_again() -> None:
+    def deep(channels: int, samples: int, outputs: int, *, width: int, depth: int) -> None:
+        """Never made here."""
+
+    network("small", options={"width": IntOption(4, ge=1), "depth": IntOption(2, ge=1)})(deep)
+    assert mine().options.keys() >= {"width", "depth"}
+    network("small", options={})(lambda channels, samples, outputs: None)
+    assert "depth" not in OPTIONS
+    with pytest.raises(BadInput, match="unknown key 'width'"):
+        mine(width=3)
+
+
+def test_names_of_columns_are_those_of_the_table() -> None:
+    assert {*RunConfig.model_fields, *RESULTS, *RECORDED} == set(RUNS.names)
+
+
+def test_what_stands_in_for_a_plugin_has_its_options() -> None:
+    with ACQUISITION_FUNCTIONS.temporarily("under_test", score):
+        assert RunConfig(acquisition="under_test").options == {"temperature": 1.0}
+    assert OPTIONS["temperature"] == FloatOption(1.0, gt=0, log=True)
