@@ -64,8 +64,8 @@ def uci_har(data_root):
         signals.append(np.stack(read, axis=1))
         labels.append(np.loadtxt(folder / part / f"y_{part}.txt", dtype=np.int64) - 1)
     counts = [len(part) for part in labels]
-    split = np.repeat(["train", "test"], counts)
-    split[counts[0] * 4 // 5 : counts[0]] = "validation"  # people follow one another; the publisher's test set stays
+    fitted = counts[0] * 4 // 5  # people follow one another; the publisher's test set stays what it is
+    split = ["train"] * fitted + ["validation"] * (counts[0] - fitted) + ["test"] * counts[1]
     return Recordings(
         signals=np.concatenate(signals),
         sampling_rate=50,
