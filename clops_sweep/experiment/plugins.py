@@ -4,9 +4,9 @@ For example::
 
     from clops_sweep import FloatOption, RunConfig, SearchSpace, acquisition_function
 
-    @acquisition_function("least_confident", looks_at=(), options={"temperature": FloatOption(1.0, gt=0, log=True)})
-    def least_confident(context, rows, *, temperature):
-        return -(context.learner.logits(rows) / temperature).softmax(-1).amax(-1)
+    @acquisition_function("least_confident", looks_at=(), options={"power": FloatOption(1.0, gt=0, log=True)})
+    def least_confident(context, rows, *, power):
+        return -((context.learner.probabilities(rows) - 0.5).abs() ** power).mean(-1)
 
 The sweep hands them to its workers. A run is identified by the name of what it uses, by the config fields that this
 says it looks at and by its options, not by the code behind the name: give a changed function a new name.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, REGISTRIES
 from clops_sweep.experiment.where import Where
 from clops_sweep.learning.strategies.base import Strategy
 from clops_sweep.store.tables import RUNS
+from clops_sweep.testing import check_acquisition_function
 
 
 def small(channels: int, samples: int, outputs: int, *, width: int) -> None:
@@ -299,3 +302,11 @@ def test_what_stands_in_for_a_plugin_has_its_options() -> None:
     with ACQUISITION_FUNCTIONS.temporarily("under_test", score):
         assert RunConfig(acquisition="under_test").options == {"temperature": 1.0}
     assert OPTIONS["temperature"] == FloatOption(1.0, gt=0, log=True)
+
+
+def test_the_example_of_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "options.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    exec(example, {})
+    assert RunConfig(acquisition="least_confident", power=2).options == {"power": 2.0}
+    check_acquisition_function(ACQUISITION_FUNCTIONS["least_confident"])
