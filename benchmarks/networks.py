@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import torch
 from torch import nn
 
 from benchmarks import eager
+from benchmarks.by_hand import clops
 from benchmarks.timing import seconds, table
+from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepare import open_frames
 from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
@@ -82,8 +88,34 @@ def _epoch_of_a_loop(make: MakeModule, channels: int, samples: int) -> float:
     return seconds(epoch, at_least=4) / STEPS
 
 
+def _whole_runs(make: MakeModule, channels: int, samples: int) -> tuple[float, float]:
+    """Seconds of a whole run of CLOPS, written by hand and as it is here; two of each, in turn."""
+    frames = of_shape(open_frames("synthetic"), channels, samples)
+    taken = [math.inf, math.inf]
+    with NETWORKS.temporarily("measured", make):
+        config = RunConfig(network="measured", epochs_per_task=5)
+
+        def here() -> None:
+            ContinualRun(config, frames).run()
+
+        def by_hand() -> None:
+            torch.manual_seed(0)
+            clops(config, frames, make(channels, samples, 1))
+
+        for _ in range(2):
+            for place, work in enumerate((by_hand, here)):
+                began = time.process_time()
+                work()
+                taken[place] = min(taken[place], time.process_time() - began)
+    return taken[0], taken[1]
+
+
 def run() -> str:
     """The section of the results."""
+    whole = []
+    for name, make, channels, samples in CASES[:3]:
+        hand, here = _whole_runs(make, channels, samples)
+        whole.append([name, f"{channels} x {samples:,}", f"{hand:.2f}", f"{here:.2f}", f"{here / hand:.2f}"])
     rows = []
     for name, make, channels, samples in CASES:
         bare, own = (each(make, channels, samples) for each in (_epoch_of_a_loop, _epoch_of_a_learner))
@@ -94,6 +126,9 @@ def run() -> str:
         f"## A training step of any other network\n\nBatch {BATCH}, one core: forward, backward and Adam of a "
         "`torch.nn.Module`, in a loop written by hand with `torch.optim.Adam`, and as a run takes it.\n\n"
         + table(header, rows)
+        + "\n\nA whole run of CLOPS (`synthetic`, 5 epochs a task), evaluation and metrics included, "
+        "beside the same written by hand (`by_hand.py`):\n\n"
+        + table(["network", "frames", "by hand, s", "a run, s", "ratio"], whole)
     )
 
 
