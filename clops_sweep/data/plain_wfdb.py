@@ -24,7 +24,8 @@ _DATE: Final = re.compile(r"\d:\d|[-/]\w+[-/]\d")
 _SIGNAL: Final = re.compile(
     r"(?P<file>[-\w]+\.\w+)[ \t]+(?P<format>[0-9]+)(?:\+(?P<offset>[0-9]{1,12}))?"
     r"[ \t]+(?P<gain>[0-9]+(?:\.[0-9]*)?)(?:\((?P<baseline>-?[0-9]+)\))?(?:/(?P<unit>[\w^\-?%/]+))?"
-    r"[ \t]+[0-9]+[ \t]+(?P<zero>-?[0-9]+)[ \t]+-?[0-9]+[ \t]+(?P<checksum>-?[0-9]+)[ \t]+[0-9]+[ \t]+(?P<name>\S[^\t]*)",
+    r"[ \t]+[0-9]+[ \t]+(?P<zero>-?[0-9]+)[ \t]+-?[0-9]+[ \t]+(?P<checksum>-?[0-9]+)[ \t]+[0-9]+"
+    r"[ \t]+(?P<name>\S[^\t]*)",
     re.ASCII,
 )
 
