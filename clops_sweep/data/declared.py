@@ -117,9 +117,9 @@ class DeclaredReader(Reader):
 
     def file_key(self, file: Path) -> str:
         """Its path under the data root."""
-        path = Path(os.path.abspath(file))  # links are not followed: what is under the root by name is under it
-        root = None if self._root is None else os.path.abspath(self._root)
-        return path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else str(path)
+        path = os.path.abspath(file)  # links are not followed: what is under the root by name is under it
+        root = None if self._root is None else os.path.join(os.path.abspath(self._root), "")
+        return path[len(root) :].replace(os.sep, "/") if root is not None and path.startswith(root) else path
 
     def windows(self, source: Source) -> Windows:
         """Window by window, channel after channel."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,8 @@ STACK_BYTES: Final = 2**21
 """Samples that are handled at a time: they and their float64 copy stay within a processor's cache."""
 
 _SAMPLED: Final = 16
+_NOTHING: Final = bytes(16)
+"""In the place of any sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,7 @@ class Stack:
         """What is kept of them while their samples are not at hand."""
         step = max(1, self.array.shape[2] // _SAMPLED)
         marks = _marks(np.ascontiguousarray(self.array[:, :, ::step]).reshape(len(self), -1).view(np.uint8))
-        absent = np.broadcast_to(np.zeros((), self.array.dtype), self.array.shape)
+        absent = np.ndarray(self.array.shape, self.array.dtype, _NOTHING, strides=(0, 0, 0))
         return Outline(replace(self, array=absent), marks)
 
     @classmethod
@@ -126,9 +129,13 @@ def _marks(content: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """
     words = np.zeros((len(content), -(-content.shape[1] // 8) * 8), np.uint8)
     words[:, : content.shape[1]] = content
-    factors = np.random.default_rng(0).integers(0, 2**63, words.shape[1] // 8, dtype=np.uint64) * 2 + 1
-    found: NDArray[np.uint64] = (words.view(np.uint64) * factors).sum(1, dtype=np.uint64)
+    found: NDArray[np.uint64] = (words.view(np.uint64) * _factors(words.shape[1] // 8)).sum(1, dtype=np.uint64)
     return found
+
+
+@lru_cache(maxsize=64)
+def _factors(count: int) -> NDArray[np.uint64]:
+    return np.random.default_rng(0).integers(0, 2**63, count, dtype=np.uint64) * 2 + 1
 
 
 def stacked(items: Iterable[Item]) -> Iterator[Item | Stack]:
