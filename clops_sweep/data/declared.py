@@ -178,8 +178,11 @@ class DeclaredReader(Reader):
             whole = width == stack.array.shape[2] and len(begins) == 1
             parts = [stack.array] if whole else [stack.array[:, :, begin : begin + width] for begin in begins]
             cut = (parts[0] if whole else np.stack(parts, axis=1)).reshape(-1, width)
-            pieces = [cut] if self._keeps_rate(stack.rate) else np.split(cut, len(stack))
-            frames = np.concatenate([self._as_stored(source, piece, width, stack.rate) for piece in pieces])
+            if self._keeps_rate(stack.rate) or len(stack) == 1:
+                frames = self._as_stored(source, cut, width, stack.rate)
+            else:
+                pieces = np.split(cut, len(stack))
+                frames = np.concatenate([self._as_stored(source, piece, width, stack.rate) for piece in pieces])
             gain, offset, digest = stack.gain, np.zeros(len(stack.gain)), None
         else:
             stored, gain, offset = source.detail.samples.read()
@@ -307,7 +310,8 @@ class DeclaredReader(Reader):
         """The recordings with their samples, from a second call, in the same order."""
         held: _Held = source.detail
         stack = self._called_again(source, held.place)
-        stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
+        if len(stack) != len(held.outline.stack):
+            stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
         change = held.outline.first_change(stack.outline())
         if change is not None:
             raise self._changed(held.outline.stack.names[change])

@@ -92,7 +92,8 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The manifest as indented JSON with a newline at its end."""
-        return (json.dumps(asdict(self), indent=1, allow_nan=False) + "\n").encode()
+        files = {name: asdict(record) for name, record in self.files.items()}
+        return (json.dumps({**vars(self), "files": files}, indent=1, allow_nan=False) + "\n").encode()
 
 
 def read_manifest(folder: Path) -> Manifest | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -67,7 +67,10 @@ class Stack:
         step = max(1, self.array.shape[2] // _SAMPLED)
         marks = _marks(np.ascontiguousarray(self.array[:, :, ::step]).reshape(len(self), -1).view(np.uint8))
         absent = np.ndarray(self.array.shape, self.array.dtype, _NOTHING, strides=(0, 0, 0))
-        return Outline(replace(self, array=absent), marks)
+        outlined = Stack(
+            self.names, self.patients, self.labels, absent, self.rate, self.gain, self.times, self.domains, self.parts
+        )
+        return Outline(outlined, marks)
 
     @classmethod
     def of(cls, items: Sequence[Item], arrays: Sequence[InMemory]) -> Stack:
@@ -127,8 +130,10 @@ def _marks(content: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
     Where one word is another, so is the sum; where several are, as good as always.
     """
-    words = np.zeros((len(content), -(-content.shape[1] // 8) * 8), np.uint8)
-    words[:, : content.shape[1]] = content
+    words = content
+    if content.shape[1] % 8:
+        words = np.zeros((len(content), -(-content.shape[1] // 8) * 8), np.uint8)
+        words[:, : content.shape[1]] = content
     found: NDArray[np.uint64] = (words.view(np.uint64) * _factors(words.shape[1] // 8)).sum(1, dtype=np.uint64)
     return found
 

@@ -346,7 +346,7 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         str(place) if recording.name is None else checks.text("name", recording.name),
         checks.text("patient", recording.patient),
         label if common.multi_label else int(label),
-        InMemory(array, rate, checks.gains(recording.gain, len(array))),
+        InMemory(array.copy(), rate, checks.gains(recording.gain, len(array))),  # the function may fill it anew
         None if recording.time is None else checks.moments("time", [recording.time], 1)[0],
         {name: column for name, (column,) in columns.items()},
         None if recording.split is None else checks.parts([recording.split], 1)[0],
