@@ -121,4 +121,4 @@ def test_a_run_holds_no_more_than_the_lead_that_it_uses(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     grown, lead = map(float, done.stdout.split())
-    assert grown < 1.3 * lead
+    assert grown < 1.5 * lead  # read where it lies, by twelve times that: the system maps neighbouring pages along
