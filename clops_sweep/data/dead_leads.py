@@ -14,20 +14,25 @@ MISSING: Final = "missing samples"
 FLAT: Final = "flat line"
 
 
-def unusable_frames(reader: Reader, signals: Signals) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which frames lack samples, and which of the others are a flat line: [m] bool each.
+def unusable_frames(
+    reader: Reader, signals: Signals, statistics: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which frames lack samples, and which of the others are a flat line, by their `frame_statistics`: [m] bool each.
 
     Where a reader keeps the leads of a moment together, a flat line counts if all of them are flat.
     """
-    missing = ~np.isfinite(signals.stored).all(1) if signals.missing is None else signals.missing
-    flat = ~missing & (signals.stored == signals.stored[:, :1]).all(1)
+    low, high = statistics[:, 0], statistics[:, 1]
+    missing = ~(np.isfinite(low) & np.isfinite(high)) if signals.missing is None else signals.missing
+    flat = ~missing & (low == high)
     if reader.keeps_channels_together:
         leads = len(reader.lead_names)
         flat = np.repeat(flat.reshape(-1, leads).all(1), leads)
     return missing, flat
 
 
-def dead_leads(reader: Reader, source: Source, windows: Windows, signals: Signals) -> list[str]:
+def dead_leads(
+    reader: Reader, source: Source, windows: Windows, signals: Signals, statistics: NDArray[np.float64]
+) -> list[str]:
     """A sentence for every lead of a record that has nothing but unusable frames of one kind.
 
     None where such leads are common in the data set, so that they are only dropped and counted.
@@ -37,7 +42,7 @@ def dead_leads(reader: Reader, source: Source, windows: Windows, signals: Signal
     where = shorten(source.signal_file or source.record)
     return [
         f"{where}: lead {reader.lead_names[lead]} is nothing but {what}; repair the record"
-        for bad, what in zip(unusable_frames(reader, signals), (MISSING, FLAT), strict=True)
+        for bad, what in zip(unusable_frames(reader, signals, statistics), (MISSING, FLAT), strict=True)
         for lead in np.unique(windows.leads[bad])
         if bad[windows.leads == lead].all()
     ]

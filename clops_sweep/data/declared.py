@@ -117,9 +117,9 @@ class DeclaredReader(Reader):
 
     def file_key(self, file: Path) -> str:
         """Its path under the data root."""
-        path = Path(os.path.abspath(file))  # links are not followed: what is under the root by name is under it
-        root = None if self._root is None else os.path.abspath(self._root)
-        return path.relative_to(root).as_posix() if root is not None and path.is_relative_to(root) else str(path)
+        path = os.path.abspath(file)  # links are not followed: what is under the root by name is under it
+        root = None if self._root is None else os.path.join(os.path.abspath(self._root), "")
+        return path[len(root) :].replace(os.sep, "/") if root is not None and path.startswith(root) else path
 
     def windows(self, source: Source) -> Windows:
         """Window by window, channel after channel."""
@@ -178,8 +178,11 @@ class DeclaredReader(Reader):
             whole = width == stack.array.shape[2] and len(begins) == 1
             parts = [stack.array] if whole else [stack.array[:, :, begin : begin + width] for begin in begins]
             cut = (parts[0] if whole else np.stack(parts, axis=1)).reshape(-1, width)
-            pieces = [cut] if self._keeps_rate(stack.rate) else np.split(cut, len(stack))
-            frames = np.concatenate([self._as_stored(source, piece, width, stack.rate) for piece in pieces])
+            if self._keeps_rate(stack.rate) or len(stack) == 1:
+                frames = self._as_stored(source, cut, width, stack.rate)
+            else:
+                pieces = np.split(cut, len(stack))
+                frames = np.concatenate([self._as_stored(source, piece, width, stack.rate) for piece in pieces])
             gain, offset, digest = stack.gain, np.zeros(len(stack.gain)), None
         else:
             stored, gain, offset = source.detail.samples.read()
@@ -307,7 +310,8 @@ class DeclaredReader(Reader):
         """The recordings with their samples, from a second call, in the same order."""
         held: _Held = source.detail
         stack = self._called_again(source, held.place)
-        stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
+        if len(stack) != len(held.outline.stack):
+            stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
         change = held.outline.first_change(stack.outline())
         if change is not None:
             raise self._changed(held.outline.stack.names[change])

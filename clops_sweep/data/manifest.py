@@ -92,7 +92,8 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The manifest as indented JSON with a newline at its end."""
-        return (json.dumps(asdict(self), indent=1, allow_nan=False) + "\n").encode()
+        files = {name: asdict(record) for name, record in self.files.items()}
+        return (json.dumps({**vars(self), "files": files}, indent=1, allow_nan=False) + "\n").encode()
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -171,12 +172,17 @@ def file_sha256(path: Path) -> str:
 
 def array_sha256(array: NDArray[Any], rows_at_once: int = 1024) -> str:
     """Hex SHA-256 over dtype, shape and bytes of an array: the same for equal content however it is stored."""
-    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    digest = digest_of_array(array.dtype, array.shape)
     if array.dtype.kind in "mM":
         array = array.view(np.int64)
     for begin in range(0, len(array), rows_at_once):
         digest.update(np.ascontiguousarray(array[begin : begin + rows_at_once]).data)
     return digest.hexdigest()
+
+
+def digest_of_array(dtype: np.dtype[Any], shape: tuple[int, ...]) -> hashlib._Hash:
+    """The SHA-256 of an array of which the bytes are still to be added, row by row."""
+    return hashlib.sha256(f"{dtype.str}{shape}".encode())
 
 
 def hash_of(**parts: Any) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,14 @@ def make_prepared_folder(
     ):
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
-        arrays, index, files = _write_signals(reader, chosen, staging, run, kept, seen, problems, dropped, progress)
+        arrays, index, files, frames = _write_signals(
+            reader, chosen, staging, run, kept, seen, problems, dropped, progress
+        )
         # Also records without a frame: once they are others, the set is to be made again.
         rest = {*(file for source in sources for file in source.files), *reader.tables(data_root)}
         keyed = {reader.file_key(file): file for file in rest}
         files |= {key: file_sha256(file) for key, file in keyed.items() if key not in files and is_file(file)}
-        _write_rest(reader, staging, index, arrays, files, seen, dropped, problems, on_error)
+        _write_rest(reader, staging, frames, index, arrays, files, seen, dropped, problems, on_error)
         if declared:
             _remember_files(reader, staging, data_root, before, {key: keyed[key] for key in files})
 
@@ -199,14 +202,14 @@ def _write_signals(
     problems: _Problems,
     dropped: Counter[str],
     progress: bool,
-) -> tuple[dict[str, NDArray[Any]], Index, dict[str, str]]:
+) -> tuple[dict[str, NDArray[Any]], Index, dict[str, str], FrameFile]:
     """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
     gains, offsets, statistics, kept = [], [], [], []
     hashes: dict[str, str] = {}
     read, pairs = partial(_signals_or_reason, reader), list(zip(chosen.sources, chosen.windows, strict=True))
     results = run(read, pairs) if kept_before is None else kept_before.results(run, read, pairs)
     first = 0
-    with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as)) as file:
+    with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as), len(chosen.index)) as file:
         for what in with_progress(
             zip(chosen.sources, chosen.windows, results, strict=True),
             len(chosen.sources),
@@ -220,15 +223,15 @@ def _write_signals(
                     continue
                 signals, source_hashes = result
                 hashes |= source_hashes
-                good = _without_bad_frames(reader, source, windows, signals, seen, problems, dropped)
+                of_each = frame_statistics(signals.stored)
+                good = _without_bad_frames(reader, source, windows, signals, of_each, seen, problems, dropped)
                 if not len(good):
                     continue
                 whole = len(good) == len(windows)
-                stored = signals.stored if whole else signals.stored[good]
-                file.append(stored)
+                file.append(signals.stored if whole else signals.stored[good])
                 gains.append(signals.gain[good])
                 offsets.append(signals.offset[good])
-                statistics.append(frame_statistics(stored))
+                statistics.append(of_each[good])
                 kept.append(begin + good)
     if not kept:
         raise _no_frame(reader, dropped, problems)
@@ -237,7 +240,7 @@ def _write_signals(
         "offset": np.concatenate(offsets).astype(np.float32),
         "statistics": np.concatenate(statistics),
     }
-    return arrays, chosen.index.of_rows(np.concatenate(kept)), hashes
+    return arrays, chosen.index.of_rows(np.concatenate(kept)), hashes, file
 
 
 def _apart_where_bad(
@@ -257,6 +260,7 @@ def _without_bad_frames(
     source: Source,
     windows: Windows,
     signals: Signals,
+    statistics: NDArray[np.float64],
     seen: SeenSamples,
     problems: _Problems,
     dropped: Counter[str],
@@ -266,10 +270,10 @@ def _without_bad_frames(
     A record with such a lead is a problem, and left out as a whole: each lead then has the same records. So is a record
     with the samples of an earlier one, unless the publisher ships such.
     """
-    if dead := dead_leads(reader, source, windows, signals):
+    if dead := dead_leads(reader, source, windows, signals, statistics):
         problems.note(source.record, dead[0])
         return np.zeros(0, np.int64)
-    missing, flat = unusable_frames(reader, signals)
+    missing, flat = unusable_frames(reader, signals, statistics)
     good = np.flatnonzero(~missing & ~flat)
     tolerant = reader.tolerates_repeats and problems.on_error == "stop"
     if len(good) and (same := seen.problem(source, windows, signals, tolerant)):
@@ -284,6 +288,7 @@ def _without_bad_frames(
 def _write_rest(
     reader: Reader,
     staging: Path,
+    frames: FrameFile,
     index: Index,
     arrays: dict[str, NDArray[Any]],
     sources: Mapping[str, str],
@@ -298,17 +303,17 @@ def _write_rest(
     if index.times is not None:
         arrays["times"] = index.times
     arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
+    of_file, of_frames = frames.sums()
+    records = {"frames.npy": FileRecord((staging / "frames.npy").stat().st_size, of_file)}
     for name, array in arrays.items():
-        (staging / f"{name}.npy").write_bytes(npy_bytes(array))
+        content = npy_bytes(array)
+        (staging / f"{name}.npy").write_bytes(content)
+        records[f"{name}.npy"] = FileRecord(len(content), sha256(content).hexdigest())
     write_index(staging / INDEX, index, split, reader.classes, reader.lead_names)
     (staging / SOURCES).write_text(json.dumps(dict(sorted(sources.items())), indent=0) + "\n", encoding="utf-8")
-    samples = np.load(staging / "frames.npy", mmap_mode="r").shape[1]
     declared = DATASETS.declared(reader.name)
-    hashes = {
-        name: array_sha256(np.load(staging / f"{name}.npy", mmap_mode="r"))
-        for name in ("frames", *arrays)
-        if name not in ("split", "statistics")
-    }
+    hashes = {name: array_sha256(array) for name, array in arrays.items() if name not in ("split", "statistics")}
+    hashes["frames"] = of_frames
     own = _of_declared(reader, index)
     content_hash = hash_of(arrays=hashes, classes=reader.classes, leads=reader.lead_names, unit=reader.unit, **own)
     manifest = Manifest(
@@ -326,12 +331,15 @@ def _write_rest(
         dropped=dict(sorted(dropped.items())),
         skipped=tuple(problems.skipped),
         notes=(*reader.notes(index, per_patient), *seen.note()),
-        files={path.name: FileRecord(path.stat().st_size, file_sha256(path)) for path in sorted(staging.iterdir())},
+        files={
+            path.name: records.get(path.name) or FileRecord(path.stat().st_size, file_sha256(path))
+            for path in sorted(staging.iterdir())
+        },
         content_hash=content_hash,
         data_hash=frames_hash(content_hash, array_sha256(split), "none"),
-        samples=samples,
+        samples=frames.samples,
         sampling_rate=reader.sampling_rate,
-        frame_seconds=samples / reader.sampling_rate if reader.sampling_rate else None,
+        frame_seconds=frames.samples / reader.sampling_rate if reader.sampling_rate else None,
         domains={name: names for name, (_, names) in index.domains.items()},
         given_split=reader.given_split,
         whole_moments=reader.keeps_channels_together,

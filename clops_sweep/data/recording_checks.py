@@ -139,6 +139,8 @@ def texts(argument: str, value: Any, count: int) -> list[str]:
     found = value.tolist() if isinstance(value, np.ndarray) else list(value)
     if len(found) != count:
         raise BadInput(f"{argument}: there are {len(found)}; expected one for each of {count} recordings")
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+        return [str(each) for each in found]
     return [text(argument, each) for each in found]
 
 
@@ -217,6 +219,24 @@ class Together:
             self._seen += label
         elif isinstance(label, int):
             self._seen[label] += 1
+
+    def add_all(
+        self, names: Sequence[str], patients: Sequence[str], labels: NDArray[Any], parts: Sequence[int] | None
+    ) -> None:
+        """All recordings that there are at once; labels [n], or [n, C] of 0 and 1.
+
+        Raises:
+            BadInput: as `add` does.
+        """
+        given: Sequence[int | None] = parts or [None] * len(names)
+        self._names, self._part = set(names), dict(zip(patients, given, strict=True))
+        if len(self._names) < len(names) or len(set(zip(patients, given, strict=True))) > len(self._part):
+            self._names, self._part = set(), {}
+            for name, patient, part in zip(names, patients, given, strict=True):
+                self.add(name, patient, None, part)
+        self._seen += (
+            labels.sum(0, dtype=np.int64) if labels.ndim == 2 else np.bincount(labels, minlength=len(self._seen))
+        )
 
     def check(self, labels_known: bool = True) -> None:
         """The whole.

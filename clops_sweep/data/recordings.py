@@ -74,20 +74,18 @@ class Recordings:
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
         when = None if times is None else checks.moments("times", times, count)
         columns = checks.domains(domains, count)
-        given: Sequence[int | None] = [None] * count if split is None else checks.parts(split, count)
+        parts = None if split is None else checks.parts(split, count)
         factor = checks.gains(gain, len(channel_names))
         together = checks.Together(class_names)
-        each_label = found if found.ndim == 2 else found.tolist()
-        for name, person, label, part in zip(called, people, each_label, given, strict=True):
-            together.add(name, person, label, part)
+        together.add_all(called, people, found, parts)
         together.check()
         if isinstance(arrays, np.ndarray):
-            parts = None if split is None else checks.parts(split, count)
             self.items: Stack | Sequence[Item] = Stack(
                 called, people, found, arrays, rate, factor, when, columns, parts
             )
             kinds = {arrays.dtype}
         else:
+            each_label = found if found.ndim == 2 else found.tolist()
             self.items = [
                 Item(
                     called[place],
@@ -96,7 +94,7 @@ class Recordings:
                     InMemory(array, rate, factor),
                     None if when is None else when[place],
                     {name: column[place] for name, column in columns.items()},
-                    given[place],
+                    None if parts is None else parts[place],
                 )
                 for place, array in enumerate(arrays)
             ]
@@ -348,7 +346,7 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         str(place) if recording.name is None else checks.text("name", recording.name),
         checks.text("patient", recording.patient),
         label if common.multi_label else int(label),
-        InMemory(array, rate, checks.gains(recording.gain, len(array))),
+        InMemory(array.copy(), rate, checks.gains(recording.gain, len(array))),  # the function may fill it anew
         None if recording.time is None else checks.moments("time", [recording.time], 1)[0],
         {name: column for name, (column,) in columns.items()},
         None if recording.split is None else checks.parts([recording.split], 1)[0],

@@ -10,6 +10,7 @@ from clops_sweep.data.checksums import published_sums, unlike
 from clops_sweep.data.dead_leads import dead_leads, unusable_frames
 from clops_sweep.data.folder import is_file, one_sentence
 from clops_sweep.data.mitbih_vfdb import Vfdb
+from clops_sweep.data.normalization import frame_statistics
 from clops_sweep.data.prepared_folder import prepared_problems, prepared_set, source_files
 from clops_sweep.data.reader import Reader, Source, Windows
 from clops_sweep.data.readers import reader_for
@@ -77,9 +78,10 @@ def _record_problems(reader: Reader, source: Source, seen: SeenSamples) -> list[
 
 def _signal_problems(reader: Reader, source: Source, windows: Windows, seen: SeenSamples) -> list[str]:
     signals = reader.signals(source, windows)
-    if dead := dead_leads(reader, source, windows, signals):
+    statistics = frame_statistics(signals.stored)
+    if dead := dead_leads(reader, source, windows, signals, statistics):
         return dead
-    missing, flat = unusable_frames(reader, signals)
+    missing, flat = unusable_frames(reader, signals, statistics)
     usable = not (missing | flat).all()
     same = seen.problem(source, windows, signals, reader.tolerates_repeats) if usable else None
     return [same] if same else []

@@ -30,8 +30,8 @@ _GAIN: Final = re.compile(
 )
 
 
-def check_header_lines(path: Path, any_unit: bool = False) -> None:
-    """Raises BadInput, with line and field, where a header's names and numbers are not such as a publisher writes.
+def check_header_lines(path: Path, text: str, any_unit: bool = False) -> None:
+    """Raises BadInput, with line and field, where names and numbers of a header are not such as a publisher writes.
 
     A gain of 0, or none, says that the signal is not calibrated. header(5) suggests 200 for it; frames in mV cannot be
     made of a guess, and it is refused. With `any_unit` signals need not be in mV, and may have any gain above 0.
@@ -44,7 +44,7 @@ def check_header_lines(path: Path, any_unit: bool = False) -> None:
         )
     lines = [
         (number, line.strip())
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and not line.strip().startswith("#")
     ]
     if not lines:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.annotation_end import require_end
 from clops_sweep.data.folder import is_of_the_file_system, shorten
+from clops_sweep.data.plain_wfdb import Packing, plain_record
 from clops_sweep.data.wfdb_header_lines import check_header_lines
 from clops_sweep.errors import BadInput
 
@@ -43,6 +44,8 @@ class Header:
     """The stored value of every lead that stands for a sample that was not recorded."""
     checksums: tuple[int | None, ...]
     """The sum of the stored values of every lead, to compare modulo 2^16; None where it is not known."""
+    packing: Packing | None = None
+    """How the samples lie in the one signal file, where they do so plainly; None leaves it to the wfdb package."""
 
 
 def read_header(path: Path, lenient: bool = False) -> Header:
@@ -58,8 +61,11 @@ def read_header(path: Path, lenient: bool = False) -> Header:
     """
     if not path.is_file():
         raise BadInput(f"{shorten(path)}: the header is missing; download the record again")
-    check_header_lines(path, any_unit=lenient)
-    record = _dated_or_not(path, (), path, "header", lambda wfdb, stem: wfdb.rdheader(stem))
+    text = path.read_text(encoding="utf-8", errors="replace")
+    check_header_lines(path, text, any_unit=lenient)
+    record: Any = plain_record(text)
+    if record is None:
+        record = _dated_or_not(path, (), path, "header", lambda wfdb, stem: wfdb.rdheader(stem))
     if not record.n_sig or not record.sig_len or not record.fs:
         raise BadInput(f"{shorten(path)}: the header promises no samples; download the record again")
     files = tuple(path.parent / name for name in record.file_name)
@@ -75,6 +81,7 @@ def read_header(path: Path, lenient: bool = False) -> Header:
         files,
         np.array([_MISSING.get(str(form), -(2**15)) for form in record.fmt], np.int64),
         tuple(None if lenient and each == 0 else each for each in _checksums(record)),
+        Packing.of(record),
     )
     _check_signal_files(header, record)
     return header
@@ -86,14 +93,18 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
     Raises:
         BadInput: a signal file cannot be decoded, or does not have the checksum that the header gives.
     """
-    record = _dated_or_not(
-        header.path,
-        header.files,
-        header.files[0],
-        "signal file",
-        lambda wfdb, stem: wfdb.rdrecord(stem, physical=False, return_res=32 if wide else 16),
-    )
-    stored: NDArray[Any] = record.d_signal
+    stored: NDArray[Any]
+    if header.packing is not None and not wide:
+        stored = header.packing.samples(header.files[0], header.samples, len(header.leads))
+    else:
+        record = _dated_or_not(
+            header.path,
+            header.files,
+            header.files[0],
+            "signal file",
+            lambda wfdb, stem: wfdb.rdrecord(stem, physical=False, return_res=32 if wide else 16),
+        )
+        stored = record.d_signal
     for lead, file, expected, found in zip(
         header.leads, header.files, header.checksums, stored.sum(0, dtype=np.int64), strict=True
     ):

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.learning.mapped_rows import copied_rows
 
 
 def shared_tensor(array: NDArray[np.generic]) -> torch.Tensor:
@@ -26,8 +27,8 @@ class FrameBank:
         stored: the rows as they are kept, float32 or int16 [r, samples], on the device.
         gain: float32 [r], or None where the stored rows are the signal already.
         offset: as `gain`.
-        members: int64 [n, channels], the stored rows of every instance; None where instance i is row i. On a GPU only
-            rows of `used` instances are stored; the rows of others are -1, which no gathering takes.
+        members: int64 [n, channels], the stored rows of every instance; None where instance i is row i. Where only
+            rows of `used` instances are stored, the rows of others are -1, which no gathering takes.
         shape: of an instance in a batch: [samples], or [channels, samples] where there are members.
         device: where frames are.
     """
@@ -36,24 +37,32 @@ class FrameBank:
         """Takes the instances of a data set.
 
         Args:
-            frames: the data set; on a CPU nothing of its rows is copied.
+            frames: the data set; a CPU reads its rows where they lie, unless most of them are not used.
             device: where batches are wanted.
-            used: the instances that are going to be gathered, in any order; None for all.
+            used: the instances that are going to be gathered, in any order; None for all. A GPU gets their rows alone.
+                So does a CPU where these are half of all at most, as those of one lead among twelve: the process then
+                holds a copy of them, and none of the pages of the mapped file, in which they lie scattered.
         """
         members = frames.members
         rows: NDArray[np.int64] | slice = slice(None)
         if members is not None and np.array_equal(members, np.arange(len(frames.frames))[:, None]):
             members = None  # all channels of what has one
         self.shape = (frames.samples,) if members is None else (frames.channels, frames.samples)
-        if used is not None and device.type != "cpu":
-            rows, members = rows_in_use(members, used, len(frames), len(frames.frames))
-        stored = frames.frames[rows]
+        if used is not None:
+            needed, places = rows_in_use(members, used, len(frames), len(frames.frames))
+            if device.type != "cpu" or (not isinstance(needed, slice) and 2 * len(needed) <= len(frames.frames)):
+                rows, members = needed, places
+        stored = frames.frames if isinstance(rows, slice) else copied_rows(frames.frames, rows)
         plain = stored.dtype == np.float32 and bool((frames.gain == 1).all() and (frames.offset == 0).all())
         self.stored = shared_tensor(stored).to(device)
         self.gain = None if plain else shared_tensor(frames.gain[rows]).to(device)
         self.offset = None if plain else shared_tensor(frames.offset[rows]).to(device)
         self.members = None if members is None else shared_tensor(members).to(device)
         self.device = device
+
+    def rows(self, instances: torch.Tensor) -> torch.Tensor:
+        """Where instances of one channel are stored: int64, of any shape."""
+        return instances if self.members is None else self.members[instances, 0]
 
     def gather(self, instances: torch.Tensor) -> torch.Tensor:
         """Instances by position: int64 [...] to float32 [..., *shape]."""

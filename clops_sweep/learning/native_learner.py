@@ -78,7 +78,7 @@ class NativeLearner(PaperLearner):
     ) -> torch.Tensor:
         losses = torch.empty(batch.rows.shape)
         self._core.gradient(
-            _array(batch.rows),
+            _array(self.bank.rows(batch.rows)),
             _array(batch.targets),
             _array(batch.weights),
             _array(batch.draws),
@@ -132,7 +132,7 @@ class NativeLearner(PaperLearner):
                 "beta_steps": beta.optimizer.steps,
             }
         self._core.train_epoch(
-            rows=_array(rows),
+            rows=_array(self.bank.rows(rows)),
             targets=_array(targets),
             factors=_array(factors),
             order=_array(order),
@@ -165,7 +165,9 @@ class NativeLearner(PaperLearner):
     ) -> torch.Tensor:
         """As `Learner.dropout_probabilities`."""
         result = torch.empty(*rows.shape, samples, self.outputs)
-        self._core.predict(_array(rows), _optional(noise), None, True, samples, _array(dropout_keys), result.numpy())
+        self._core.predict(
+            _array(self.bank.rows(rows)), _optional(noise), None, True, samples, _array(dropout_keys), result.numpy()
+        )
         return result
 
     def _predict(
@@ -173,7 +175,9 @@ class NativeLearner(PaperLearner):
     ) -> torch.Tensor:
         result = torch.empty(*rows.shape, 1, self.outputs)
         shifted = None if shift is None else (self.parameters.flat + shift).numpy()
-        self._core.predict(_array(rows), _optional(noise), shifted, probabilities, 1, None, result.numpy())
+        self._core.predict(
+            _array(self.bank.rows(rows)), _optional(noise), shifted, probabilities, 1, None, result.numpy()
+        )
         return result.squeeze(2)
 
 

@@ -13,8 +13,40 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clops_sweep.data.prepare import data_hash
 from tests.data.declared_files import waves
 
+YIELDED = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from clops_sweep import Recording, dataset
+from clops_sweep.data import recording_stack
+from clops_sweep.data.declared import DeclaredReader
+from clops_sweep.data.prepare import prepare
+
+@dataset(
+    "files", files=["files"], classes=("a", "b", "c", "d"), channels=("x", "y"), units="g", sampling_rate=50,
+    window_seconds=0.5, resample_to=40,
+)
+def files(data_root):
+    print("called", flush=True)
+    for number in range(40):
+        yield Recording(np.load(data_root / "files" / f"r{number:02d}.npy"), number % 4, number // 2)
+
+recording_stack.STACK_BYTES = 1
+root, most, reads, read = Path(sys.argv[1]), int(sys.argv[2]), [], DeclaredReader.signals
+
+def counting(reader, source, windows):
+    if len(reads) == most:
+        os.kill(os.getpid(), signal.SIGKILL)
+    reads.append(source.record)
+    return read(reader, source, windows)
+
+DeclaredReader.signals = counting
+prepare("files", prepared_root=root / sys.argv[3], data_root=root)
+print(*reads)
+"""
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
@@ -59,9 +91,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _prepared(root: Path, most: int, name: str) -> list[str]:
+def _prepared(root: Path, most: int, name: str, script: str = SCRIPT) -> list[str]:
     """The recordings that are read; killed at the one after `most` of them."""
-    (root / "space.py").write_text(SCRIPT)
+    (root / "space.py").write_text(script)
     done = subprocess.run(
         [sys.executable, root / "space.py", str(root), str(most), name], capture_output=True, text=True, check=False
     )
@@ -96,3 +128,16 @@ def test_other_code_reads_everything(root: Path) -> None:
     shutil.move(kept, kept.with_name(".files.read-0"))
     assert len(_prepared(root, 100, "other")) == 40
     assert [file.name for file in (root / "other").iterdir()] == ["files"]
+
+
+def test_a_function_that_yields_is_called_again_from_its_beginning(root: Path) -> None:
+    every = [str(number) for number in range(40)]
+    assert _prepared(root, 100, "yielded", YIELDED) == ["called", "called", *every]
+    assert _prepared(root, 23, "cut", YIELDED) == ["called", "called"]
+    (leftover,) = (root / "cut").iterdir()
+    assert leftover.name.startswith(".")
+    assert data_hash("files", prepared_root=root / "cut") is None
+    assert _prepared(root, 100, "cut", YIELDED) == ["called", "called", *every]
+    whole = {name: content for name, content in _bytes(root / "yielded" / "files") if name != "files.json"}
+    assert {name: content for name, content in _bytes(root / "cut" / "files") if name != "files.json"} == whole
+    assert [file.name for file in (root / "cut").iterdir()] == ["files"]

@@ -74,6 +74,20 @@ def test_what_is_made_does_not_depend_on_how_many_at_a_time(
     assert manifest.dropped == {"flat line": 6}
 
 
+def test_a_function_that_fills_one_array_again_and_again_is_taken_at_its_word(root: Path) -> None:
+    declare(root / "space.py", YIELDED)
+    expected = _made(root, "many")
+    forget()
+    again = YIELDED.replace("    for number", "    buffer = np.empty((2, 100), np.float32)\n    for number")
+    declare(
+        root / "space.py",
+        again.replace("        yield Recording(signal,", "        buffer[:] = signal\n        yield Recording(buffer,"),
+    )
+    made = _made(root, "one")
+    assert made["frames.npy"] == expected["frames.npy"]
+    assert made["index.parquet"] == expected["index.parquet"]
+
+
 def test_the_first_recording_that_changes_is_named(root: Path) -> None:
     changing = ARRAYS.replace("@dataset", "CALLS = []\n@dataset").replace(
         "    return", "    CALLS.append(0)\n    x = np.nan_to_num(x)\n    x[55:57] += len(CALLS)\n    return"
