@@ -9,12 +9,9 @@ import ast
 
 import numpy as np
 import pandas as pd
-import wfdb
 
-from clops_sweep import IntOption, Recording, Recordings, RunConfig, SearchSpace, dataset, network
+from clops_sweep import IntOption, Recordings, RunConfig, SearchSpace, dataset, network
 
-SUPERCLASSES = ("NORM", "MI", "STTC", "CD", "HYP")
-LEADS = ("I", "II", "III", "AVR", "AVL", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
 ACTIVITIES = ("walking", "upstairs", "downstairs", "sitting", "standing", "laying")
 
 
@@ -25,25 +22,26 @@ ACTIVITIES = ("walking", "upstairs", "downstairs", "sitting", "standing", "layin
     title="PTB-XL, all leads, 2.5 s at 100 Hz (Wagner et al., 2020)",
     licence="CC BY 4.0",
     source="https://physionet.org/content/ptb-xl/",
-    classes=SUPERCLASSES,
-    channels=LEADS,
-    units="mV",
-    sampling_rate=500,
-    window_seconds=2.5,
-    resample_to=100,
     normalize="zscore",
 )
 def ptbxl_100hz(data_root):
     folder = next(data_root.glob("ptbxl*"))
-    statements = pd.read_csv(folder / "scp_statements.csv", index_col=0)["diagnostic_class"]
-    for row in pd.read_csv(folder / "ptbxl_database.csv").itertuples():
-        found = {statements.get(code) for code in ast.literal_eval(row.scp_codes)}
-        label = [int(name in found) for name in SUPERCLASSES]
-        if any(label):
-            signal = wfdb.rdrecord(str(folder / row.filename_hr)).p_signal.T
-            yield Recording(
-                signal.astype(np.float32), label, name=row.filename_hr, patient=row.patient_id, time=row.recording_date
-            )
+    statements = pd.read_csv(folder / "scp_statements.csv", index_col=0)["diagnostic_class"].dropna()
+    table = pd.read_csv(folder / "ptbxl_database.csv")
+    codes = table["scp_codes"].map(ast.literal_eval)
+    table["superclasses"] = codes.map(lambda found: " ".join(statements[code] for code in found if code in statements))
+    return Recordings.from_wfdb(
+        folder,
+        table=table,
+        name="filename_hr",
+        label="superclasses",
+        separator=" ",
+        classes=("NORM", "MI", "STTC", "CD", "HYP"),
+        patient="patient_id",
+        time="recording_date",
+        window_seconds=2.5,
+        resample_to=100,
+    )
 
 
 @dataset(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data import recording_checks as checks
 from clops_sweep.data.folder import one_sentence, shorten
-from clops_sweep.data.label_table import Fields, Labels, by_name, make_item, of_header, read_rows
+from clops_sweep.data.label_table import Fields, Labels, Table, by_name, make_item, of_header, read_rows
 from clops_sweep.data.recording_items import Common, Item, Signal, stored_as
 from clops_sweep.errors import BadInput, shown
 
@@ -54,7 +54,7 @@ def folder_items(
     folder: str | PathLike[str],
     pattern: str,
     fields: Fields,
-    table: str | PathLike[str],
+    table: Table,
     classes: Any,
     separator: str | None,
     channels: Sequence[str] | None,
@@ -71,8 +71,9 @@ def folder_items(
         if of_header(column):
             raise BadInput(f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table")
     path, rows = read_rows(place, table, fields)
+    itself = None if path is None else path.resolve()
     with one_sentence(place):
-        found = by_name(sorted(file for file in place.glob(pattern) if file.resolve() != path.resolve()), place)
+        found = by_name(sorted(file for file in place.glob(pattern) if file.resolve() != itself), place)
     if not found:
         raise BadInput(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
     labels = Labels(classes, separator, [row["label"] for row in rows])
@@ -80,7 +81,8 @@ def folder_items(
     first = next((file for _, file in listed if file.is_file()), None)
     if first is None:
         raise BadInput(
-            f"name: {shown(rows[0]['name'])} of {shorten(path)} is no file of {shorten(place)}, nor is any other"
+            f"name: {shown(rows[0]['name'])} of {shorten(path) if path else 'table'} is no file of "
+            f"{shorten(place)}, nor is any other"
         )
     columns, sample = _columns(first, channels)
     narrow = stored_as(sample.dtype, windowing[2]) is np.int16

@@ -59,42 +59,56 @@ def of_header(column: Column | None) -> bool:
     return isinstance(column, str) and column.startswith("#")
 
 
-def read_rows(folder: Path, table: str | PathLike[str], fields: Fields) -> tuple[Path, list[dict[str, str]]]:
-    """The rows of a CSV file, each by argument (name, label, ...), in its order.
+Table = str | PathLike[str] | Any
+"""A CSV file, or a table that is in memory: a pandas DataFrame."""
 
-    The first line names the columns if any field is a column by name.
+
+def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, list[dict[str, str]]]:
+    """The rows of a table, each by argument (name, label, ...), in its order; and its file, if it is in one.
+
+    The first line of a file names the columns if any field is a column by name.
 
     Raises:
         BadInput: there is no such file or column, or a row has fewer cells than the others.
     """
-    path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
-    if path is None:
-        raise BadInput(f"table: {shorten(folder / table)} is not there; expected a CSV file")
     wanted = {argument: column for argument, column in fields.columns.items() if not of_header(column)}
+    if isinstance(table, str | PathLike):
+        path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
+        if path is None:
+            raise BadInput(f"table: {shorten(folder / table)} is not there; expected a CSV file")
+        titles, lines, what = *_of_file(path, wanted), shorten(path)
+    elif hasattr(table, "itertuples"):
+        path, what, titles = None, "table", [str(column) for column in table.columns]
+        lines = [["" if it is None or it != it else str(it) for it in row] for row in table.itertuples(index=False)]
+    else:
+        raise checks.refused("table", "a CSV file or a pandas DataFrame", table)
+    if not lines:
+        raise BadInput(f"{what}: the table has no rows; expected one for each recording")
+    places = {argument: _place(what, argument, column, titles, len(lines[0])) for argument, column in wanted.items()}
+    for number, cells in enumerate(lines):
+        if len(cells) != len(lines[0]):
+            raise BadInput(f"{what}: row {number + 1} has {len(cells)} cells; expected {len(lines[0])}")
+    return path, [{argument: cells[place].strip() for argument, place in places.items()} for cells in lines]
+
+
+def _of_file(path: Path, wanted: Mapping[str, Column]) -> tuple[list[str], list[list[str]]]:
+    """Titles, none where every column is asked for by position, and rows of a CSV file."""
     try:
         with one_sentence(path), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
             lines = [cells for cells in csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",") if cells]
     except csv.Error as error:
         raise BadInput(f"{shorten(path)}: not a readable table ({error}); expected a CSV file") from None
-    titles = (
-        [title.strip() for title in lines.pop(0)] if lines and any(isinstance(c, str) for c in wanted.values()) else []
-    )
-    if not lines:
-        raise BadInput(f"{shorten(path)}: the table has no rows; expected one for each recording")
-    places = {argument: _place(path, argument, column, titles, len(lines[0])) for argument, column in wanted.items()}
-    for number, cells in enumerate(lines):
-        if len(cells) != len(lines[0]):
-            raise BadInput(f"{shorten(path)}: row {number + 1} has {len(cells)} cells; expected {len(lines[0])}")
-    return path, [{argument: cells[place].strip() for argument, place in places.items()} for cells in lines]
+    named = bool(lines) and any(isinstance(column, str) for column in wanted.values())
+    return [title.strip() for title in lines.pop(0)] if named else [], lines
 
 
-def _place(path: Path, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
+def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
     if isinstance(column, str):
         if column not in titles:
-            raise BadInput(f"{argument}: {shorten(path)} has no column {shown(column)}; it has {', '.join(titles)}")
+            raise BadInput(f"{argument}: {what} has no column {shown(column)}; it has {', '.join(titles)}")
         return titles.index(column)
     if not 0 <= column < width:
-        raise BadInput(f"{argument}: {shorten(path)} has no column {column}; it has {width}, counted from 0")
+        raise BadInput(f"{argument}: {what} has no column {column}; it has {width}, counted from 0")
     return column
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data import recording_checks as checks
-from clops_sweep.data.label_table import Fields
+from clops_sweep.data.label_table import Fields, Table
 from clops_sweep.data.recording_items import Common, InMemory, Item, stored_as
 from clops_sweep.data.recording_stack import Stack
 from clops_sweep.errors import BadInput, shown
@@ -132,7 +132,7 @@ class Recordings:
         label: str | int,
         *,
         classes: Sequence[str] | Mapping[str, str] | None = None,
-        table: str | PathLike[str] | None = None,
+        table: Table | None = None,
         name: str | int = 0,
         patient: str | int | None = None,
         time: str | int | None = None,
@@ -156,7 +156,7 @@ class Recordings:
                 annotation files with that ending: frames are then cut out of each stretch of one rhythm.
             classes: the labels that are used, in the order of the tasks, or from a label to the name of its class;
                 other recordings are left out and counted. By default all labels of the table, sorted.
-            table: a CSV file, in the folder or elsewhere.
+            table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
             name: the column that has the records' names.
             patient: the column that says whose a record is; by default each is of a person of its own.
             time: the column with dates.
@@ -184,7 +184,7 @@ class Recordings:
         folder: str | PathLike[str],
         pattern: str = "*.csv",
         *,
-        table: str | PathLike[str],
+        table: Table,
         label: str | int,
         sampling_rate: float,
         units: str,
@@ -209,7 +209,7 @@ class Recordings:
         Args:
             folder: where the files are.
             pattern: which of them, such as `*.csv` or `**/*.npy`.
-            table: a CSV file, in the folder or elsewhere.
+            table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
             label: its column of labels.
             sampling_rate: samples a second.
             units: of the signals.

@@ -12,7 +12,7 @@ import numpy as np
 
 from clops_sweep.data import recording_checks as checks
 from clops_sweep.data.folder import one_sentence, shorten
-from clops_sweep.data.label_table import Fields, Labels, by_name, make_item, of_header, read_rows
+from clops_sweep.data.label_table import Fields, Labels, Table, by_name, make_item, of_header, read_rows
 from clops_sweep.data.recording_items import Common, Item, Signal, Stretch
 from clops_sweep.data.wfdb_records import Header, physical, read_annotations, read_header, read_stored
 from clops_sweep.errors import BadInput, shown
@@ -90,7 +90,7 @@ def positions(header: Header, channels: Sequence[str]) -> list[int]:
 def wfdb_items(
     folder: str | PathLike[str],
     fields: Fields,
-    table: str | PathLike[str] | None,
+    table: Table | None,
     classes: Any,
     separator: str | None,
     channels: Sequence[str] | None,
@@ -137,7 +137,7 @@ def wfdb_items(
 
 
 def _rows(
-    folder: Path, headers: Mapping[str, Path], fields: Fields, table: str | PathLike[str] | None, from_notes: bool
+    folder: Path, headers: Mapping[str, Path], fields: Fields, table: Table | None, from_notes: bool
 ) -> list[tuple[str, Path, dict[str, str]]]:
     """Name, header and fields of every record: those of the table, or all of the folder without one."""
     commented = {argument: str(column)[1:] for argument, column in fields.columns.items() if of_header(column)}

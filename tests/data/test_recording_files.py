@@ -129,6 +129,18 @@ REFUSED = {
         'from_wfdb(data_root / "wfdb", label="rhythm", table="labels.csv")',
         "label: .*labels.csv has no column 'rhythm'; it has file, label, who, site, day",
     ),
+    "what is no table": (
+        'from_wfdb(data_root / "wfdb", label=1, table=3)',
+        "table = 3: expected a CSV file or a pandas",
+    ),
+    "a frame without the column": (
+        'from_wfdb(data_root / "wfdb", label="rhythm", table=pd.DataFrame({"file": ["a"]}))',
+        "label: table has no column 'rhythm'; it has file",
+    ),
+    "a frame without rows": (
+        'from_wfdb(data_root / "wfdb", label="rhythm", table=pd.DataFrame({"rhythm": []}))',
+        "table: the table has no rows",
+    ),
     "a position that is not there": (
         'from_wfdb(data_root / "wfdb", label=9, table="labels.csv")',
         "label: .*labels.csv has no column 9; it has 5, counted from 0",

@@ -18,7 +18,7 @@ from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.experiment.search_space import SearchSpace, load_spaces, shipped_space
 
 SUPERCLASS_OF = {"NORM": "NORM", "IMI": "MI", "NST_": "STTC", "LAFB": "CD", "LVH": "HYP"}
-LEADS = ("I", "II", "III", "AVR", "AVL", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
+LEADS = ["I", "II", "III", "AVR", "AVL", "AVF", "V1", "V2", "V3", "V4", "V5", "V6"]
 
 
 def write_ptbxl(folder: Path, recordings: int = 75) -> None:
