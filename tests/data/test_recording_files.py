@@ -131,7 +131,7 @@ REFUSED = {
     ),
     "what is no table": (
         'from_wfdb(data_root / "wfdb", label=1, table=3)',
-        "table = 3: expected a CSV file or a pandas",
+        "table: expected a CSV file or a pandas DataFrame, not 3",
     ),
     "a frame without the column": (
         'from_wfdb(data_root / "wfdb", label="rhythm", table=pd.DataFrame({"file": ["a"]}))',
