@@ -106,7 +106,7 @@ def rerun(
         sys.exit(1)
     found = differences(result, store, row["run_id"], tolerance)
     for difference in found:
-        click.echo(f"{difference.column}: differs in {difference.places} places, by {difference.largest:.3g} at most")
+        click.echo(printable(str(difference)))
     if found:
         where = f"{row['device']} ({row['backend']}), by package {row['package_version']}"
         click.echo(f"the stored run was computed on {printable(where)}")

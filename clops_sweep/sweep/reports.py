@@ -20,6 +20,16 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Resumed:
+    """The job has a checkpoint: from there it goes on with `epoch` of `task`, both counted from 1."""
+
+    task: int
+    tasks: int
+    epoch: int
+    epochs: int
+
+
+@dataclass(frozen=True)
 class Retrying:
     """An exception has ended a step: the job goes on from its last checkpoint, or some of its runs start anew."""
 
@@ -89,8 +99,8 @@ class WorkerDied:
     later: tuple[str, ...] = ()
 
 
-Report = Running | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""What a worker reports. The last of a job is none of the first three."""
+Report = Running | Resumed | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
+"""What a worker reports. The last of a job is none of the first four."""
 
 
 _TIMED_OUT = "TimedOut: an epoch took longer than"
@@ -125,4 +135,4 @@ def bounded(error: str) -> str:
 
 def ends(report: Report) -> bool:
     """Whether it is the last report of a job."""
-    return not isinstance(report, Running | Retrying | Noted)
+    return not isinstance(report, Running | Resumed | Retrying | Noted)
