@@ -13,8 +13,9 @@ from clops_sweep.cli.new import new
 from clops_sweep.cli.options import Share
 from clops_sweep.cli.plan import say_plan
 from clops_sweep.cli.report import report
-from clops_sweep.cli.runs import compact, rerun, show
+from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words
+from clops_sweep.cli.show import show
 from clops_sweep.planning.asked import Asked
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason

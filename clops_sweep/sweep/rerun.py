@@ -154,10 +154,8 @@ def _compare(
 ) -> list[Difference]:
     if (rows := len(repeated)) != len(stored):
         return [Difference(table, "rows", abs(rows - len(stored)), rows, math.nan, {}, rows, len(stored))]
-    one, other = (
-        frame.sort_values(keys, ignore_index=True) if keys else frame.reset_index(drop=True)
-        for frame in (repeated, stored)
-    )
+    one, other = (frame.sort_values(keys, ignore_index=True) if keys else frame for frame in (repeated, stored))
+    one, other = one.reset_index(drop=True), other.reset_index(drop=True)
     found = []
     for column in (name for name in columns if name in one):
         if column.startswith(_ADDED) and other[column].isna().all():
