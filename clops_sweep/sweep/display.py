@@ -21,7 +21,8 @@ from rich.text import Text
 
 from clops_sweep.errors import several
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.sweep.display_lines import called, duration, ended, resumed
+from clops_sweep.sweep.best_cell import BestCell
+from clops_sweep.sweep.display_lines import called, duration, ended, names_of, resumed
 from clops_sweep.sweep.reports import (
     Failed,
     Finished,
@@ -103,8 +104,8 @@ class SweepDisplay:
         self._ends_at: float | None = None
         self._running: dict[tuple[str, ...], tuple[Job, Running | None]] = {}
         self._unfinished: dict[tuple[str, ...], Job] = {}
-        self._best: tuple[float, str] | None = None
-        self._best_trial: str | None = None
+        self._best = BestCell()
+        self._best_trial = ""
         self._noted: set[str] = set()
         self._met: set[tuple[str, ...]] = set()
         """Jobs that have got somewhere in this sweep: it is no news when they go on from a checkpoint."""
@@ -136,7 +137,7 @@ class SweepDisplay:
             signal.signal(number, handler)
         if self._is_live:
             self._live.stop()
-            if best := self._best_in_words():
+            if best := self._best_trial or str(self._best):
                 self._print(f"best: {best}")
         if self._output is not sys.stdout:
             with contextlib.suppress(OSError):
@@ -205,10 +206,9 @@ class SweepDisplay:
                 self._failed += len(job.run_ids)
             case FoundFinished():
                 self._finished += len(job.run_ids)
-            case Finished(auc):
+            case Finished(each=each):
                 self._finished += len(job.run_ids)
-                if self._best is None or auc > self._best[0]:
-                    self._best = (auc, called(job))
+                self._best.add(zip(names_of(job), each, strict=False))
             case _:
                 assert_never(report)
         self._running.pop(job.run_ids, None)
@@ -267,10 +267,9 @@ class SweepDisplay:
     def _done(self) -> int:
         return self._finished + self._failed + self._left_out
 
-    def _best_in_words(self) -> str | None:
-        return self._best_trial or (f"AUC {self._best[0]:.3f} ({self._best[1]})" if self._best else None)
-
     def _render(self) -> RenderableType:
+        if not self._pending:  # it has not begun
+            return ""
         jobs = list(self._running.values())
         running = sum(len(job.run_ids) for job, _ in jobs)
         summary = Text(f"{self._finished} finished, {running} running, ", overflow="ellipsis", no_wrap=True)
@@ -278,10 +277,12 @@ class SweepDisplay:
         summary.append(f", {max(0, self._pending - self._done - running)} pending")
         if self._doing:
             summary.append(f"; {self._doing}")
+        elif 0 < self._pending <= self._done:
+            summary.append("; finishing")
         elif self._ends_at is not None:
             summary.append(f"; about {duration(self._ends_at - time.monotonic())} left")
         lines: list[RenderableType] = [self._progress, summary]
-        if best := self._best_in_words():
+        if best := self._best_trial or str(self._best):
             lines.append(Text(f"best so far: {best}", overflow="ellipsis", no_wrap=True))
         table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, expand=True)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)

@@ -11,7 +11,7 @@ from clops_sweep.sweep.reports import Failed, Finished, FoundFinished, Resumed, 
 
 def called(job: Job) -> str:
     """What the runs of a job are called: "CLOPS, seed 0", "CLOPS, 5 seeds", "CLOPS, seed 0, and 7 others"."""
-    name, first = name_of(job), job.configs[0]
+    name, first = names_of(job)[0], job.configs[0]
     runs = len(job.configs)
     if runs == 1:
         return f"{name}, seed {first.seed}"
@@ -20,9 +20,9 @@ def called(job: Job) -> str:
     return f"{name}, seed {first.seed}, and {several(runs - 1, 'other')} in lockstep"
 
 
-def name_of(job: Job) -> str:
-    """What the first run of a job is called, but for its seed."""
-    return (job.names[0] if job.names else "") or job.configs[0].strategy
+def names_of(job: Job) -> tuple[str, ...]:
+    """What the runs of a job are called, but for their seeds."""
+    return job.names or tuple(config.strategy for config in job.configs)
 
 
 def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded) -> str:

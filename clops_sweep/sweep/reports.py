@@ -44,10 +44,17 @@ class Noted:
 
 @dataclass(frozen=True)
 class Finished:
-    """The job's runs are in the store; means over them of average AUC and backward transfer (validation)."""
+    """The job's runs are in the store.
+
+    Attributes:
+        auc: mean over them of their average validation AUC.
+        bwt: the same of backward transfer; nan where their strategy has none.
+        each: the AUC of each of them.
+    """
 
     auc: float
     bwt: float
+    each: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,8 @@ class JobRunner:
         with storing(self._store):
             self._checkpoint.delete()
         self._run = None
-        return Finished(float(result.runs["auc"].mean()), float(result.runs["bwt"].mean()))
+        runs = result.runs.set_index("run_id").loc[list(self._job.run_ids)]
+        return Finished(float(runs["auc"].mean()), float(runs["bwt"].mean()), tuple(runs["auc"].tolist()))
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
         """At the end of a task, as often as the user wants, and so that a killed worker loses about a minute."""
