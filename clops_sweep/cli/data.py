@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clops_sweep.cli.options import NotEmptyPath, data_root_option, plugins_option, prepared_root_option
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,7 +163,7 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
             click.echo(problem, err=True)
         more = "; the first ones are above" if len(found.problems) > _MOST_PROBLEMS_LISTED else ", listed above"
         raise BadInput(f"{name}: {len(found.problems):,} problems{more}; mend them and verify it again")
-    click.echo(f"{name}: {found.records} records are whole")
+    click.echo(f"{name}: {several(found.records, 'record')} {'is' if found.records == 1 else 'are'} whole")
     if found.published:
         click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
     if name == "vfdb":

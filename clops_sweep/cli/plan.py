@@ -28,7 +28,7 @@ def counts(plan: Plan) -> str:
     pending = plan.count("pending", "waiting")
     shared = f" (for {plan.places} cells and seeds)" if plan.places > len(plan.asked) else ""
     return (
-        f"{len(plan.asked)} runs asked for{shared}, {plan.count('finished')} finished, {pending} pending, "
+        f"{several(len(plan.asked), 'run')} asked for{shared}, {plan.count('finished')} finished, {pending} pending, "
         f"{plan.count('failed')} failed"
     )
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from clops_sweep.cli.options import Tolerance, plugins_option, prepared_root_option, results_option
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import BadInput, one_line, several
 from clops_sweep.experiment.provenance import changed_code, plugin_files
 from clops_sweep.experiment.registry import unregistered
 from clops_sweep.store.rows import printable
@@ -112,4 +112,4 @@ def compact(results: str) -> None:
         raise BadInput(
             f"{store.files.shown}: cannot be written to ({what}); nothing is lost, and the same command goes on later"
         ) from None
-    click.echo(f"{merged} parts put together")
+    click.echo(f"{several(merged, 'part')} put together")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import BadInput, DamagedStore, StoreError
+from clops_sweep.errors import BadInput, DamagedStore, StoreError, several
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
@@ -83,9 +83,11 @@ class Outcome:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {state}" for state, count in self.counts.items())
-        trials = [f"search {it.space.name!r}: {it.count('complete')} trials complete" for it in self.searches]
+        complete = [(it.space.name, several(it.count("complete"), "trial")) for it in self.searches]
+        trials = [f"search {name!r}: {count} complete" for name, count in complete]
         ended = "interrupted; " if self.interrupted else f"stopped: {self.stopped}; " if self.stopped else ""
-        return f"{ended}{len(self.plan.asked)} runs asked for, {counts}{''.join(f'; {text}' for text in trials)}"
+        runs = f"{ended}{several(len(self.plan.asked), 'run')} asked for, {counts}"
+        return "; ".join([runs, *trials])
 
 
 def launch(

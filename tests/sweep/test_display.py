@@ -185,7 +185,7 @@ def terminal(tmp_path: Path) -> Callable[[], str]:
         child, end = pty.fork()
         if child == 0:
             os.chdir(tmp_path)
-            environment = {**os.environ, "TERM": "xterm"}  # of the C library there is more, such as readline's COLUMNS
+            environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
             os.execve(sys.executable, [sys.executable, "-c", ON_A_TERMINAL], environment)
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
         written, pressed, began = b"", False, time.monotonic()
