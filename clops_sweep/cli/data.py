@@ -51,11 +51,11 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("data set", "state", "size", "scenarios"):
-        table.add_column(heading, no_wrap=True)
+        table.add_column(heading, no_wrap=heading in ("data set", "state"))
     for info in DATASETS.values():
         there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
         table.add_row(info.name, there, info.size, " ".join(info.scenarios))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     click.echo("\nlicences and sources")
     for info in DATASETS.values():
         click.echo(f"\n{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}")

@@ -22,7 +22,7 @@ from rich.text import Text
 from clops_sweep.errors import several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.sweep.best_cell import BestCell
-from clops_sweep.sweep.display_lines import called, duration, ended, names_of, resumed
+from clops_sweep.sweep.display_lines import duration, ended, names_of, resumed, which
 from clops_sweep.sweep.reports import (
     Failed,
     Finished,
@@ -100,6 +100,7 @@ class SweepDisplay:
         self.interrupted = self.stops_in_order = False
         self._pending = self._finished = self._failed = self._left_out = 0
         self._doing = ""
+        self._of_search = False
         self._time_left: TimeLeft | None = None
         self._ends_at: float | None = None
         self._running: dict[tuple[str, ...], tuple[Job, Running | None]] = {}
@@ -137,7 +138,7 @@ class SweepDisplay:
             signal.signal(number, handler)
         if self._is_live:
             self._live.stop()
-            if best := self._best_trial or str(self._best):
+            if not self._of_search and (best := str(self._best)):
                 self._print(f"best: {best}")
         if self._output is not sys.stdout:
             with contextlib.suppress(OSError):
@@ -145,7 +146,7 @@ class SweepDisplay:
 
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
         """The sweep starts."""
-        self._pending = len(runs)
+        self._pending, self._of_search = len(runs), bool(of)
         self._time_left = TimeLeft(runs) if self._is_live else None
         self._progress.update(self._bar, total=self._pending)
         to_do = f"{of}{several(self._pending, 'run')} to do"
@@ -286,12 +287,13 @@ class SweepDisplay:
             lines.append(Text(f"best so far: {best}", overflow="ellipsis", no_wrap=True))
         table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, expand=True)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        table.add_column(no_wrap=True)
         table.add_column(no_wrap=True, min_width=len("task 10/12, epoch 40/40"))
         for job, at in jobs[:_RUNNING_SHOWN]:
             where = f"task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}" if at else "starting"
-            table.add_row(Text(called(job)), where)
+            table.add_row(Text(names_of(job)[0]), which(job), where)
         if len(jobs) > _RUNNING_SHOWN:
-            table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "")
+            table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "", "")
         return Group(*lines, table, "")  # the terminal echoes Ctrl-C behind the last line, which is to have room for it
 
 

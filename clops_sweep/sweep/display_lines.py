@@ -11,13 +11,17 @@ from clops_sweep.sweep.reports import Failed, Finished, FoundFinished, Resumed, 
 
 def called(job: Job) -> str:
     """What the runs of a job are called: "CLOPS, seed 0", "CLOPS, 5 seeds", "CLOPS, seed 0, and 7 others"."""
-    name, first = names_of(job)[0], job.configs[0]
-    runs = len(job.configs)
+    return f"{names_of(job)[0]}, {which(job)}"
+
+
+def which(job: Job) -> str:
+    """Which runs of that name a job has, and whether it has others."""
+    runs, first = len(job.configs), f"seed {job.configs[0].seed}"
     if runs == 1:
-        return f"{name}, seed {first.seed}"
+        return first
     if len({config.replace(seed=0) for config in job.configs}) == 1:
-        return f"{name}, {runs} seeds"
-    return f"{name}, seed {first.seed}, and {several(runs - 1, 'other')} in lockstep"
+        return f"{runs} seeds"
+    return f"{first}, and {several(runs - 1, 'other')} in lockstep"
 
 
 def names_of(job: Job) -> tuple[str, ...]:
