@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.sweep.rerun import differences
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -133,6 +135,10 @@ def test_a_number_where_there_was_none_is_a_difference(
             f"trained_on {first['trained_on']}, evaluated_on {first['evaluated_on']}: "
         ) in found.output
         assert " here, nan stored\n" in found.output
+    rows, shorter = len(result.curves), tmp_path / "shorter"
+    record(shorter, config, replace(result, curves=result.curves.iloc[:-2]), "cpu")
+    (difference,) = differences(result, RunStore(shorter), run_id)
+    assert str(difference) == f"curves: {rows} rows, and the stored run has {rows - 2}"
 
 
 def test_numbers_of_another_device_are_compared_to_a_tolerance(
