@@ -62,8 +62,9 @@ def say_plan(
     if cost.known:
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
     if cost.unknown:
-        which = f"{len(cost.unknown)} of them" if cost.known else "them"
-        click.echo(f"no estimate for {which}: no run of their kind is finished; plan --calibrate measures some epochs")
+        of, kind = ("it", "its") if len(pending) == 1 else ("them", "their")
+        which = f"{len(cost.unknown)} of them" if cost.known else of
+        click.echo(f"no estimate for {which}: no run of {kind} kind is finished; plan --calibrate measures some epochs")
     if asked.selection.searches and cost.known:
         click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
 
