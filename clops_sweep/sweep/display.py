@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
 import threading
@@ -11,9 +10,9 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Protocol, Self, TextIO, assert_never, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, assert_never, cast
 
-from rich.console import Console, ConsoleDimensions, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
@@ -22,6 +21,7 @@ from rich.text import Text
 from clops_sweep.errors import several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.sweep.best_cell import BestCell
+from clops_sweep.sweep.console import OwnConsole, nearby, own_output
 from clops_sweep.sweep.display_lines import duration, ended, names_of, resumed, which
 from clops_sweep.sweep.reports import (
     Failed,
@@ -92,8 +92,8 @@ class SweepDisplay:
     """
 
     def __init__(self) -> None:
-        self._output = _own_output()
-        self.console = _OwnConsole(
+        self._output = own_output()
+        self.console = OwnConsole(
             file=cast(TextIO, Lenient(self._output)), force_terminal=sys.stdout.isatty(), highlight=False, markup=False
         )
         self._is_live = self.console.is_terminal and not self.console.is_dumb_terminal
@@ -152,7 +152,7 @@ class SweepDisplay:
         to_do = f"{of}{several(self._pending, 'run')} to do"
         if self._is_live:
             self._print(to_do)
-            self.console.print(f"Ray's own output goes to {_nearby(log)}", soft_wrap=True)
+            self.console.print(f"Ray's own output goes to {nearby(log)}", soft_wrap=True)
         else:
             self._print(f"{to_do}; Ray's own output goes to {log}")
 
@@ -295,38 +295,6 @@ class SweepDisplay:
         if len(jobs) > _RUNNING_SHOWN:
             table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "", "")
         return Group(*lines, table, "")  # the terminal echoes Ctrl-C behind the last line, which is to have room for it
-
-
-class _OwnConsole(Console):
-    """A console as wide as the terminal that it writes to, which standard output is not meanwhile."""
-
-    @property  # type: ignore[misc]  # nobody sets it
-    def size(self) -> ConsoleDimensions:
-        """Of the terminal, where it says so."""
-        if "COLUMNS" not in os.environ:
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                columns, lines = os.get_terminal_size(self.file.fileno())
-                if columns and lines:
-                    return ConsoleDimensions(columns, lines)
-        return super().size
-
-
-def _nearby(path: Path) -> Path:
-    """A path, from the current folder if it is in there: shorter, and as good."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def _own_output() -> IO[str]:
-    """Where the display writes while what libraries print goes elsewhere: a duplicate of the real standard output.
-
-    In a notebook standard output is an object that sends text to a page, and that is not redirected.
-    """
-    try:
-        real = sys.stdout.fileno() == 1
-    except (OSError, ValueError, AttributeError):  # io.UnsupportedOperation is both of the first
-        real = False
-    return os.fdopen(os.dup(1), "w", buffering=1) if real else sys.stdout
 
 
 def _ignored(number: signal.Signals) -> bool:
