@@ -100,7 +100,7 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
     failing = attach(*command, "--max-retries", "1")
     assert failing.wait() == 1
     assert "8 runs asked for, 3 finished, 1 pending, 4 failed" in failing.output
-    assert "not recorded  storage_fraction 0.1, acquisition bald_mcd, seed 1: [Errno 21]" in failing.output
+    assert "not recorded  good, seed 1: [Errno 21]" in failing.output
     assert str(in_the_way) in failing.output
     runs = pd.read_parquet(results / "runs").set_index("run_id")
     failed = runs[runs["status"] == "failed"]
