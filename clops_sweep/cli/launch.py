@@ -119,12 +119,14 @@ def _say_outcome(asked: Asked, outcome: Outcome) -> None:
 
 def under_way_in_words(runs: int, checkpointed: int) -> str:
     """What becomes of the runs that were under way when the launch was interrupted."""
-    if runs == checkpointed:
-        goes, their = ("goes", "its checkpoint") if runs == 1 else ("go", "their checkpoints")
-        return f"{several(runs, 'run')} under way: {goes} on from {their}"
-    starts = "starts" if runs - checkpointed == 1 else "start"
-    kept = f"{checkpointed} with a checkpoint, {runs - checkpointed} " if checkpointed else ""
-    return f"{several(runs, 'run')} under way: {kept}without a checkpoint yet, which {starts} anew"
+    parts = []
+    if checkpointed:
+        parts.append("goes on from its checkpoint" if checkpointed == 1 else "go on from their checkpoints")
+    if anew := runs - checkpointed:
+        parts.append(f"{'starts' if anew == 1 else 'start'} anew, without a checkpoint yet")
+    if len(parts) > 1:
+        parts = [f"{count} {words}" for count, words in zip((checkpointed, anew), parts, strict=True)]
+    return f"{several(runs, 'run')} under way: {'; '.join(parts)}"
 
 
 def _say_if_slow() -> None:

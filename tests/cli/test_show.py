@@ -90,8 +90,9 @@ def test_what_is_left_out_is_said(tmp_path: Path, finished_tables: Tables, every
     [
         (1, 1, "1 run under way: goes on from its checkpoint"),
         (3, 3, "3 runs under way: go on from their checkpoints"),
-        (3, 2, "3 runs under way: 2 with a checkpoint, 1 without a checkpoint yet, which starts anew"),
-        (2, 0, "2 runs under way: without a checkpoint yet, which start anew"),
+        (3, 2, "3 runs under way: 2 go on from their checkpoints; 1 starts anew, without a checkpoint yet"),
+        (2, 1, "2 runs under way: 1 goes on from its checkpoint; 1 starts anew, without a checkpoint yet"),
+        (2, 0, "2 runs under way: start anew, without a checkpoint yet"),
     ],
 )
 def test_what_becomes_of_the_runs_that_an_interrupt_ends(runs: int, checkpointed: int, words: str) -> None:
