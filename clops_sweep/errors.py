@@ -63,3 +63,8 @@ def shown(value: object) -> str:
     except Exception:  # a number of thousands of digits; an object of the user's own
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
+def several(count: int, what: str) -> str:
+    """A number of things: "1 run", "2 runs"."""
+    return f"{count} {what}{'' if count == 1 else 's'}"

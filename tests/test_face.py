@@ -49,7 +49,7 @@ def test_a_sweep_from_python(tmp_path: Path, environment: dict[str, str]) -> Non
 
     complete, counts, ran, places, said, again, still, trials, strategies, sizes, stored, failed = json.loads(lines[-1])
     assert (complete, counts, ran, places) == (True, {"finished": 3, "pending": 0, "failed": 0}, True, 4)
-    assert said == "3 runs asked for, 3 finished, 0 pending, 0 failed; search 'search': 1 trials complete"
+    assert said == "3 runs asked for, 3 finished, 0 pending, 0 failed; search 'search': 1 trial complete"
     assert (again, still, trials) == (False, True, [1])
     assert strategies == ["clops", "clops", "clops", "finetune"]  # fine-tuning has no T: one run for both
     assert (sizes, stored, failed) == ([32], 4, {})

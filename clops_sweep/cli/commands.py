@@ -13,8 +13,10 @@ from clops_sweep.cli.new import new
 from clops_sweep.cli.options import Share
 from clops_sweep.cli.plan import say_plan
 from clops_sweep.cli.report import report
-from clops_sweep.cli.runs import compact, rerun, show
+from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words
+from clops_sweep.cli.show import show
+from clops_sweep.errors import several
 from clops_sweep.planning.asked import Asked
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
@@ -60,21 +62,24 @@ def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_
 @asks(required=False)
 def status(asked: Asked) -> None:
     """Say how the sweep stands, from the store alone; also while it runs elsewhere."""
+    names: dict[str, str] = {}
     if asked.selection.given:
         plan = asked.plan()
         say_plan(asked, plan)
-        failed = sorted({str(run.run_id) for run in plan.of("failed")} | failed_runs(asked))
+        names = {str(run.run_id): f"  ({run.name}, seed {run.config.seed})" for run in plan.of("failed")}
+        failed = sorted(names.keys() | failed_runs(asked))
     else:
         asked.store.files.check_is_there()
         states = asked.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")
         searches = studies_in_words(asked.store)
-        click.echo(f"{len(states) - len(failed)} runs finished, {len(failed)} failed in {asked.store.files.shown}")
+        finished = several(len(states) - len(failed), "run")
+        click.echo(f"{finished} finished, {len(failed)} failed in {asked.store.files.shown}")
         for line in searches:
             click.echo(line)
     for row in asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else ():
         if row["status"] == "failed":
-            click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}")
+            click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}{names.get(row['run_id'], '')}")
 
 
 for other in (check, compact, data, doctor, launch, new, report, rerun, show):

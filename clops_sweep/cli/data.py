@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clops_sweep.cli.options import NotEmptyPath, data_root_option, plugins_option, prepared_root_option
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +51,11 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("data set", "state", "size", "scenarios"):
-        table.add_column(heading, no_wrap=True)
+        table.add_column(heading, no_wrap=heading in ("data set", "state"))
     for info in DATASETS.values():
         there = state(info.name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
         table.add_row(info.name, there, info.size, " ".join(info.scenarios))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     click.echo("\nlicences and sources")
     for info in DATASETS.values():
         click.echo(f"\n{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}")
@@ -163,7 +163,7 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
             click.echo(problem, err=True)
         more = "; the first ones are above" if len(found.problems) > _MOST_PROBLEMS_LISTED else ", listed above"
         raise BadInput(f"{name}: {len(found.problems):,} problems{more}; mend them and verify it again")
-    click.echo(f"{name}: {found.records} records are whole")
+    click.echo(f"{name}: {several(found.records, 'record')} {'is' if found.records == 1 else 'are'} whole")
     if found.published:
         click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
     if name == "vfdb":

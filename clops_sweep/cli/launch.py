@@ -14,7 +14,7 @@ from clops_sweep.cli.options import EXIT_FAILED, EXIT_FINISHED, EXIT_INTERRUPTED
 from clops_sweep.cli.plan import counts, say_cost, say_first, say_plan
 from clops_sweep.cli.report import render
 from clops_sweep.cli.search import print_searches
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import BadInput, several, shown
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.search.launch import Outcome
@@ -95,6 +95,11 @@ def _say_outcome(asked: Asked, outcome: Outcome) -> None:
     """How things stand; ends the command where the launch did not come to its end."""
     resume = shlex.join(["clops-sweep", *sys.argv[1:]])
     if outcome.interrupted:
+        if outcome.plan.asked:
+            click.echo(counts(outcome.plan))
+        print_searches(outcome.searches)
+        if outcome.under_way:
+            click.echo(under_way_in_words(outcome.under_way, outcome.checkpointed))
         click.echo(f"interrupted; resume with: {resume}")
         sys.exit(EXIT_INTERRUPTED)
     if outcome.stopped:
@@ -110,6 +115,18 @@ def _say_outcome(asked: Asked, outcome: Outcome) -> None:
             click.echo("--retry failed takes up again what has failed")
     print_searches(outcome.searches)
     click.echo(f"results: {asked.store.files.shown}")
+
+
+def under_way_in_words(runs: int, checkpointed: int) -> str:
+    """What becomes of the runs that were under way when the launch was interrupted."""
+    parts = []
+    if checkpointed:
+        parts.append("goes on from its checkpoint" if checkpointed == 1 else "go on from their checkpoints")
+    if anew := runs - checkpointed:
+        parts.append(f"{'starts' if anew == 1 else 'start'} anew, without a checkpoint yet")
+    if len(parts) > 1:
+        parts = [f"{count} {words}" for count, words in zip((checkpointed, anew), parts, strict=True)]
+    return f"{several(runs, 'run')} under way: {'; '.join(parts)}"
 
 
 def _say_if_slow() -> None:

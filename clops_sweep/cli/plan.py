@@ -8,7 +8,7 @@ import click
 
 from clops_sweep.cli.search import print_searches
 from clops_sweep.data.origins import ORIGINS
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import BadInput, DamagedStore, several
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, plugins_of
 from clops_sweep.machine import available_cores, check_gpu, gpus
 from clops_sweep.search.standing import check_samplers, runs_to_come, standings, unprepared
@@ -28,7 +28,7 @@ def counts(plan: Plan) -> str:
     pending = plan.count("pending", "waiting")
     shared = f" (for {plan.places} cells and seeds)" if plan.places > len(plan.asked) else ""
     return (
-        f"{len(plan.asked)} runs asked for{shared}, {plan.count('finished')} finished, {pending} pending, "
+        f"{several(len(plan.asked), 'run')} asked for{shared}, {plan.count('finished')} finished, {pending} pending, "
         f"{plan.count('failed')} failed"
     )
 
@@ -62,8 +62,9 @@ def say_plan(
     if cost.known:
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
     if cost.unknown:
-        which = f"{len(cost.unknown)} of them" if cost.known else "them"
-        click.echo(f"no estimate for {which}: no run of their kind is finished; plan --calibrate measures some epochs")
+        of, kind = ("it", "its") if len(pending) == 1 else ("them", "their")
+        which = f"{len(cost.unknown)} of them" if cost.known else of
+        click.echo(f"no estimate for {which}: no run of {kind} kind is finished; plan --calibrate measures some epochs")
     if asked.selection.searches and cost.known:
         click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
 
@@ -82,17 +83,17 @@ def say_first(plan: Plan) -> None:
     """Prints how many runs there are for the sake of others alone, and whether others wait for one that has failed."""
     if again := plan.without_predictions:
         are, them = ("is", "it is") if again == 1 else ("are", "they are")
-        click.echo(f"{_several(again, 'run')} {are} finished without predictions, which {them} computed again for")
+        click.echo(f"{several(again, 'run')} {are} finished without predictions, which {them} computed again for")
     failed = sum(run.state == "failed" for run in plan.first)
     if left := len(plan.first) - failed:
         come, whose = ("comes", "its") if left == 1 else ("come", "their")
         click.echo(
-            f"{_several(left, 'run')} that nobody asked for {come} first: {whose} s decides the task order of others"
+            f"{several(left, 'run')} that nobody asked for {come} first: {whose} s decides the task order of others"
         )
     if failed:
         has, them = ("has", "it") if failed == 1 else ("have", "them")
         click.echo(
-            f"{_several(failed, 'run')} that nobody asked for {has} failed, and the task order of others waits for "
+            f"{several(failed, 'run')} that nobody asked for {has} failed, and the task order of others waits for "
             f"{them}; --retry failed takes {them} up again"
         )
 
@@ -166,14 +167,10 @@ def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> s
     words += f"{_number(scale * cost.low)} to {_number(scale * cost.high)})"
     if there:
         hours = max(cost.hours / max(1, int(there / each)), cost.longest)  # nothing is done before its longest run is
-        words += f", {_clock(hours)} by the clock on {_several(there, what)}"
-    rests = [f"{_several(cost.finished, 'finished run')} of the same kind"] if cost.finished else []
-    rests += [f"{_several(cost.measured, 'short run')} on this machine"] if cost.measured else []
+        words += f", {_clock(hours)} by the clock on {several(there, what)}"
+    rests = [f"{several(cost.finished, 'finished run')} of the same kind"] if cost.finished else []
+    rests += [f"{several(cost.measured, 'short run')} on this machine"] if cost.measured else []
     return f"{words}; from {' and '.join(rests)}"
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 def _number(value: float) -> str:

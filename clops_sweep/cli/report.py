@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
@@ -61,8 +63,18 @@ def render(asked: Asked, output: Path | None, *, keep: bool, axes: tuple[str, st
         found = [request.config for request in all_requests(spaces)]
         configs = asked.selection.configs if asked.selection.given else found
         frames = asked.data.of_prepared(config.data_key for config in configs)
-        index = write_report(spaces, asked.store, folder, axes=axes, frames=frames, as_stored=as_stored).index
+        with _said("drawing the report"):
+            index = write_report(spaces, asked.store, folder, axes=axes, frames=frames, as_stored=as_stored).index
     click.echo(f"report: {index.resolve()}")
+
+
+def _said(what: str) -> AbstractContextManager[object]:
+    """On a terminal, says what takes so long while it does."""
+    if not sys.stdout.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console().status(what)
 
 
 def _default_folder(asked: Asked) -> Path:

@@ -1,7 +1,8 @@
-"""Commands about single runs of a store: show, rerun; and compact, about all of them."""
+"""Commands about the runs of a store: rerun, which repeats one, and compact, about all of them."""
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -9,49 +10,11 @@ from typing import Any, NoReturn
 import click
 
 from clops_sweep.cli.options import Tolerance, plugins_option, prepared_root_option, results_option
-from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import BadInput, one_line
-from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.provenance import changed_code, described, plugin_files
+from clops_sweep.errors import BadInput, one_line, several
+from clops_sweep.experiment.provenance import changed_code, plugin_files
 from clops_sweep.experiment.registry import unregistered
 from clops_sweep.store.rows import printable
-from clops_sweep.store.run_store import RunStore, rerun_command
-
-
-@click.command()
-@click.argument("run_id")
-@results_option
-@plugins_option
-def show(run_id: str, results: str) -> None:
-    """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix."""
-    store = RunStore.named(results)
-    found = store.find(run_id)
-    (row,) = store.rows("runs", run_ids=[found])
-    for heading, names in (
-        ("run", ["run_id", "status"]),
-        ("config", list(RunConfig.model_fields)),
-        (
-            "results and provenance",
-            [name for name in row if name not in {"run_id", "status", "error", "plugins", *RunConfig.model_fields}],
-        ),
-    ):
-        click.echo(f"{heading}:")
-        for name in names:
-            if row[name] is not None:
-                click.echo(f"  {name:22} {printable(str(row[name]))}")
-    if lines := described(row["plugins"]):
-        click.echo("plug-ins:")
-        for line in (*lines, *changed_code([row])):
-            click.echo(f"  {printable(line)}")
-    if row["error"]:
-        click.echo(f"error:\n{printable(row['error'])}")
-    missing = unregistered(row) + ([] if row["dataset"] in DATASETS else [f"dataset {row['dataset']!r}"])
-    files = plugin_files(row["plugins"])
-    if missing and not files:
-        click.echo(f"repeat it with this, SPACE.py being the search-space file that registers {' and '.join(missing)}:")
-        click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
-    else:
-        click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True, plugins=files)}")
+from clops_sweep.store.run_store import RunStore
 
 
 @click.command()
@@ -98,7 +61,8 @@ def rerun(
     for sentence in changed_code([row]) if verify else ():
         click.echo(sentence)
     for metric in ("auc", "bwt", "bwt_t", "bwt_lambda", "test_auc"):
-        click.echo(f"{metric:12} {result.runs[metric].iloc[0]:.6f}")
+        if not math.isnan(value := result.runs[metric].iloc[0]):  # a strategy may have no such metric
+            click.echo(f"{metric:12} {value:.6f}")
     if not verify:
         return
     if row["status"] != "finished":
@@ -106,10 +70,11 @@ def rerun(
         sys.exit(1)
     found = differences(result, store, row["run_id"], tolerance)
     for difference in found:
-        click.echo(f"{difference.column}: differs in {difference.places} places, by {difference.largest:.3g} at most")
+        click.echo(printable(str(difference)))
     if found:
-        where = f"{row['device']} ({row['backend']}), by package {row['package_version']}"
-        click.echo(f"the stored run was computed on {printable(where)}")
+        of = {"on": row["device"], "with": row["backend"], "by clops-sweep": row["package_version"]}
+        where = " ".join(f"{what} {value}" for what, value in of.items() if isinstance(value, str))
+        click.echo(f"the stored run was computed {printable(where)}")
         if row["device"] != "cpu" and not tolerance:
             click.echo("numbers of a GPU are the same but for rounding: see --tolerance")
         sys.exit(1)
@@ -147,4 +112,4 @@ def compact(results: str) -> None:
         raise BadInput(
             f"{store.files.shown}: cannot be written to ({what}); nothing is lost, and the same command goes on later"
         ) from None
-    click.echo(f"{merged} parts put together")
+    click.echo(f"{several(merged, 'part')} put together")

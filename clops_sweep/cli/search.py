@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from clops_sweep.errors import several
 from clops_sweep.experiment.search_space import in_words
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.standing import Standing
@@ -20,7 +21,8 @@ def print_searches(searches: Sequence[Standing]) -> None:
         found = {state: it.count(state) for state in ("complete", "pruned", "failed", "running")}
         pending = max(0, it.left - found["running"])
         click.echo(
-            f"search {it.space.name!r}: {it.search.n_trials} trials asked for, {_counted(found)}, {pending} pending"
+            f"search {it.space.name!r}: {several(it.search.n_trials, 'trial')} asked for, {_counted(found)}, "
+            f"{pending} pending"
         )
         if it.record is not None and it.record.best:
             click.echo(f"  {printable(best_in_words(it.record))}")

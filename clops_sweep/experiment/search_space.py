@@ -145,7 +145,7 @@ class SearchSpace:
         if not len(values):
             raise BadInput(f"{where} has no values")
         if isinstance(values, Mapping):
-            if axis in RunConfig.model_fields or axis in OPTIONS:
+            if is_field(axis):
                 raise BadInput(f"{where}: named variants need a name that is no config field")
             for name, settings in values.items():
                 if not isinstance(settings, Mapping):
@@ -319,6 +319,11 @@ def _line_in(path: Path, error: BaseException) -> str:
             lines.append(traceback.tb_lineno)
         traceback = traceback.tb_next
     return f" in line {lines[-1]}" if lines else ""
+
+
+def is_field(axis: str) -> bool:
+    """Whether an axis is a config field or option with its values, and not a name of the user's own with variants."""
+    return axis in RunConfig.model_fields or axis in OPTIONS
 
 
 def in_words(labels: Mapping[str, Any]) -> str:

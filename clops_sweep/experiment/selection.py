@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import shorten
 from clops_sweep.errors import BadInput, one_line, shown
-from clops_sweep.experiment.config import RunConfig, names_of
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import SCENARIOS
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces, names_in
 from clops_sweep.experiment.where import Where
@@ -136,14 +136,6 @@ class Selection:
         """The configs asked for; of a search, those at its bounds."""
         searched = [config for space in self.searches for config in configs_at_bounds(space)]
         return [request.config for request in self.requests] + searched
-
-    @property
-    def varying(self) -> list[str]:
-        """The config fields, but for the seed, that tell the runs apart."""
-        configs = [request.config for request in self.requests]
-        return [
-            name for name in names_of(configs) if name != "seed" and len({config.get(name) for config in configs}) > 1
-        ]
 
 
 def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:

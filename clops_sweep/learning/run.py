@@ -35,7 +35,7 @@ from clops_sweep.learning.threads import one_thread
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: `task` and `epoch` of the task, both counted from 1, that have just been finished."""
+    """Where a run is: `task` and `epoch` of the task, both counted from 1, that it has just finished or comes to."""
 
     task: int
     tasks: int
@@ -124,6 +124,11 @@ class ContinualRun:
     def tasks_trained(self) -> int:
         """How many tasks have been trained to their end."""
         return self._task
+
+    @property
+    def comes_to(self) -> Progress:
+        """The epoch that is trained next."""
+        return Progress(self._task + 1, len(self._stages), self._epoch + 1, self._epochs)
 
     def auc_so_far(self, tasks: int) -> tuple[float, ...]:
         """The average validation AUC over the first `tasks` tasks after training on them, one number a run.

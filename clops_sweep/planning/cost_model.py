@@ -30,7 +30,7 @@ class Load(NamedTuple):
         Training and acquisition are what the strategy declares, or else those of plain replay. All tasks are evaluated
         after every epoch, and once more at the end of a task.
         """
-        tasks = _tasks_of(fields)
+        tasks = tasks_of(fields)
         declared = STRATEGIES.declaration(fields["strategy"]).work or STRATEGIES.declaration("replay").work
         assert declared is not None
         trained = scored = evaluated = 0.0
@@ -55,7 +55,8 @@ _USUAL_TASKS = 5
 """Where only the data can tell how many tasks there are; runs of one kind have the same number."""
 
 
-def _tasks_of(fields: Fields) -> int:
+def tasks_of(fields: Fields) -> int:
+    """How many tasks a run with these config fields has, as far as that is known without the data."""
     known = DATASETS[fields["dataset"]].task_count(fields["scenario"], fields["task_classes"], fields["domain"])
     return _USUAL_TASKS if known is None else known
 
@@ -72,6 +73,12 @@ def kind_of(fields: Fields) -> Kind:
 def modelled(work: Sequence[float], units: Sequence[float] = _RELATIVE_COST) -> float:
     """What some work should take, from what a unit of each phase takes."""
     return sum(amount * unit for amount, unit in zip(work, units, strict=True))
+
+
+def share_of_work(fields: Fields, epochs: float) -> float:
+    """The share of a run's work that lies in a share of its epochs, the first ones: later ones may replay more."""
+    first = Load.of(fields, epochs * tasks_of(fields) * fields["epochs_per_task"])
+    return modelled(first.work) / modelled(Load.of(fields).work)
 
 
 def units_of(rows: Sequence[Measured]) -> list[float]:

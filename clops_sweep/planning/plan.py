@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.run_names import run_names
 from clops_sweep.experiment.search_space import RunRequest
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
 from clops_sweep.store.run_store import RunStore
+
+FOR_ORDERS = "for task orders"
+"""What runs are called that nobody asked for, but whose s decides the task order of others."""
 
 State = Literal["finished", "failed", "pending", "waiting"]
 
@@ -20,11 +24,15 @@ class PlannedRun:
 
     A run is waiting while its data are not prepared, or while its task order depends on a run that is not finished;
     its `run_id` is None then.
+
+    Attributes:
+        name: what its search space calls it (see `run_names`), but for the seed.
     """
 
     run_id: str | None
     config: RunConfig
     state: State
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,23 +72,29 @@ def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callab
         store: where finished runs are.
         data_hash: content hash of the data that a config runs on, None where they are not prepared.
     """
+    requests = list(requests)
     asked = [request.config for request in requests]
     orders = orders_by_difficulty(asked, store, data_hash)
     sources = [source_config(config) for config, resolved in orders.items() if resolved is None]
     statuses = store.statuses()
     runs: dict[str, PlannedRun] = {}
     unprepared = set()
-    for config in (*sources, *(orders.get(config, config) or config for config in asked)):
+    resolved = [orders.get(config, config) or config for config in asked]
+    names: dict[str, str] = {}
+    for config, name in zip(resolved, run_names(requests), strict=True):
+        names.setdefault(config.identity, name)
+    for config in (*sources, *resolved):
         if config.identity in runs:
             continue
+        name = names.get(config.identity, FOR_ORDERS)
         content = data_hash(config)
         if content is None:
             unprepared.add(config.dataset)
         if content is None or config.task_order in BY_DIFFICULTY:
-            runs[config.identity] = PlannedRun(None, config, "waiting")
+            runs[config.identity] = PlannedRun(None, config, "waiting", name)
         else:
             run_id = config.run_id(content)
-            runs[config.identity] = PlannedRun(run_id, config, statuses.get(run_id, "pending"))
+            runs[config.identity] = PlannedRun(run_id, config, statuses.get(run_id, "pending"), name)
     first = {config.identity for config in sources} - {config.identity for config in asked}
     return Plan(
         tuple(run for identity, run in runs.items() if identity in first),

@@ -51,6 +51,11 @@ class _Trial:
     unrecorded: str | None = None
     over: bool = False
 
+    @property
+    def name(self) -> str:
+        """What its runs are called."""
+        return f"trial {self.open.number}: {in_words(self.open.labels)}"
+
 
 class SearchFeed:
     """Turns a study's trials into jobs one at a time, and the jobs' results into the trials' values.
@@ -180,7 +185,8 @@ class SearchFeed:
             configs = [base.replace(seed=seed) for seed in self._space.seeds]
         except BadInput as error:  # categories that each are valid, but not together
             trial.fail(str(error))
-            self._display.trial_ended(f"trial {trial.number} failed: {error}", len(self._space.seeds))
+            nobody = [f"seed {seed} of trial {trial.number}" for seed in self._space.seeds]
+            self._display.trial_ended(f"trial {trial.number} failed: {error}", nobody)
             return
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}
         trial.record_runs(list(runs))
@@ -195,8 +201,8 @@ class SearchFeed:
         reported = open_trial.tasks_reported
         rungs = (tasks for tasks in pruner.rungs() if tasks > reported) if pruner else iter(())
         trial = _Trial(open_trial, runs, rungs)
-        stored = [PlannedRun(run_id, runs[run_id], "finished") for run_id in runs if statuses.get(run_id) == "finished"]
-        trial.finished = {str(run.run_id) for run in stored}
+        trial.finished = {run_id for run_id in runs if statuses.get(run_id) == "finished"}
+        stored = [PlannedRun(it, config, "finished", trial.name) for it, config in runs.items() if it in trial.finished]
         trial.counted = set(trial.finished)
         for job in self._make_jobs(stored):
             self._display.report(job, FoundFinished(elsewhere=False))
@@ -210,7 +216,7 @@ class SearchFeed:
     def _go_on(self, trial: _Trial) -> None:
         """The trial's next jobs; or its values, if all of its runs are finished."""
         pending = [
-            PlannedRun(run_id, config, "pending")
+            PlannedRun(run_id, config, "pending", trial.name)
             for run_id, config in trial.runs.items()
             if run_id not in trial.finished
         ]
@@ -301,7 +307,7 @@ class SearchFeed:
         under_way = {run_id for job, owner in self._jobs.items() if owner is trial for run_id in job.run_ids}
         left_out = trial.runs.keys() - trial.counted - under_way
         text = f"trial {trial.open.number} {how} ({in_words(trial.open.labels)})"
-        self._display.trial_ended(text, len(left_out), best=best)
+        self._display.trial_ended(text, left_out, best=best)
         self._drop(trial)
 
     def _drop(self, trial: _Trial) -> None:

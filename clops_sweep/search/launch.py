@@ -6,12 +6,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import BadInput, DamagedStore, StoreError
+from clops_sweep.errors import BadInput, DamagedStore, StoreError, several
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.sweep.display import Display
-    from clops_sweep.sweep.jobs import Resources
+    from clops_sweep.sweep.jobs import Job, Resources
 
-MakeDisplay = Callable[[list[str]], "AbstractContextManager[Display]"]
-"""Makes a display for runs that differ in some config fields."""
+MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
+"""Makes a display, which shows what happens while it is entered."""
 
 Starting = Callable[[Plan, Sequence[PlannedRun]], None]
 """Called with the plan and the runs that are about to start, before Ray does."""
@@ -46,6 +46,8 @@ class Outcome:
         ran: whether anything was left to be run.
         interrupted: the user has stopped it; the same launch goes on.
         stopped: what ended it early, such as a full disk; the same launch goes on once that is mended.
+        under_way: how many runs were under way when the user stopped it.
+        checkpointed: how many of these go on from a checkpoint.
     """
 
     plan: Plan
@@ -54,6 +56,8 @@ class Outcome:
     ran: bool
     interrupted: bool = False
     stopped: str | None = None
+    under_way: int = 0
+    checkpointed: int = 0
 
     @property
     def complete(self) -> bool:
@@ -79,9 +83,11 @@ class Outcome:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {state}" for state, count in self.counts.items())
-        trials = [f"search {it.space.name!r}: {it.count('complete')} trials complete" for it in self.searches]
+        complete = [(it.space.name, several(it.count("complete"), "trial")) for it in self.searches]
+        trials = [f"search {name!r}: {count} complete" for name, count in complete]
         ended = "interrupted; " if self.interrupted else f"stopped: {self.stopped}; " if self.stopped else ""
-        return f"{ended}{len(self.plan.asked)} runs asked for, {counts}{''.join(f'; {text}' for text in trials)}"
+        runs = f"{ended}{several(len(self.plan.asked), 'run')} asked for, {counts}"
+        return "; ".join([runs, *trials])
 
 
 def launch(
@@ -115,32 +121,34 @@ def launch(
         frames = _frames(asked, [run.config for run in pending])
         if not resources.address:
             _check_temporary_folder()
+        starting(plan, pending)
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
         from clops_sweep.sweep.driver import run_sweep
 
-        starting(plan, pending)
-        rounds, total = _rounds(asked, pending, retry_failed), len(pending) + len(plan.of("waiting"))
+        rounds, runs = _rounds(asked, pending, retry_failed), [*pending, *plan.of("waiting")]
         at_once = False
-        with make_display(asked.selection.varying) as display:
+        with make_display() as display:
             try:
-                run_sweep(rounds, total, frames, asked.store, resources, display)
-                with storing(asked.store):
-                    plan = asked.plan()
+                run_sweep(rounds, runs, frames, asked.store, resources, display)
+                plan = _plan(asked)
             except KeyboardInterrupt:
                 at_once = True
             except (StoreError, OSError) as error:
                 return _outcome(asked, plan, ran=True, stopped=str(error))
         ran = True
+        if at_once:
+            with suppress(StoreError):  # then as it was
+                plan = _plan(asked)
         unfinished = plan.of("pending", "waiting") or not all(it.complete for it in standings(asked))
         if at_once or (display.interrupted and unfinished):
-            return _outcome(asked, plan, ran=True, interrupted=True)
+            return _outcome(asked, plan, ran=True, left=display.unfinished())
     for space in asked.selection.searches:
         try:
             searched = _search(asked, space, resources, make_display, retry_failed=retry_failed)
         except (StoreError, OSError) as error:
             return _outcome(asked, plan, ran=True, stopped=str(error))
-        if searched is None:
-            return _outcome(asked, plan, ran=True, interrupted=True)
+        if not isinstance(searched, bool):
+            return _outcome(asked, plan, ran=True, left=searched)
         ran = ran or searched
     return _outcome(asked, plan, ran=ran)
 
@@ -214,18 +222,24 @@ def _check_temporary_folder() -> None:
         )
 
 
-def _outcome(asked: Asked, plan: Plan, *, ran: bool, interrupted: bool = False, stopped: str | None = None) -> Outcome:
+def _outcome(
+    asked: Asked, plan: Plan, *, ran: bool, left: Sequence[Job] | None = None, stopped: str | None = None
+) -> Outcome:
+    """How things stand; `left` are the jobs that an interrupt has ended."""
     found = () if stopped else tuple(standings(asked))
-    return Outcome(plan, found, asked.store, ran, interrupted, stopped)
+    kept = [asked.store.has_checkpoint(job.run_ids) for job in left or ()]
+    runs = [len(job.run_ids) for job in left or ()]
+    checkpointed = sum(count for count, has in zip(runs, kept, strict=True) if has)
+    return Outcome(plan, found, asked.store, ran, left is not None, stopped, sum(runs), checkpointed)
 
 
 def _search(
     asked: Asked, space: SearchSpace, resources: Resources, make_display: MakeDisplay, *, retry_failed: bool
-) -> bool | None:
+) -> bool | list[Job]:
     """Runs what is missing of a search.
 
     Returns:
-        Whether anything ran; None if the user has interrupted it.
+        Whether anything ran; if the user has interrupted it, the jobs that were under way.
 
     Raises:
         BadInput: another driver is running it, or its database cannot be used.
@@ -247,14 +261,19 @@ def _search(
         frames = _frames(asked, configs_at_bounds(space))
         if not resources.address:
             _check_temporary_folder()
-        with make_display(sorted(space.search.fields)) as display:
+        with make_display() as display:
             try:
                 run_search(
                     space, study, frames, asked.data_hash, asked.store, resources, display, retry_failed=retry_failed
                 )
             except KeyboardInterrupt:
-                return None
-        return None if display.interrupted else True
+                return display.unfinished()
+        return display.unfinished() if display.interrupted else True
+
+
+def _plan(asked: Asked) -> Plan:
+    with storing(asked.store):
+        return asked.plan()
 
 
 def _plan_without_damage(asked: Asked, warn: Callable[[str], None]) -> Plan:

@@ -10,14 +10,14 @@ from typing import Any
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import StoreError
+from clops_sweep.errors import StoreError, several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.cluster import cluster
+from clops_sweep.sweep.cluster import cluster, start_in_words
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.driver import make_workplace, new_log
 from clops_sweep.sweep.jobs import Resources, make_jobs
@@ -70,10 +70,13 @@ def run_search(
         retry_failed=retry_failed,
         display=display,
     )
-    display.begin(study.left * len(space.seeds), log)
+    runs = [space.base.replace(seed=seed) for seed in space.seeds] * study.left
+    display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
     feed.begin()
     if not feed.finished:  # it is when the store had all that was missing
+        display.starting(start_in_words(resources))
         with output_to(log), cluster(resources, frames, display.warn):
+            display.starting("starting workers")
             # What takes seconds of this, the start of the cluster has imported.
             from clops_sweep.search.tune import run_fed
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.files import Files
 
 _RUN_IDS = "run_ids"
@@ -38,10 +39,9 @@ class CheckpointFile:
     """
 
     def __init__(self, files: Files, folder: str, run_ids: Sequence[str]) -> None:
-        name = run_ids[0] if len(run_ids) == 1 else hashlib.sha256("-".join(run_ids).encode()).hexdigest()[:32]
         self._files = files
         self._run_ids = list(run_ids)
-        self.path = f"{folder}/{name}.pt"
+        self.path = checkpoint_path(folder, run_ids)
 
     def save(self, state: dict[str, Any]) -> None:
         """Replaces the checkpoint."""

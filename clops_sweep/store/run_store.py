@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from clops_sweep.errors import BadInput, DamagedStore, one_line
 from clops_sweep.experiment.columns import DEFAULTS
+from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, Status, in_order, single
@@ -85,8 +86,19 @@ class RunStore:
 
     @property
     def work_folder(self) -> str:
-        """Where checkpoints lie, inside the store's file system."""
+        """Where everything lies that is no result, inside the store's file system."""
         return f"{self._files.root}/.work"
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """Where checkpoints lie, inside the store's file system: every machine finds them there."""
+        return f"{self.work_folder}/checkpoints"
+
+    def has_checkpoint(self, run_ids: Sequence[str]) -> bool:
+        """Whether runs that are computed together have a checkpoint; not where nobody can tell."""
+        with contextlib.suppress(OSError):
+            return self._files.exists(checkpoint_path(self.checkpoint_folder, run_ids))
+        return False
 
     @property
     def log_folder(self) -> Path:

@@ -43,6 +43,13 @@ def places(resources: Resources) -> int:
     return int(min((there.get(name, 0) // share for name, share in needed.items() if share), default=1))
 
 
+def start_in_words(resources: Resources) -> str:
+    """What `cluster` is about to do."""
+    if resources.address:
+        return f"connecting to the Ray cluster at {resources.address}"
+    return "using the Ray cluster of this process" if ray.is_initialized() else "starting Ray"
+
+
 @contextmanager
 def cluster(
     resources: Resources, frames: Mapping[DataKey, FrameSet], warn: Callable[[str], None] | None = None

@@ -23,7 +23,7 @@ from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.cluster import cluster
+from clops_sweep.sweep.cluster import cluster, start_in_words
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.jobs import Job, Resources, Workplace, make_jobs, shuffled
 from clops_sweep.sweep.observers.asked import Observing, asked_observers
@@ -50,7 +50,7 @@ def only_sweep(store: RunStore) -> Iterator[bool | None]:
 
 def run_sweep(
     rounds: Iterable[Sequence[PlannedRun]],
-    total: int,
+    runs: Sequence[PlannedRun],
     frames: Mapping[DataKey, FrameSet],
     store: RunStore,
     resources: Resources,
@@ -63,7 +63,7 @@ def run_sweep(
     Args:
         rounds: runs, all with an id. The next round is asked for when one has run: the task order of some runs depends
             on others.
-        total: how many runs there are in all rounds.
+        runs: those of all rounds, as far as they are known.
         frames: the prepared data of each of them.
         store: where the workers record what they have finished.
         resources: what a trial takes.
@@ -76,8 +76,10 @@ def run_sweep(
     plugins, observers = packed_plugins(), asked_observers(resources.observe, store)
     with storing(store):
         log = new_log(store)
-    display.begin(total, log)
+    display.begin([run.config for run in runs], log)
+    display.starting(start_in_words(resources))
     with only_sweep(store) as alone, output_to(log), cluster(resources, frames, display.warn):
+        display.starting("starting workers")
         workplace = make_workplace(frames, store, resources, plugins, observers)
         for pending in rounds:
             jobs = make_jobs(pending, resources.runs_per_job)
@@ -110,7 +112,7 @@ def make_workplace(
         frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
         data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},
         store_uri=store.uri,
-        checkpoints=f"{store.work_folder}/checkpoints",
+        checkpoints=store.checkpoint_folder,
         software=machine.software(),
         plugins=plugins,
         max_retries=resources.max_retries,

@@ -30,12 +30,22 @@ class Job:
     """Runs that one trial trains in lockstep, with their ids.
 
     With `until` they are trained on so many tasks only: they end there as "paused", with a checkpoint, unless that is
-    all there is.
+    all there is. `names` are what people read of them (see `PlannedRun`).
     """
 
     configs: tuple[RunConfig, ...]
     run_ids: tuple[str, ...]
     until: int | None = None
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, runs: Sequence[PlannedRun]) -> Job:
+        """The job of some runs, all with an id."""
+        return cls(
+            tuple(run.config for run in runs),
+            tuple(str(run.run_id) for run in runs),
+            names=tuple(run.name for run in runs),
+        )
 
     @property
     def runs(self) -> dict[str, RunConfig]:
@@ -45,7 +55,8 @@ class Job:
     def part(self, runs: Iterable[int]) -> Job:
         """The job of some of its runs, by their position."""
         kept = tuple(runs)
-        return Job(tuple(self.configs[run] for run in kept), tuple(self.run_ids[run] for run in kept), self.until)
+        configs, run_ids = tuple(self.configs[run] for run in kept), tuple(self.run_ids[run] for run in kept)
+        return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
 
 
 _RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
@@ -160,7 +171,7 @@ class Workplace:
 def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
     """Pending runs as jobs of up to `runs_per_job` that can be trained in lockstep, in the order of the plan."""
     if runs_per_job == 1:
-        return [Job((run.config,), (str(run.run_id),)) for run in pending]
+        return [Job.of([run]) for run in pending]
     groups: dict[str, list[PlannedRun]] = {}
     for run in pending:
         groups.setdefault(lockstep_key(run.config), []).append(run)
@@ -169,7 +180,7 @@ def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
     ]
     place = {run.config: index for index, run in enumerate(pending)}
     chunks.sort(key=lambda runs: place[runs[0].config])
-    return [Job(tuple(run.config for run in runs), tuple(str(run.run_id) for run in runs)) for runs in chunks]
+    return [Job.of(runs) for runs in chunks]
 
 
 def shuffled(jobs: Sequence[Job], at_least: int = 1) -> list[Job]:

@@ -20,6 +20,16 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Resumed:
+    """The job has a checkpoint: from there it goes on with `epoch` of `task`, both counted from 1."""
+
+    task: int
+    tasks: int
+    epoch: int
+    epochs: int
+
+
+@dataclass(frozen=True)
 class Retrying:
     """An exception has ended a step: the job goes on from its last checkpoint, or some of its runs start anew."""
 
@@ -34,10 +44,17 @@ class Noted:
 
 @dataclass(frozen=True)
 class Finished:
-    """The job's runs are in the store; means over them of average AUC and backward transfer (validation)."""
+    """The job's runs are in the store.
+
+    Attributes:
+        auc: mean over them of their average validation AUC.
+        bwt: the same of backward transfer; nan where their strategy has none.
+        each: the AUC of each of them.
+    """
 
     auc: float
     bwt: float
+    each: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,8 +106,8 @@ class WorkerDied:
     later: tuple[str, ...] = ()
 
 
-Report = Running | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""What a worker reports. The last of a job is none of the first three."""
+Report = Running | Resumed | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
+"""What a worker reports. The last of a job is none of the first four."""
 
 
 _TIMED_OUT = "TimedOut: an epoch took longer than"
@@ -125,4 +142,4 @@ def bounded(error: str) -> str:
 
 def ends(report: Report) -> bool:
     """Whether it is the last report of a job."""
-    return not isinstance(report, Running | Retrying | Noted)
+    return not isinstance(report, Running | Resumed | Retrying | Noted)

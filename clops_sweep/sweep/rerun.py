@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +13,10 @@ import pandas as pd
 
 from clops_sweep.data.prepare import open_frames
 from clops_sweep.data.prepared_folder import know
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, several
 from clops_sweep.experiment.columns import MEASURES, METRICS, config_from_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.search_space import in_words
 from clops_sweep.machine import check_gpu
 from clops_sweep.store.run_store import RunStore
 
@@ -29,19 +32,43 @@ _KEYS = {
 _ADDED = tuple(f"{prefix}{measure}" for prefix in ("", "test_") for measure in MEASURES if measure != "auc")
 """How columns begin that runs of earlier versions do not have."""
 
+_LONGEST_SHOWN = 60
+
 _COUNTED = ["replayed", "projections", "projection_failures", "left_out"]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A column in which a repeated run differs from the stored one, in so many places and by at most so much.
+    """A column of a table in which a repeated run differs from the stored one.
 
-    `largest` is nan where that is not defined: of rows, of lists, and where one of the two has no number.
+    Attributes:
+        table: which one.
+        column: which one, or "rows" where the two have not as many.
+        places: in how many rows.
+        rows: of how many.
+        largest: by at most so much; nan where that is not defined: of lists, and where one of the two has no number.
+        first: the first such row, by the columns that identify it; empty in `runs`, where there is one.
+        repeated: what is there now.
+        stored: what was there.
     """
 
+    table: str
     column: str
     places: int
+    rows: int
     largest: float
+    first: Mapping[str, Any]
+    repeated: Any
+    stored: Any
+
+    def __str__(self) -> str:
+        if self.column == "rows":
+            return f"{self.table}: {several(self.repeated, 'row')}, and the stored run has {self.stored}"
+        where = f" in {self.places} of {several(self.rows, 'row')}" if self.first else ""
+        most = "" if math.isnan(self.largest) or self.places == 1 else f", by {self.largest:.3g} at most"
+        place = f"; first at {in_words(self.first)}" if self.first else ""
+        values = f"{_short(self.repeated)} here, {_short(self.stored)} stored"
+        return f"{self.table}.{self.column}: differs{where}{most}{place}: {values}"
 
 
 def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
@@ -112,21 +139,23 @@ def differences(result: RunResult, store: RunStore, run_id: str, tolerance: floa
     """
     metrics = [f"{prefix}{name}" for prefix in ("", "test_") for name in METRICS]
     counted, tables = ([], ["r_matrix"]) if tolerance else (_COUNTED, list(_KEYS))
-    found = _compare(result.runs, store.read("runs", [run_id]), [*metrics, *counted], ["run_id"])
+    found = _compare("runs", result.runs, store.read("runs", [run_id]), [*metrics, *counted], [])
     for table in tables:
         keys = _KEYS[table]
         repeated: pd.DataFrame = getattr(result, table)
         stored = store.read(table, [run_id])  # type: ignore[arg-type]
         columns = [name for name in stored.columns if name not in ("run_id", *keys)]
-        found += _compare(repeated, stored, columns, keys)
+        found += _compare(table, repeated, stored, columns, keys)
     return [difference for difference in found if not difference.largest <= tolerance]
 
 
-def _compare(repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], keys: list[str]) -> list[Difference]:
-    if len(repeated) != len(stored):
-        return [Difference("rows", abs(len(repeated) - len(stored)), float("nan"))]
-    one = repeated.sort_values(keys, ignore_index=True)
-    other = stored.sort_values(keys, ignore_index=True)
+def _compare(
+    table: str, repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], keys: list[str]
+) -> list[Difference]:
+    if (rows := len(repeated)) != len(stored):
+        return [Difference(table, "rows", abs(rows - len(stored)), rows, math.nan, {}, rows, len(stored))]
+    one, other = (frame.sort_values(keys, ignore_index=True) if keys else frame for frame in (repeated, stored))
+    one, other = one.reset_index(drop=True), other.reset_index(drop=True)
     found = []
     for column in (name for name in columns if name in one):
         if column.startswith(_ADDED) and other[column].isna().all():
@@ -134,11 +163,18 @@ def _compare(repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], k
         ours, theirs = _comparable(one[column]), _comparable(other[column])
         same = (ours == theirs) | (ours.isna() & theirs.isna())
         if not same.all():
-            gap = float("nan")
+            gap = math.nan
             if pd.api.types.is_numeric_dtype(theirs) and ours.isna().equals(theirs.isna()):
                 gap = float(np.nanmax(np.abs(ours.to_numpy(dtype=float) - theirs.to_numpy(dtype=float))))
-            found.append(Difference(column, int((~same).sum()), gap))
+            at = int((~same).to_numpy().argmax())
+            first = {key: other[key][at] for key in keys}
+            found.append(Difference(table, column, int((~same).sum()), rows, gap, first, ours[at], theirs[at]))
     return found
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.9g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _comparable(column: pd.Series) -> pd.Series:

@@ -37,6 +37,7 @@ from clops_sweep.sweep.reports import (
     Noted,
     Paused,
     Report,
+    Resumed,
     Retrying,
     Running,
     Unrecorded,
@@ -183,7 +184,9 @@ class JobRunner:
             if finished.issuperset(self._job.run_ids):
                 return FoundFinished(elsewhere=True)  # another sweep on the same store was faster
             self._process.restore()  # whatever ran before may have changed what PyTorch and the process go by
-            self._run = self._begin()
+            self._run, resumed = self._begin()
+            if resumed:
+                return Resumed(**vars(self._run.comes_to))
         run = self._run
         deadline = time.monotonic() + _SECONDS_PER_STEP
         until = self._job.until
@@ -209,7 +212,8 @@ class JobRunner:
         with storing(self._store):
             self._checkpoint.delete()
         self._run = None
-        return Finished(float(result.runs["auc"].mean()), float(result.runs["bwt"].mean()))
+        runs = result.runs.set_index("run_id").loc[list(self._job.run_ids)]
+        return Finished(float(runs["auc"].mean()), float(runs["bwt"].mean()), tuple(runs["auc"].tolist()))
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
         """At the end of a task, as often as the user wants, and so that a killed worker loses about a minute."""
@@ -223,8 +227,8 @@ class JobRunner:
             self._checkpoint.save(self._run.state())
         self._saved_at = time.monotonic()
 
-    def _begin(self) -> ContinualRun:
-        """The run from its last checkpoint; from its start where there is none, or none that fits this version."""
+    def _begin(self) -> tuple[ContinualRun, bool]:
+        """The run, and whether it is at its last checkpoint: there may be none, or none that fits this version."""
         device = _device()
         if device.type == "cuda":
             torch.cuda.empty_cache()  # what earlier runs took, and other workers on this GPU may need
@@ -239,10 +243,10 @@ class JobRunner:
                 run = self._new_run(device)
                 try:
                     run.restore(state)
-                    return run
+                    return run, True
                 except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
                     _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
-            return self._new_run(device)
+            return self._new_run(device), False
 
     def _new_run(self, device: torch.device) -> ContinualRun:
         configs, keep = self._job.configs, self._workplace.keep_predictions

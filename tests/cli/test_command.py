@@ -311,9 +311,11 @@ def test_plan_counts_what_is_asked_for(
             second,
         ), second
     assert clops_sweep("status").stdout.splitlines() == [
-        f"1 runs finished, 1 failed in {tmp_path}/results",
+        f"1 run finished, 1 failed in {tmp_path}/results",
         f"  failed {failed.run_id(content)}: ValueError: no",
     ]
+    named = clops_sweep("status", space.name).stdout.splitlines()[-1]
+    assert named == f"  failed {failed.run_id(content)}: ValueError: no  (storage_fraction 0.5, mc_samples 5, seed 0)"
 
 
 @pytest.mark.parametrize(

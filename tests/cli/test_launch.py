@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
     def start(happens: Callable[[RunStore, Display], None]) -> int:
         def run_sweep(
             rounds: Iterable[list[PlannedRun]],
-            total: int,
+            runs: Sequence[PlannedRun],
             frames: Mapping[Any, Any],
             store: RunStore,
             resources: Any,

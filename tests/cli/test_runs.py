@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.sweep.rerun import differences
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -127,7 +129,16 @@ def test_a_number_where_there_was_none_is_a_difference(
     for tolerance in ("0", "1"):
         found = ask("rerun", run_id, "--verify", "--tolerance", tolerance)
         assert found.exit_code == 1
-        assert "\nauc: differs in 1 places, by nan at most\n" in found.output
+        first = result.r_matrix.iloc[0]
+        assert (
+            f"\nr_matrix.auc: differs in 1 of {len(result.r_matrix)} rows; first at split {first['split']}, "
+            f"trained_on {first['trained_on']}, evaluated_on {first['evaluated_on']}: "
+        ) in found.output
+        assert " here, nan stored\n" in found.output
+    rows, shorter = len(result.curves), tmp_path / "shorter"
+    record(shorter, config, replace(result, curves=result.curves.iloc[:-2]), "cpu")
+    (difference,) = differences(result, RunStore(shorter), run_id)
+    assert str(difference) == f"curves: {rows} rows, and the stored run has {rows - 2}"
 
 
 def test_numbers_of_another_device_are_compared_to_a_tolerance(
@@ -141,7 +152,15 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
     record(tmp_path, config, result, "cuda")
     exact = ask("rerun", run_id, "--verify", "--device", "cpu")
     assert exact.exit_code == 1
-    assert "\nauc: differs in 1 places, by 0.0001 at most\nloss: differs" in exact.output
+    lines = exact.output.splitlines()
+    auc = result.runs["auc"].item()
+    assert f"runs.auc: differs: {auc - 1e-4:.9g} here, {auc:.9g} stored" in lines
+    (loss,) = (line for line in lines if line.startswith("curves.loss: differs in "))
+    row = result.curves.sort_values(["epoch", "task"]).iloc[0]
+    where = f"; first at epoch {row['epoch']}, task {row['task']}: "
+    rows, most = len(result.curves), float((result.curves["loss"] * (1 - 1 / 1.1)).max())
+    assert loss.startswith(f"curves.loss: differs in {rows} of {rows} rows, by {most:.3g} at most{where}")
+    assert loss.endswith(f" here, {row['loss']:.9g} stored")
     assert exact.output.endswith("\nnumbers of a GPU are the same but for rounding: see --tolerance\n")
     close = ask("rerun", run_id, "--verify", "--device", "cpu", "--tolerance", "0.001")
     assert (close.exit_code, close.output.splitlines()[-1]) == (0, "metrics and R equal the stored ones to 0.001")

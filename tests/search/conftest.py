@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -67,18 +67,20 @@ class Said:
     left_out: int = 0
     best: list[str] = field(default_factory=list)
 
-    def begin(self, pending: int, log: Path) -> None: ...
+    def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None: ...
+    def starting(self, what: str) -> None: ...
     def started(self, job: Job) -> None: ...
     def stopping(self) -> None: ...
+    def unfinished(self) -> list[Job]: ...  # type: ignore[empty-body]
 
     def warn(self, text: str) -> None: ...
 
     def report(self, job: Job, report: Report | WorkerDied) -> None:
         self.statuses += [type(report).__name__] * len(job.run_ids)
 
-    def trial_ended(self, text: str, left_out: int = 0, *, best: bool = False) -> None:
+    def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         self.lines.append(text)
-        self.left_out += left_out
+        self.left_out += len(left_out)
         self.best += [text] * best
 
 

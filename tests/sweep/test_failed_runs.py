@@ -100,7 +100,7 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
     failing = attach(*command, "--max-retries", "1")
     assert failing.wait() == 1
     assert "8 runs asked for, 3 finished, 1 pending, 4 failed" in failing.output
-    assert "not recorded  storage_fraction 0.1, acquisition bald_mcd, seed 1: [Errno 21]" in failing.output
+    assert "not recorded  good, seed 1: [Errno 21]" in failing.output
     assert str(in_the_way) in failing.output
     runs = pd.read_parquet(results / "runs").set_index("run_id")
     failed = runs[runs["status"] == "failed"]
@@ -141,7 +141,7 @@ def test_failed_runs_are_left_alone_unless_asked_for(launch: Launch, tmp_path: P
     RunStore(tmp_path / "results").write_failed(run_id, table)
     left = launch("space.py", "--limit", "1", "--no-report")
     assert left.wait() == 1
-    assert left.output.startswith("nothing is pending: 1 runs asked for, 0 finished, 0 pending, 1 failed")
+    assert left.output.startswith("nothing is pending: 1 run asked for, 0 finished, 0 pending, 1 failed")
 
 
 DELICATE = """
@@ -171,8 +171,9 @@ def test_runs_that_fail_do_not_take_those_with_them_that_they_were_in_lockstep_w
     sweep = attach("delicate.py", "--stack", "6", "--max-retries", "0", "--no-report")
     assert sweep.wait() == 1
     lines = sweep.output.splitlines()
-    assert lines[1] == "[6/6] failed    2 of delicate, 6 seeds  (clops-sweep status shows why)"
-    assert lines[2] == "6 runs asked for, 4 finished, 0 pending, 2 failed"
+    assert lines[1:3] == ["connecting to the Ray cluster at auto", "starting workers"]
+    assert lines[3] == "[6/6] failed    2 of delicate, 6 seeds  (clops-sweep status shows why)"
+    assert lines[4] == "6 runs asked for, 4 finished, 0 pending, 2 failed"
     results = tmp_path / "results"
     found = {name: pd.read_parquet(results / name) for name in TABLES}
     failed = found["runs"][found["runs"]["status"] == "failed"].set_index("seed")["error"]
@@ -212,7 +213,7 @@ def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_e
     full = {"RAY_memory_usage_threshold": str((used + 3.5 * GIGABYTE) / there)}
     ended = launch("hungry.py", "--no-report", "--max-retries", "0", *ONE_WORKER, changes=full)
     assert ended.wait() == 1
-    assert "1 runs asked for, 0 finished, 0 pending, 1 failed" in ended.output
+    assert "1 run asked for, 0 finished, 0 pending, 1 failed" in ended.output
     status = launch("status")
     assert status.wait() == 0
     assert ": the machine ran out of memory and Ray ended the worker; fewer run at a time" in status.output

@@ -45,10 +45,14 @@ def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
     interrupted.wait_until_gone()
     finished = RunStore(tmp_path / "results").statuses()
     assert 1 <= len(finished) < RUNS
+    how_far = f"{RUNS} runs asked for, {len(finished)} finished, {RUNS - len(finished)} pending, 0 failed\n"
+    assert how_far in interrupted.output
+    begun = len(list((tmp_path / "results" / ".work" / "checkpoints").glob("*.pt")))
 
     resumed = attach(*shlex.split(last.partition("resume with: clops-sweep ")[2]))
     assert resumed.wait() == 0
     assert f"{RUNS - len(finished)} runs to do; " in resumed.output
+    assert resumed.output.count("\nresumed   ") == begun
     assert_same(tmp_path / "results", alone)
     assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*")) == []
 
@@ -60,7 +64,10 @@ def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_pa
     sweep.interrupt(number)
     assert sweep.wait() == 130
     assert sweep.errors == ""
-    assert sweep.output.splitlines()[-1] == "interrupted; resume with: clops-sweep space.py"
+    assert sweep.output.splitlines()[-2:] == [
+        f"{RUNS} runs asked for, 0 finished, {RUNS} pending, 0 failed",
+        "interrupted; resume with: clops-sweep space.py",
+    ]
     sweep.wait_until_gone()
     assert RunStore(tmp_path / "results").statuses() == {}
 
@@ -83,13 +90,21 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     assert twice.wait() == 130
     assert time.monotonic() - asked < 9  # Ray's own patience with workers that do not stop is longer
     assert twice.errors == ""
-    assert twice.output.splitlines()[-1] == "interrupted; resume with: clops-sweep space.py --no-report"
+    assert twice.output.splitlines()[-3:] == [
+        "2 runs asked for, 0 finished, 2 pending, 0 failed",
+        "2 runs under way: go on from their checkpoints",
+        "interrupted; resume with: clops-sweep space.py --no-report",
+    ]
     twice.wait_until_gone()
     checkpoints = (tmp_path / "results" / ".work" / "checkpoints").glob("*.pt")
     assert [torch.load(path, weights_only=True)["task"] for path in checkpoints] == [1, 1]
 
     counted.gate.unlink()
-    assert attach(*command).wait() == 0
+    resumed = attach(*command)
+    assert resumed.wait() == 0
+    lines = sorted(line for line in resumed.output.splitlines() if line.startswith("resumed"))
+    at = f"at task 2/6, epoch 1/{counted.epochs}, from its checkpoint"
+    assert lines == [f"resumed   counted, seed {seed}: {at}" for seed in range(2)]
     assert sorted(one.seed for one in counted.beginnings(task=0)) == [0, 1]
     assert sorted(one.seed for one in counted.beginnings(task=1)) == [0, 0, 1, 1]
     found = {name: pd.read_parquet(tmp_path / "results" / name) for name in TABLES}

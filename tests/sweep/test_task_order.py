@@ -30,7 +30,12 @@ def test_the_run_that_tells_a_task_order_comes_first(launch: Launch, tmp_path: P
     lines = sweep.output.splitlines()
     assert lines[0] == "1 run that nobody asked for comes first: its s decides the task order of others"
     assert lines[1].startswith("3 runs to do")
-    assert [line.split("]")[0] for line in lines[2:5]] == ["[1/3", "[2/3", "[3/3"]
+    assert [line.split("]")[0] for line in lines[4:7]] == ["[1/3", "[2/3", "[3/3"]
+    assert [line.partition("  ")[2].partition(":")[0] for line in sorted(lines[4:7], key=lambda line: line[1])] == [
+        "for task orders, seed 0",
+        "task_order curriculum, seed 0",
+        "task_order anti_curriculum, seed 0",
+    ]
     assert len(list((tmp_path / "results" / ".work" / "logs").iterdir())) == 1  # one start of Ray
 
     runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("strategy")

@@ -61,9 +61,10 @@ def test_a_current_folder_that_has_gone_is_one_sentence(shell: Shell) -> None:
 def test_a_display_goes_on_without_anybody_to_see_it(tmp_path: Path) -> None:
     """On a pipe whose other end is closed, in a process of its own: it is about file number 1."""
     code = (
-        "import sys; from pathlib import Path; from clops_sweep.sweep.display import SweepDisplay\n"
-        "with SweepDisplay([]) as display:\n"
-        "    display.begin(3, Path('log'))\n"
+        "import sys; from pathlib import Path; from clops_sweep import RunConfig\n"
+        "from clops_sweep.sweep.display import SweepDisplay\n"
+        "with SweepDisplay() as display:\n"
+        "    display.begin([RunConfig()] * 3, Path('log'))\n"
         "    for _ in range(100): display.warn('x' * 1000)\n"
         "sys.stderr.write('to the end')"
     )

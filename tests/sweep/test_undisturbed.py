@@ -34,8 +34,14 @@ def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) ->
     assert (finished.returncode, finished.errors) == (0, "")
     assert lines[0].startswith(f"{RUNS} runs to do; Ray's own output goes to {finished.folder}/results/.work/logs/")
     assert Path(lines[0].partition("goes to ")[2]).is_file()
-    assert [line.split("]")[0] for line in lines[1 : RUNS + 1]] == [f"[{n}/{RUNS}" for n in range(1, RUNS + 1)]
-    assert lines[RUNS + 1 :] == [
+    assert lines[1:3] == ["starting Ray", "starting workers"]
+    of_runs = [line.partition("] finished  ") for line in lines[3 : RUNS + 3]]
+    assert [number for number, _, _ in of_runs] == [f"[{n}/{RUNS}" for n in range(1, RUNS + 1)]
+    names = ["replay: storage_fraction 0.1", "replay: storage_fraction 0.5", "fine-tuning"]
+    assert sorted(line.rpartition(": AUC 0.")[0] for _, _, line in of_runs) == sorted(
+        f"{name}, seed {seed}" for name in names for seed in range(2)
+    )
+    assert lines[RUNS + 3 :] == [
         "6 runs asked for, 6 finished, 0 pending, 0 failed",
         f"results: {finished.folder}/results",
         f"report: {finished.folder}/results/report/space/index.html",

@@ -18,7 +18,7 @@ from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.reports import Failed, Finished, Noted, Paused, Report, Running, Unrecorded
+from clops_sweep.sweep.reports import Failed, Finished, Noted, Paused, Report, Resumed, Running, Unrecorded
 
 BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
 OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
@@ -227,6 +227,7 @@ def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor,
     assert RunStore(actor.results).statuses() == {}
 
     actor.call("reset", {"job": 3})
+    assert actor.step() == Resumed(progress.task, progress.tasks, progress.epoch + 1, LONG.epochs_per_task)
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))

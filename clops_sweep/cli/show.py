@@ -1,0 +1,127 @@
+"""`clops-sweep show`: one run, what matters to it first."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+from clops_sweep.cli.options import plugins_option, results_option
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.errors import BadInput, several
+from clops_sweep.experiment.columns import CONFIG, COUNTS, MEASURES, RECORDED, RESULTS, config_from_row, metrics_of
+from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
+from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.provenance import changed_code, described, plugin_files
+from clops_sweep.experiment.registry import unregistered
+from clops_sweep.store.rows import printable
+from clops_sweep.store.run_store import RunStore, rerun_command
+
+_ELSEWHERE = ("run_id", "status", "error", "plugins")
+"""Columns of `RECORDED` that have a place of their own."""
+
+_NAMES = 22
+"""Characters that most names fit in."""
+
+
+class Sections(NamedTuple):
+    """The columns of a run, by heading and in order, and how many are left out: config fields and results."""
+
+    columns: dict[str, list[str]]
+    fields_left_out: int
+    results_left_out: int
+
+
+@click.command()
+@click.argument("run_id")
+@results_option
+@plugins_option
+@click.option("--all", "everything", is_flag=True, help="Every column, with all digits.")
+def show(run_id: str, results: str, everything: bool) -> None:
+    """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix."""
+    store = RunStore.named(results)
+    found = store.find(run_id)
+    (row,) = store.rows("runs", run_ids=[found])
+    shown = sections(row, everything=everything)
+    for heading, names in shown.columns.items():
+        click.echo(f"{heading}:")
+        shorten = heading == "results" and not everything
+        for name in names:
+            click.echo(f"  {name:{_NAMES}} {printable(_in_words(row[name], shorten))}")
+    if lines := described(row["plugins"]):
+        click.echo("plug-ins:")
+        for line in (*lines, *changed_code([row])):
+            click.echo(f"  {printable(line)}")
+    if row["error"]:
+        click.echo(f"error:\n{printable(row['error'])}")
+    if line := _left_out(shown):
+        click.echo(line)
+    missing = unregistered(row) + ([] if row["dataset"] in DATASETS else [f"dataset {row['dataset']!r}"])
+    files = plugin_files(row["plugins"])
+    if missing and not files:
+        click.echo(f"repeat it with this, SPACE.py being the search-space file that registers {' and '.join(missing)}:")
+        click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
+    else:
+        click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True, plugins=files)}")
+
+
+def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
+    """What is shown of a row of `runs`: what there is of it, and unless `everything` is asked for, what matters to it.
+
+    Of the config that is what the run's numbers depend on. Of the results it is the metrics of AUC that its strategy
+    has, what was counted that is not nothing, and all that is the plug-ins' own.
+    """
+    there = [name for name in row if row[name] is not None]
+    config = [name for name in (*CONFIG, *OPTIONS) if name in there]
+    results = [name for name in RESULTS if name in there]
+    matters, worth = config, results
+    if not everything:
+        seen, of_others = _that_matter(row), _of_other_measures()
+        matters = [name for name in config if seen is None or name in seen]
+        worth = [name for name in results if name not in of_others and not _is_nothing(name, row[name])]
+    known = {*CONFIG, *OPTIONS, *RESULTS, *RECORDED}
+    columns = {
+        "run": [name for name in ("run_id", "status") if name in there],
+        "config": matters,
+        "results": worth,
+        "of its plug-ins": [name for name in there if name not in known],
+        "provenance": [name for name in RECORDED if name in there and name not in _ELSEWHERE],
+    }
+    filled = {heading: names for heading, names in columns.items() if names}
+    return Sections(filled, len(config) - len(matters), len(results) - len(worth))
+
+
+def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
+    """The config fields and options that a run's numbers depend on; None where nobody here knows its plug-ins."""
+    try:
+        config = config_from_row(row)
+    except BadInput:
+        return None
+    values, seen = config.model_dump(mode="json"), json.loads(config.identity)
+    always = CONFIG.keys() - DECLARED - OF_SCENARIOS
+    return always | {name for name, value in seen.items() if values.get(name) == value}
+
+
+def _is_nothing(name: str, value: float) -> bool:
+    """Whether a strategy has no such metric, or there was nothing to count."""
+    return math.isnan(value) or (name in COUNTS and value == 0)
+
+
+def _of_other_measures() -> set[str]:
+    names = [name for measure in MEASURES if measure != "auc" for name in metrics_of(measure)]
+    return {f"{prefix}{name}" for prefix in ("", "test_") for name in names}
+
+
+def _in_words(value: object, shorten: bool) -> str:
+    return f"{value:.6g}" if shorten and isinstance(value, float) else str(value)
+
+
+def _left_out(shown: Sections) -> str:
+    """What is not shown, and how to see it; nothing where everything is."""
+    fields, results = shown.fields_left_out, shown.results_left_out
+    parts = [f"{several(fields, 'config field')} that this run does not look at"] if fields else []
+    parts += [several(results, "more result")] if results else []
+    return f"not shown: {' and '.join(parts)}; see them with --all" if parts else ""

@@ -1,0 +1,45 @@
+"""Where the display writes: the terminal or file that standard output was before the sweep redirected it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console, ConsoleDimensions
+
+
+class OwnConsole(Console):
+    """A console as wide as the terminal that it writes to, which standard output is not meanwhile."""
+
+    @property  # type: ignore[misc]  # nobody sets it
+    def size(self) -> ConsoleDimensions:
+        """Of the terminal, where it says so."""
+        if "COLUMNS" not in os.environ:
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                columns, lines = os.get_terminal_size(self.file.fileno())
+                if columns and lines:
+                    return ConsoleDimensions(columns, lines)
+        return super().size
+
+
+def own_output() -> IO[str]:
+    """Where the display writes while what libraries print goes elsewhere: a duplicate of the real standard output.
+
+    In a notebook standard output is an object that sends text to a page, and that is not redirected.
+    """
+    try:
+        real = sys.stdout.fileno() == 1
+    except (OSError, ValueError, AttributeError):  # io.UnsupportedOperation is both of the first
+        real = False
+    return os.fdopen(os.dup(1), "w", buffering=1) if real else sys.stdout
+
+
+def nearby(path: Path) -> Path:
+    """A path, from the current folder if it is in there: shorter, and as good."""
+    try:
+        return path.relative_to(Path.cwd())
+    except (OSError, ValueError):  # that folder has gone, or it is elsewhere
+        return path

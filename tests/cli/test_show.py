@@ -1,0 +1,99 @@
+"""What is shown of a run, and what only when all of it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from clops_sweep import FloatOption, RunConfig, strategy
+from clops_sweep.cli.commands import command
+from clops_sweep.cli.launch import under_way_in_words
+from clops_sweep.cli.show import sections
+from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.learning.strategies.finetune import FineTuning
+from clops_sweep.store.run_store import RunStore
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+ALWAYS = [
+    *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
+    *("leads", "network", "split_seed", "seed"),
+]
+
+
+def config_of(config: RunConfig) -> list[str]:
+    return sections({"run_id": "a", **config_row(config)}).columns["config"]
+
+
+def without(names: list[str]) -> list[str]:
+    return [name for name in names if name not in ALWAYS]
+
+
+def test_of_a_config_the_fields_are_shown_that_the_run_looks_at() -> None:
+    assert config_of(RunConfig(strategy="finetune")) == ALWAYS
+    assert without(config_of(RunConfig(strategy="mir"))) == ["storage_fraction", "acquisition_fraction", "replay_ratio"]
+    assert without(config_of(RunConfig())) == [
+        *("storage_fraction", "acquisition_fraction", "mc_samples", "acquisition", "acquire_every"),
+        *("storage_function", "storage_order", "weight_replay", "beta_learning_rate", "beta_penalty"),
+    ]
+    # what stands there and is not what is done would mislead: replay stores at random, whatever its order is
+    replay = RunConfig(strategy="replay", storage_order="top", acquisition="bald_mcd")
+    assert {"storage_order", "acquisition"}.isdisjoint(config_of(replay))
+
+
+def test_options_are_shown_where_their_plug_in_is_in_use() -> None:
+    strategy("patient", looks_at=[], options={"patience": FloatOption(2.0, gt=0)})(type("Patient", (FineTuning,), {}))
+    try:
+        assert config_of(RunConfig(strategy="patient")) == [*ALWAYS, "patience"]
+        assert "patience" not in config_of(RunConfig(strategy="finetune", patience=3.0))
+        everything = sections(config_row(RunConfig(strategy="finetune", patience=3.0)), everything=True)
+        assert "patience" in everything.columns["config"]
+    finally:
+        STRATEGIES.forget("patient")
+
+
+def test_a_run_whose_plug_ins_nobody_knows_is_shown_with_all_it_has() -> None:
+    row = {**config_row(RunConfig()), "strategy": "of_her_own", "surprise": 3}
+    found = sections(row)
+    assert set(found.columns["config"]) == {name for name, value in row.items() if value is not None} - {"surprise"}
+    assert found.columns["of its plug-ins"] == ["surprise"]
+
+
+def test_of_the_results_those_are_shown_that_there_are() -> None:
+    row = {**config_row(RunConfig(strategy="multitask")), **dict.fromkeys(METRICS, float("nan")), "auc": 0.8, "f1": 0.7}
+    row |= {"replayed": 0, "projections": None, "left_out": 2, "seconds": 1.5}
+    assert sections(row).columns["results"] == ["auc", "left_out", "seconds"]
+    assert sections(row).results_left_out == len(METRICS)
+    everything = sections(row, everything=True)
+    assert everything.columns["results"] == [*METRICS, "left_out", "replayed", "seconds"]
+    assert (everything.fields_left_out, everything.results_left_out) == (0, 0)
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_what_is_left_out_is_said(tmp_path: Path, finished_tables: Tables, everything: bool) -> None:
+    RunStore(tmp_path).write_finished("a" * 24, finished_tables("a" * 24, RunConfig(strategy="finetune")))
+    arguments = ["show", "aaa", "--results", str(tmp_path), *["--all"] * everything]
+    shown = CliRunner().invoke(command, arguments, standalone_mode=False)
+    assert shown.exit_code == 0, shown.exception
+    line = "not shown: 13 config fields that this run does not look at"
+    assert (line in shown.output) is not everything
+    assert ("  mc_samples             20\n" in shown.output) is everything
+
+
+@pytest.mark.parametrize(
+    ("runs", "checkpointed", "words"),
+    [
+        (1, 1, "1 run under way: goes on from its checkpoint"),
+        (3, 3, "3 runs under way: go on from their checkpoints"),
+        (3, 2, "3 runs under way: 2 go on from their checkpoints; 1 starts anew, without a checkpoint yet"),
+        (2, 1, "2 runs under way: 1 goes on from its checkpoint; 1 starts anew, without a checkpoint yet"),
+        (2, 0, "2 runs under way: start anew, without a checkpoint yet"),
+    ],
+)
+def test_what_becomes_of_the_runs_that_an_interrupt_ends(runs: int, checkpointed: int, words: str) -> None:
+    assert under_way_in_words(runs, checkpointed) == words
