@@ -12,7 +12,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,15 @@ _IMPORTED = (  # what Ray and a worker of a sweep need, without Ray: that goes b
     *("fsspec", "grpc", "jsonschema", "pandas", "pyarrow.parquet", "requests", "rich.live", "torch", "yaml"),
     *("clops_sweep.learning.native_learner", "clops_sweep.learning.run", "clops_sweep.store.rows"),
 )
+
+
+def serving(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Starts the process that workers are forked from; it ends when it is killed.
+
+    Args:
+        environment: that of their Ray; it names the socket.
+    """
+    return subprocess.Popen([sys.executable, __file__, "--serve", environment[PLACE]], env=environment, cwd="/")
 
 
 def serve(path: str) -> None:

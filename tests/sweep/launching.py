@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from forked_worker import PLACE
+from forked_worker import PLACE, serving
 from preloaded import Preloaded
 from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
 from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
@@ -133,11 +133,7 @@ def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
         ENABLE_RAY_CLUSTERS_ENV_VAR: "0",  # on the loopback interface, as Ray has it by itself elsewhere than on Linux
         PLACE: f"{folder}/workers",
     }
-    workers = subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("forked_worker.py"), "--serve", environment[PLACE]],
-        cwd=folder,
-        env=environment | {"CLOPS_TEST_TAG": tag},
-    )
+    workers = serving(environment | {"CLOPS_TEST_TAG": tag})
     process = subprocess.Popen(
         [sys.executable, Path(__file__).with_name("one_node.py")],
         cwd=folder,
