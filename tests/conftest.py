@@ -46,13 +46,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:
-    """Prepares a data set that several processes of the tests want: one of them does it, and others wait."""
+    """Prepares a data set that several processes of the tests want: one of them does it, and others wait.
+
+    By itself: processes to read records with would take longer to start than they save.
+    """
     from clops_sweep.data.prepare import prepare
 
     prepared_root.mkdir(exist_ok=True)
     with open(prepared_root.with_name(f"{name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return prepare(name, prepared_root=prepared_root, data_root=data_root)
+        return prepare(name, prepared_root=prepared_root, data_root=data_root, workers=1)
 
 
 @pytest.fixture(scope="session")
