@@ -8,12 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from preloaded import COMMANDS, Preloaded
 
 from clops_sweep import RunConfig
 
@@ -45,13 +46,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:
-    """Prepares a data set that several processes of the tests want: one of them does it, and others wait."""
+    """Prepares a data set that several processes of the tests want: one of them does it, and others wait.
+
+    By itself: processes to read records with would take longer to start than they save.
+    """
     from clops_sweep.data.prepare import prepare
 
     prepared_root.mkdir(exist_ok=True)
     with open(prepared_root.with_name(f"{name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return prepare(name, prepared_root=prepared_root, data_root=data_root)
+        return prepare(name, prepared_root=prepared_root, data_root=data_root, workers=1)
 
 
 @pytest.fixture(scope="session")
@@ -105,11 +109,21 @@ def without_privilege() -> list[str]:
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(scope="session")
+def commands(environment: dict[str, str]) -> Iterator[Preloaded]:
+    """Starts commands that begin with all imported."""
+    preloaded = Preloaded(environment, COMMANDS)
+    yield preloaded
+    preloaded.close()
+
+
 @pytest.fixture
-def clops_sweep(console_script: str, environment: dict[str, str], tmp_path: Path) -> Command:
+def clops_sweep(console_script: str, environment: dict[str, str], tmp_path: Path, commands: Preloaded) -> Command:
     """Runs the command in the test's folder, as a user would, and waits for it."""
 
     def run(*arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
+        if not any(name.startswith("PYTHON") for name in changes):  # what a Python goes by when it starts
+            return commands.run(tmp_path, environment | changes, *map(str, arguments))
         return subprocess.run(
             [console_script, *map(str, arguments)],
             cwd=tmp_path,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import BadInput, DamagedStore, StoreError, several
+from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
@@ -188,10 +189,11 @@ def _frames(asked: Asked, configs: Sequence[RunConfig]) -> Mapping[DataKey, Fram
     Raises:
         BadInput: data, scenario and network do not fit, or a network cannot be trained.
     """
-    from clops_sweep.learning.module_probe import check_networks
-
     frames = asked.frames(configs)
-    check_networks(configs, frames)
+    if any(config.network in NETWORKS.added for config in configs):  # else there is no need of PyTorch in this process
+        from clops_sweep.learning.module_probe import check_networks
+
+        check_networks(configs, frames)
     return frames
 
 

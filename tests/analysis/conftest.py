@@ -87,6 +87,12 @@ def store(tmp_path_factory: pytest.TempPathFactory, spaces: list[SearchSpace]) -
     return store
 
 
+@pytest.fixture
+def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are drawn once, without a layout: for tests of words and rows, on figures whose like others look at."""
+    monkeypatch.setattr("clops_sweep.analysis.page.as_png", lambda figure: b"\x89PNG\r\n\x1a\n")
+
+
 @pytest.fixture(scope="session")
 def report(spaces: list[SearchSpace], store: RunStore, tmp_path_factory: pytest.TempPathFactory) -> ReportPaths:
     """The report of `spaces`, rendered once."""

@@ -194,6 +194,7 @@ def test_a_folder_of_somebody_else_is_left_alone(one: tuple[list[SearchSpace], R
     assert sorted(path.name for path in (tmp_path / "own").iterdir()) == ["figures", "index.html"]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_report_is_written_over_an_earlier_one(one: tuple[list[SearchSpace], RunStore], tmp_path: Path) -> None:
     """Also over one whose writer was killed, and one of a version that left no mark."""
     folder = tmp_path / "results" / "report"

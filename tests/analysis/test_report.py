@@ -81,6 +81,7 @@ def test_failures_and_gaps_are_said(report: ReportPaths) -> None:
     assert "32 of 39 runs are finished, 3 failed" in text
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_search_space_of_which_every_run_has_failed_says_why(tmp_path: Path, generated: ModuleType) -> None:
     space = SearchSpace(
         "broken", RunConfig(), {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.5, 1.0]}, seeds=[0, 1]
@@ -182,6 +183,7 @@ def test_a_folder_that_cannot_be_written_to(spaces: list[SearchSpace], store: Ru
         write_report(spaces[1:], store, tmp_path / "file")
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, generated: ModuleType) -> None:
     space = SearchSpace(
         "odd", RunConfig(), {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.5, 1.0]}, seeds=[0]
@@ -256,6 +258,7 @@ def test_every_row_of_a_table_leads_to_its_runs(report: ReportPaths, store: RunS
     assert all(run_id in listed for run_id in finetuned)
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_command_that_repeats_a_run_names_the_store(
     spaces: list[SearchSpace], store: RunStore, report: ReportPaths, tmp_path: Path, generated: ModuleType
 ) -> None:
@@ -268,6 +271,7 @@ def test_the_command_that_repeats_a_run_names_the_store(
     assert f"<code>clops-sweep rerun {run_id} --results '{tmp_path}/my results'</code>" in text
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_runs_that_search_spaces_share_count_once(tmp_path: Path, generated: ModuleType) -> None:
     first = SearchSpace("first", RunConfig(), {"mc_samples": [5, 20]}, seeds=[0, 1, 2])
     second = SearchSpace("second", RunConfig(), {"mc_samples": [20, 50]}, seeds=[0, 1, 2])
@@ -288,6 +292,7 @@ def store_ids(space: SearchSpace) -> set[str]:
     return {request.config.run_id("generated0001", SEMANTICS_VERSION) for request in space.requests()}
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_an_edition_stands_once_with_its_whole_hash(tmp_path: Path, generated: ModuleType) -> None:
     spaces = [SearchSpace(f"s{n}", RunConfig(), {"mc_samples": [5, n]}, seeds=range(n - 6)) for n in (7, 8)]
     spaces.append(SearchSpace("split", RunConfig(split_seed=1), seeds=[0]))
@@ -299,6 +304,7 @@ def test_an_edition_stands_once_with_its_whole_hash(tmp_path: Path, generated: M
     assert re.findall(r"data (\w+)", listed) == ["ab" * 32, "cd" * 32]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_one_seed_is_said_once_and_multi_task_learning_is_not_warned_of(tmp_path: Path, generated: ModuleType) -> None:
     methods = {"MTL": {"strategy": "multitask"}, "CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}
     space = SearchSpace("all_methods", RunConfig(), {"method": methods}, seeds=[0])

@@ -60,6 +60,7 @@ def test_a_curriculum_stands_beside_the_paper_s_whatever_order_it_has(
     }
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_grid_is_shown_beside_other_strategies_and_not_beside_other_experiments(
     tmp_path: Path, generated: ModuleType
 ) -> None:
@@ -97,6 +98,7 @@ def test_equal_configurations_win_together() -> None:
     assert clear_winners(np.array([high, high + 0.01 * np.array([1, -1, 1, -1, 1, -1]), low]), range(6)) == ()
 
 
+@pytest.mark.usefixtures("unpainted")
 @pytest.mark.parametrize(("seeds", "said"), [(2, False), (3, True), (5, True), (6, False)])
 def test_bold_from_few_seeds_is_said_to_be_a_hint(
     tmp_path: Path, generated: ModuleType, seeds: int, said: bool
@@ -115,6 +117,7 @@ def beside_the_paper(path: Path, generated: ModuleType, it: SearchSpace) -> str:
     return (path / "report" / "tables" / f"{it.name}-published.md").read_text()
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_settings_that_are_not_the_paper_s_are_said_once_for_the_whole_table(
     tmp_path: Path, generated: ModuleType
 ) -> None:
@@ -133,12 +136,14 @@ def test_settings_that_are_not_the_paper_s_are_said_once_for_the_whole_table(
         assert told == {"epochs_per_task=1; learning_rate=1.0; beta_penalty=1000.0; normalize=minmax"}
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_settings_of_some_rows_are_said_with_their_names(tmp_path: Path, generated: ModuleType) -> None:
     methods = {"CLOPS": {}, "Short": {"epochs_per_task": 1}, "MIR": {"strategy": "mir", "epochs_per_task": 1}}
     text = beside_the_paper(tmp_path, generated, space("some", {"method": methods}, dataset="cardiology"))
     assert f'{NEED_NOT_AGREE}epochs_per_task = 1 (the paper: 20) in "Short" and "MIR".' in text
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_paper_s_own_settings_need_no_word(tmp_path: Path, generated: ModuleType) -> None:
     text = beside_the_paper(tmp_path, generated, space("own", {"mc_samples": [5, 10]}, dataset="cardiology"))
     assert "need not agree" not in text
@@ -149,11 +154,13 @@ def shipped(name: str) -> SearchSpace:
     return space.overridden({"epochs_per_task": 1}).with_seeds(2)
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_search_spaces_that_come_along_are_no_exception(tmp_path: Path, generated: ModuleType) -> None:
     text = beside_the_paper(tmp_path, generated, shipped("baselines_class_il"))
     assert f"{NEED_NOT_AGREE}epochs_per_task = 1 (the paper: 20)." in text
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_of_other_recordings_there_is_no_word_of_the_paper_s_numbers(tmp_path: Path, generated: ModuleType) -> None:
     it = shipped("strategies_mitbih")
     store = filled(tmp_path / "store", generated, it, auc=lambda c: 0.5)

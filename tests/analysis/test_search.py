@@ -231,6 +231,7 @@ def test_a_notebook_opens_searches_too(tmp_path: Path, generated: ModuleType) ->
     assert (one.name, one.counts("missing").tolist()) == ("one", [1])
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_search_of_which_every_run_has_failed_says_why(tmp_path: Path, generated: ModuleType) -> None:
     space = search_space(2)
     assert space.search is not None

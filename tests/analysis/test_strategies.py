@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import collect
@@ -107,6 +108,7 @@ def test_the_report_begins_with_it(tmp_path: Path, generated: ModuleType) -> Non
     assert "not by its best (finetune: tuned; mir: other)" in page
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_search_space_may_have_its_name(tmp_path: Path, generated: ModuleType) -> None:
     spaces = [TUNED, SearchSpace("strategies", RunConfig(strategy="mir"), seeds=range(4))]
     paths = write_report(spaces, filled(tmp_path / "store", generated, spaces), tmp_path / "report")

@@ -65,6 +65,7 @@ def test_rows_get_titles_from_the_frames_of_their_runs_alone(
         assert TaskTitles(others).named(rows, experiment, 0) is rows
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_report_calls_tasks_by_them(tmp_path: Path, generated: ModuleType, frames: FrameSet) -> None:
     """Two tasks: every figure of tasks has their titles, and BWT stands there once."""
     space = SearchSpace(

@@ -77,6 +77,7 @@ def test_prepare_prints_counts_per_class_task_and_patient(mitbih: PreparedSet) -
         assert text in shown.output
 
 
+@pytest.mark.usefixtures("in_one_process")
 def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     physionet2020(tmp_path / "data")
     where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")

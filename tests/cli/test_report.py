@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from clops_sweep.data.prepare import data_hash
 from clops_sweep.experiment.search_space import all_requests, load_spaces
@@ -24,16 +23,16 @@ SPACE = SearchSpace(name="own", base=RunConfig(), axes={"storage_fraction": [0.1
 """
 
 
-@pytest.mark.parametrize("name", ["analysis", "search_spaces"])
-def test_a_package_of_the_user_s_own_is_left_alone(
-    clops_sweep: Command, tmp_path: Path, prepared_root: Path, finished_tables: Tables, name: str
+def test_packages_of_the_user_s_own_are_left_alone(
+    clops_sweep: Command, tmp_path: Path, prepared_root: Path, finished_tables: Tables
 ) -> None:
     """Whatever a user's packages are called: those of this one are imported under its own name."""
     (tmp_path / "space.py").write_text(SPACE)
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "__init__.py").write_text('raise RuntimeError("the user\'s own")\n')
-    own = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=tmp_path, capture_output=True, text=True)
-    assert "the user's own" in own.stderr
+    for name in ("analysis", "search_spaces"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text('raise RuntimeError("the user\'s own")\n')
+        own = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=tmp_path, capture_output=True, text=True)
+        assert "the user's own" in own.stderr
 
     content = data_hash("synthetic", prepared_root=prepared_root)
     assert content is not None

@@ -38,6 +38,7 @@ def test_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) 
         "-Wno-psabi",
         "-fsanitize=address,undefined",
         "-fno-sanitize-recover=all",
+        "-fsanitize-undefined-trap-on-error",  # without words for each place it compiles in three quarters of the time
         f"-DCLOPS_VARIANT={variant}",
         f"-DCLOPS_LANES={lanes}",
         f"-I{SOURCES}",

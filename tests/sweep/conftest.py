@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import ATTACHED, ONE_WORKER, Sweep, Tables, kill_all, running_ray, runs_alone
+from launching import ATTACHED, ONE_WORKER, Sweep, Tables, running_ray, runs_alone
+from preloaded import SWEEPS, Preloaded
 
 from clops_sweep.experiment.search_space import all_requests, load_spaces
 
@@ -50,14 +51,18 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
     (tmp_path / "space.py").write_text(SPACE)
     started: list[Sweep] = []
 
-    def start(*arguments: str, folder: Path = tmp_path, changes: dict[str, str] | None = None) -> Sweep:
-        started.append(Sweep(console_script, folder, environment | (changes or {}), *(arguments or ("space.py",))))
+    def start(
+        *arguments: str,
+        folder: Path = tmp_path,
+        changes: dict[str, str] | None = None,
+        script: str | Preloaded = console_script,
+    ) -> Sweep:
+        started.append(Sweep(script, folder, environment | (changes or {}), *(arguments or ("space.py",))))
         return started[-1]
 
     yield start
     for sweep in started:
-        kill_all(sweep.tag)
-        sweep.process.communicate()
+        sweep.close()
 
 
 @pytest.fixture(scope="session")
@@ -67,12 +72,21 @@ def ray_at_hand(environment: dict[str, str]) -> Iterator[dict[str, str]]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def drivers(ray_at_hand: dict[str, str]) -> Iterator[Preloaded]:
+    """Starts launches that attach to that Ray and begin with all imported."""
+    preloaded = Preloaded(ray_at_hand, SWEEPS)
+    yield preloaded
+    preloaded.close()
+
+
 @pytest.fixture
-def attach(launch: Launch, ray_at_hand: dict[str, str]) -> Launch:
+def attach(launch: Launch, ray_at_hand: dict[str, str], drivers: Preloaded) -> Launch:
     """Like `launch`, but on a Ray that is there: for tests about other things than its start and its end."""
 
     def start(*arguments: str, workers: int = 1, changes: dict[str, str] | None = None, **options: Any) -> Sweep:
         where = ATTACHED if workers == 2 else (*ATTACHED, *ONE_WORKER)
-        return launch(*(arguments or ("space.py",)), *where, changes=ray_at_hand | (changes or {}), **options)
+        changes = ray_at_hand | (changes or {})
+        return launch(*(arguments or ("space.py",)), *where, changes=changes, script=drivers, **options)
 
     return start

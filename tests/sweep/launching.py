@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+from forked_worker import PLACE, serving
+from preloaded import Preloaded
 from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
 from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
 
@@ -40,22 +42,26 @@ Tables = dict[str, pd.DataFrame]
 class Sweep:
     """A launch of the command as a process of its own, with all that it starts."""
 
-    def __init__(self, script: str, folder: Path, environment: dict[str, str], *arguments: str) -> None:
+    def __init__(self, script: str | Preloaded, folder: Path, environment: dict[str, str], *arguments: str) -> None:
         self.tag = f"clops-sweep-test-{uuid.uuid4().hex}"
         self.folder = folder
         environment = {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}', **environment, "CLOPS_TEST_TAG": self.tag}  # two workers
         if "--address" in arguments:  # they are no children of this launch, and are to have its tag all the same
             job = {"runtime_env": {"env_vars": {"CLOPS_TEST_TAG": self.tag}}}
             environment[RAY_JOB_CONFIG_JSON_ENV_VAR] = json.dumps(job)
-        self.process = subprocess.Popen(
-            [script, *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # a group of its own, as a shell makes one for what it starts
+        self.process = (
+            script.start(folder, environment, *arguments)
+            if isinstance(script, Preloaded)
+            else subprocess.Popen(
+                [script, *arguments],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,  # a group of its own, as a shell makes one for what it starts
+            )
         )
         self.output = self.errors = ""
         self.returncode: int | None = None
@@ -78,6 +84,12 @@ class Sweep:
     def kill(self) -> None:
         self.process.kill()
         assert self.wait() == -signal.SIGKILL
+
+    def close(self) -> None:
+        """Kills what is left of it."""
+        self.process.kill()
+        kill_all(self.tag)
+        self.process.communicate()
 
     def interrupt(self, number: int = signal.SIGINT) -> None:
         """What a terminal does on Ctrl-C, or when it is closed: to all of them."""
@@ -117,8 +129,11 @@ def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_prestart_worker_first_driver": "0",
         ENABLE_RAY_CLUSTERS_ENV_VAR: "0",  # on the loopback interface, as Ray has it by itself elsewhere than on Linux
+        PLACE: f"{folder}/workers",
     }
+    workers = serving(environment | {"CLOPS_TEST_TAG": tag})
     process = subprocess.Popen(
         [sys.executable, Path(__file__).with_name("one_node.py")],
         cwd=folder,
@@ -134,6 +149,7 @@ def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
     finally:
         process.communicate()
         kill_all(tag)
+        workers.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
 

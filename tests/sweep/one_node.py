@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
-# Agents at a port of their own: there may be such a Ray for every process of the tests.
-node = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 300 * 2**20, "dashboard_agent_listen_port": 0}
+worker = str(Path(__file__).with_name("forked_worker.py"))
+node = {
+    "num_cpus": 2,
+    "include_dashboard": False,
+    "object_store_memory": 300 * 2**20,
+    "dashboard_agent_listen_port": 0,  # agents at a port of their own: each process of the tests may have such a Ray
+    "worker_path": worker,
+    "setup_worker_path": worker,
+}
 cluster = Cluster(initialize_head=True, head_node_args=node)
 print(cluster.address, flush=True)
 sys.stdin.read()

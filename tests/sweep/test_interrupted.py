@@ -33,7 +33,7 @@ Launch = Callable[..., Sweep]
 def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
     launch: Launch, attach: Launch, alone: Tables, tmp_path: Path
 ) -> None:
-    interrupted = launch("space.py", *ONE_WORKER)
+    interrupted = launch("space.py", "--no-report", *ONE_WORKER)
     interrupted.read_until("[1/")
     interrupted.interrupt()
     assert interrupted.wait() == 130

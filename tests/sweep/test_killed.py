@@ -44,8 +44,8 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
 ) -> None:
     counted = Counted(tmp_path, runs=RUNS, epochs=2)
     killed = []
-    for _ in range(KILLS):
-        sweep = launch("space.py", "--no-report")
+    for kill_at in range(KILLS):
+        sweep = launch("space.py", "--no-report", *(ONE_WORKER if kill_at else ()))
         sweep.read_until("runs to do")
         for _ in range(moments.randint(0, 4)):
             sweep.read_until("finished")
@@ -53,7 +53,7 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
         sweep.kill()  # and the next one is launched while Ray has not yet noticed
         killed.append(sweep)
         _whole(tmp_path / "results")
-    last = launch("space.py", "--no-report", changes=_wrong_clock())
+    last = launch("space.py", "--no-report", *ONE_WORKER, changes=_wrong_clock())
     assert last.wait() == 0
     assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in last.output
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from forked_worker import PLACE, serving
 from launching import (
     TABLES,
     Beginning,
@@ -124,8 +125,11 @@ def nodes(environment: dict[str, str], credentials: dict[str, str], s3_port: int
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_prestart_worker_first_driver": "0",
+            PLACE: f"{temporary}/workers",
         }
     )
+    workers = serving(changed)
     script = Path(__file__).with_name("two_nodes.py")
     process = subprocess.Popen(
         [sys.executable, str(script), str(port)],
@@ -141,6 +145,7 @@ def nodes(environment: dict[str, str], credentials: dict[str, str], s3_port: int
     finally:
         kill_all(tag)
         process.communicate()
+        workers.wait()
         shutil.rmtree(temporary, ignore_errors=True)
 
 

@@ -27,7 +27,15 @@ BUDGET = ("--set", "epochs_per_task=1", "--set", "mc_samples=2", "--seeds", "1")
 def test_the_example_runs_and_can_be_repeated(attach: Launch, clops_sweep: Command, tmp_path: Path) -> None:
     assert len(EXAMPLE.splitlines()) <= 30
     (tmp_path / "my_network.py").write_text(EXAMPLE)
-    sweep = attach("my_network.py", *BUDGET, "--where", "network == 'small_resnet' and width == 8", "--set", "width=8", "--no-report")
+    sweep = attach(
+        "my_network.py",
+        *BUDGET,
+        "--where",
+        "network == 'small_resnet' and width == 8",
+        "--set",
+        "width=8",
+        "--no-report",
+    )
     assert sweep.wait() == 0, sweep.output + sweep.errors
     runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("strategy")
     assert sorted(runs.index) == ["clops", "finetune"]

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from launching import ATTACHED, ONE_WORKER, Sweep, kill, kill_all
+from preloaded import Preloaded
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.command import main
@@ -45,34 +46,33 @@ TRIALS = 6
 
 @pytest.fixture(scope="module")
 def searched(
-    console_script: str, ray_at_hand: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    drivers: Preloaded, ray_at_hand: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
     """The folder of a search whose driver was killed, that was extended, and lost its workers on the way."""
     folder = tmp_path_factory.mktemp("searched")
-    drivers: list[Sweep] = []
+    launches: list[Sweep] = []
     try:
         (folder / "space.py").write_text(SPACE.format(trials=3))
-        drivers.append(Sweep(console_script, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
-        drivers[0].read_until("trial 0 complete")  # the second is being trained then
-        drivers[0].kill()
-        kill_all(drivers[0].tag)  # and its workers, as when the power fails
+        launches.append(Sweep(drivers, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
+        launches[0].read_until("trial 0 complete")  # the second is being trained then
+        launches[0].kill()
+        kill_all(launches[0].tag)  # and its workers, as when the power fails
         before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/finished-*.parquet")}
 
         (folder / "space.py").write_text(SPACE.format(trials=TRIALS))
-        drivers.append(Sweep(console_script, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
-        drivers[1].read_until("trial 1 ")
-        workers = drivers[1].workers()
+        launches.append(Sweep(drivers, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
+        launches[1].read_until("trial 1 ")
+        workers = launches[1].workers()
         assert workers
         for worker in workers:
             kill(worker)
-        assert (drivers[1].wait(), drivers[1].errors) == (0, "")
-        (folder / "output").write_text(drivers[1].output)
+        assert (launches[1].wait(), launches[1].errors) == (0, "")
+        (folder / "output").write_text(launches[1].output)
         assert {path: path.stat().st_mtime_ns for path in before} == before  # what was finished was not repeated
         yield folder
     finally:
-        for driver in drivers:
-            kill_all(driver.tag)
-            driver.process.communicate()
+        for launch in launches:
+            launch.close()
 
 
 @pytest.fixture(scope="module")

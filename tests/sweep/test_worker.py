@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class Actor:
         results: Path,
         *jobs: Sequence[RunConfig],
         gpus: float = 0,
-        until: int | None = None,
+        until: Sequence[int | None] = (),
         plugins: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         from ray import tune
@@ -74,7 +75,7 @@ class Actor:
         self.results, self.checkpoints = results, results / "checkpoints"
         RunStore(results).open_for_writing()
         workplace = Workplace(
-            jobs=[Job(tuple(job), ids, until) for job, ids in zip(jobs, self.ids, strict=True)],
+            jobs=[Job(tuple(job), ids, last) for job, ids, last in zip_longest(jobs, self.ids, until, fillvalue=None)],
             frames={BASE.data_key: ray.put(frames)},
             data_hashes={BASE.data_key: frames.data_hash},
             store_uri=str(results),
@@ -85,7 +86,7 @@ class Actor:
             checkpoint_every=0,
         )
         trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
-        self.actor = ray.remote(num_cpus=1, num_gpus=gpus)(trainable).remote(config={"job": 0})
+        self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"job": 0})
 
     def call(self, method: str, *arguments: object) -> Any:
         return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=250)
@@ -138,6 +139,31 @@ def actor(cluster: Any, frames: FrameSet, tmp_path_factory: pytest.TempPathFacto
     actor = Actor(cluster, frames, results, [BASE], STACKED, [OTHER], [LONG], [FAILING])
     assert isinstance(actor.train(), Finished)
     return actor
+
+
+TOO_MANY = """
+import torch
+
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+
+class TooMany(FineTuning):
+    def begin_task(self, task):
+        if len(self.training.seeds) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")  # what PyTorch raises on a GPU that is too small
+"""
+
+
+@pytest.fixture(scope="module")
+def other_actor(cluster: Any, frames: FrameSet, actor: Actor) -> Actor:
+    """Another process on the same store, with a plug-in, from which `actor` takes over."""
+    space: dict[str, Any] = {"__name__": "space"}  # no module, so that the class goes to the worker by value
+    exec(TOO_MANY, space)
+    with STRATEGIES.temporarily("too_many", space["TooMany"]):
+        configs = tuple(OTHER.replace(strategy="too_many", seed=seed) for seed in range(5))
+        jobs = [LONG], [LONG.replace(seed=9)], configs
+        plugins = {"strategy": STRATEGIES.added}
+        return Actor(cluster, frames, actor.results, *jobs, until=(None, None, 2), plugins=plugins)
 
 
 def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tables) -> None:
@@ -211,15 +237,15 @@ def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor
     assert RunStore(actor.results).statuses() == {}
 
 
-def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor, frames: FrameSet) -> None:
+def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: Actor, frames: FrameSet) -> None:
     actor.forget_results()
-    stopped = Actor(cluster, frames, actor.results, [LONG])
+    stopped = other_actor
+    stopped.call("reset", {"job": 0})
     progress = stopped.step()
     while isinstance(progress, Running) and progress.epoch == LONG.epochs_per_task:
         progress = stopped.step()  # not at a task's end, where a checkpoint is written anyway
     assert isinstance(progress, Running)
     stopped.call("stop")
-    stopped.die()
     (saved,) = actor.checkpoints.iterdir()
     state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
     assert state["run_ids"] == list(stopped.ids[0])
@@ -233,13 +259,14 @@ def test_stopping_an_actor_keeps_what_it_has_trained(cluster: Any, actor: Actor,
     _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
 
 
-def test_the_checkpoint_of_another_run_is_set_aside_and_said(cluster: Any, actor: Actor, frames: FrameSet) -> None:
+def test_the_checkpoint_of_another_run_is_set_aside_and_said(
+    actor: Actor, other_actor: Actor, frames: FrameSet
+) -> None:
     """Copied over a run's own, it once gave that run the numbers of the other."""
     actor.forget_results()
-    other = Actor(cluster, frames, actor.results, [LONG.replace(seed=9)])
-    assert isinstance(other.step(), Running)
-    other.call("stop")
-    other.die()
+    other_actor.call("reset", {"job": 1})
+    assert isinstance(other_actor.step(), Running)
+    other_actor.call("stop")
     (saved,) = actor.checkpoints.iterdir()
     place = saved.rename(saved.with_name(f"{actor.ids[3][0]}.pt"))
     actor.call("reset", {"job": 3})
@@ -265,38 +292,21 @@ def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
     assert warnings == ["--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs; waiting for one that has"]
 
 
-TOO_MANY = """
-import torch
-
-from clops_sweep.learning.strategies.finetune import FineTuning
-
-
-class TooMany(FineTuning):
-    def begin_task(self, task):
-        if len(self.training.seeds) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")  # what PyTorch raises on a GPU that is too small
-"""
-
-
 def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
-    cluster: Any, frames: FrameSet, tmp_path: Path
+    other_actor: Actor, frames: FrameSet
 ) -> None:
-    space: dict[str, Any] = {"__name__": "space"}  # no module, so that the class goes to the worker by value
-    exec(TOO_MANY, space)
-    with STRATEGIES.temporarily("too_many", space["TooMany"]):
-        configs = tuple(OTHER.replace(strategy="too_many", seed=seed) for seed in range(5))
-        actor = Actor(cluster, frames, tmp_path, configs, until=2, plugins={"strategy": STRATEGIES.added})
-        paused = actor.train()
-        actor.die()
+    before = set(other_actor.checkpoints.glob("*"))
+    other_actor.call("reset", {"job": 2})
+    paused = other_actor.train()
     assert isinstance(paused, Paused)
     assert paused.finished == ()
-    assert list(paused.auc_so_far) == list(actor.ids[0])
+    assert list(paused.auc_so_far) == list(other_actor.ids[2])
     expected = [ContinualRun(OTHER.replace(seed=seed), frames) for seed in range(5)]
     for auc, run in zip(paused.auc_so_far.values(), expected, strict=True):
         while run.tasks_trained < 2:
             run.advance()
         assert auc == run.auc_so_far(2)[0]
-    assert len(list(actor.checkpoints.iterdir())) == 3  # of 2, 1 and 2 runs
+    assert len(set(other_actor.checkpoints.iterdir()) - before) == 3  # of 2, 1 and 2 runs
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")

@@ -1,0 +1,206 @@
+"""The command as a process of its own that begins with all imported: it is forked from one that waits for that.
+
+A start of Python that imports pandas, PyTorch and Matplotlib takes seconds of processor time, and the tests start
+hundreds of commands. What is special about a command's own start and end is tested on the installed script.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+
+COMMANDS = (
+    "clops_sweep.analysis.report",
+    "clops_sweep.cli.commands",
+    "clops_sweep.learning.run",
+    "clops_sweep.search.study",
+    "clops_sweep.sweep.rerun",
+)
+"""What commands import that start no sweep."""
+
+SWEEPS = (
+    "clops_sweep.analysis.report",
+    "clops_sweep.cli.commands",
+    "clops_sweep.search.run",
+    "clops_sweep.sweep.tune",
+    "ray.dag.compiled_dag_node",
+)
+"""What a launch imports that attaches to a Ray."""
+
+
+class Forked:
+    """A command that runs, with what the tests use of `subprocess.Popen`.
+
+    Attributes:
+        pid: its id.
+        stdout: what it prints, as it comes.
+        stderr: the same of standard error.
+        returncode: its exit status, or minus the signal that ended it; None until that is known.
+    """
+
+    def __init__(self, stdout: TextIO, stderr: TextIO, report: int) -> None:
+        self.stdout, self.stderr = stdout, stderr
+        self.returncode: int | None = None
+        self._report = report
+        self.pid = self._next_number()
+
+    def _next_number(self) -> int:
+        return int.from_bytes(os.read(self._report, 4), "little", signed=True)
+
+    def poll(self) -> int | None:
+        return self._ended(0)
+
+    def _ended(self, seconds: float | None) -> int | None:
+        if self.returncode is None and select.select([self._report], [], [], seconds)[0]:
+            self.returncode = self._next_number()
+            os.close(self._report)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """The rest of what it prints, once it has ended."""
+        found: dict[TextIO, str] = {}
+        streams = [stream for stream in (self.stdout, self.stderr) if not stream.closed]
+        readers = [threading.Thread(target=lambda it=it: found.update({it: it.read()}), daemon=True) for it in streams]
+        for reader in readers:
+            reader.start()
+        if self._ended(timeout) is None:
+            raise subprocess.TimeoutExpired("clops-sweep", timeout or 0)
+        for reader in readers:
+            reader.join(timeout)
+        for stream in streams:
+            stream.close()
+        return found.get(self.stdout, ""), found.get(self.stderr, "")
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Preloaded:
+    """A process that waits, with some modules imported, and starts commands.
+
+    Args:
+        environment: what it is started in; libraries that look at it when they are imported go by this one.
+        modules: what is imported.
+    """
+
+    def __init__(self, environment: Mapping[str, str], modules: Sequence[str]) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno()), *modules],
+                env=environment,
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def start(self, folder: Path, environment: Mapping[str, str], *arguments: str) -> Forked:
+        """Starts a command, the first in a group of processes of its own, in a folder and an environment."""
+        request = {"folder": str(folder), "environment": dict(environment), "arguments": arguments}
+        (out, their_out), (errors, their_errors), (report, their_report) = os.pipe(), os.pipe(), os.pipe()
+        socket.send_fds(self._socket, [json.dumps(request).encode()], [their_out, their_errors, their_report])
+        for end in (their_out, their_errors, their_report):
+            os.close(end)
+        return Forked(open(out), open(errors), report)  # closed with what it prints
+
+    def run(self, folder: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end."""
+        process = self.start(folder, environment, *arguments)
+        output, errors = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(arguments, process.returncode or 0, output, errors)
+
+    def close(self) -> None:
+        """Ends it; commands that run go on."""
+        self._socket.close()
+        self._process.wait()
+
+
+# --- in the process that waits ----------------------------------------------------------------------------------------
+
+
+def _next_command(requests: socket.socket) -> list[str] | None:
+    """Waits for commands, and returns what is asked of it in the process of each; None at the end of all."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        message, handles, _, _ = socket.recv_fds(requests, 2**20, 3)
+        if not message:
+            return None
+        if os.fork() == 0:
+            requests.close()
+            return _begin(json.loads(message), *handles)
+        for handle in handles:
+            os.close(handle)
+
+
+def _begin(request: dict[str, object], out: int, errors: int, report: int) -> list[str]:
+    """Forks once more: the command goes on, and this process tells how it has ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    command = os.fork()
+    if command:
+        os.close(out)
+        os.close(errors)
+        os.write(report, command.to_bytes(4, "little"))
+        status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+        os.write(report, status.to_bytes(4, "little", signed=True))
+        os._exit(0)
+    os.close(report)
+    os.setsid()
+    for ours, handle in ((1, out), (2, errors)):
+        os.dup2(handle, ours)
+        os.close(handle)
+    os.chdir(str(request["folder"]))
+    environment, arguments = request["environment"], request["arguments"]
+    assert isinstance(environment, dict)
+    assert isinstance(arguments, list)
+    os.environ.clear()
+    os.environ.update(environment)
+    tempfile.tempdir = None
+    return arguments
+
+
+def _main() -> None:
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
+    from clops_sweep.cli.command import main
+
+    gc.collect()
+    gc.freeze()
+    arguments = _next_command(requests)
+    if arguments is None:
+        return
+    sys.argv = [str(Path(sys.executable).with_name("clops-sweep")), *arguments]
+    status: object = 1
+    try:
+        main()
+    except SystemExit as end:
+        status = end.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else 0)  # what is imported need not be taken apart
+
+
+if __name__ == "__main__":
+    _main()
