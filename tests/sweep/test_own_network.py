@@ -73,7 +73,7 @@ def test_the_networks_of_the_page_are_those_there_are() -> None:
 
 
 def test_one_that_cannot_be_trained_is_refused_before_ray_starts(clops_sweep: Command, tmp_path: Path) -> None:
-    (tmp_path / "bad.py").write_text(EXAMPLE.replace("nn.Linear(16, outputs)", "nn.Linear(17, outputs)"))
+    (tmp_path / "bad.py").write_text(EXAMPLE.replace("nn.Linear(width, outputs)", "nn.Linear(width + 1, outputs)"))
     done = clops_sweep("bad.py", "--where", "network == 'small_resnet'")
     assert done.returncode == 2
     said = "clops-sweep: network 'small_resnet': raises on frames [3, 1, 2500], in layer '7' (Linear) (RuntimeError: "
