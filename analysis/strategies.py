@@ -20,7 +20,7 @@ TRAINING = (
     *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
     *("epochs_per_task", "batch_size", "learning_rate"),
 )
-"""What configurations must have in common to be compared across strategies."""
+"""What configurations must have in common to be compared across strategies, beside the network's options."""
 
 _BASELINES = ("finetune", "multitask")
 
@@ -43,7 +43,7 @@ class StrategyComparison:
 
 def training(cell: Cell) -> tuple[object, ...]:
     """What configurations must have in common to be compared across strategies."""
-    return tuple(getattr(cell.config, name) for name in TRAINING)
+    return *(getattr(cell.config, name) for name in TRAINING), *cell.config.options_of("network").items()
 
 
 def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyComparison]:

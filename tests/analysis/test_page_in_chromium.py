@@ -39,7 +39,7 @@ def test_every_figure_is_drawn_and_visible(page: Any) -> None:
     for image in shown:
         assert image["drawn"], image["name"]
         assert image["width"] > 250, image["name"]
-        assert image["height"] > 80, image["name"]
+        assert image["height"] > 60, image["name"]
 
 
 def test_a_click_sorts_and_another_turns_it_round(page: Any) -> None:
