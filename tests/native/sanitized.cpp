@@ -62,6 +62,11 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
   Memory workspace(kernels.gradient_workspace(count, outputs));
   kernels.gradient(network, outputs, loss, Normalization::batch, running, &tracked, batch, keys, to, losses.data(), workspace.at);
   kernels.gradient(network, outputs, loss, Normalization::running, running, nullptr, batch, keys, to, losses.data(), workspace.at);
+  std::vector<float> logits(size * static_cast<std::size_t>(outputs));
+  for (const Pass& pass : {Pass{Normalization::batch, &keys}, Pass{Normalization::running, nullptr}}) {
+    kernels.forward(network, outputs, running, pass.keys ? &tracked : nullptr, batch.instances, pass.keys ? draws.data() : nullptr, pass, logits.data(), workspace.at);
+    kernels.backward(network, outputs, count, pass, logits.data(), to, workspace.at);
+  }
   kernels.adam(n, parameters.data(), first.data(), second.data(), gradient.data(), 1e-3f, 0.5f);
 
   for (const int samples : {1, 2, 5}) {

@@ -60,6 +60,73 @@ def test_gradient(
         torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["binary", "multilabel"])
+@pytest.mark.parametrize("size", [1, 16, 19])
+@pytest.mark.parametrize(("dropped", "training"), [(True, True), (False, True), (True, False), (False, False)])
+def test_gradient_of_any_loss(
+    kind: LossKind,
+    size: int,
+    dropped: bool,
+    training: bool,
+    bank: FrameBank,
+    learner: Make,
+    batch: Make,
+    reference: Any,
+    masks_of: Make,
+    views: Make,
+    error: Make,
+) -> None:
+    content, keys = batch(kind, size)
+    ours = learner(kind)
+    ours.gradient(batch(kind, 16)[0], keys)
+    exact = reference.of(ours)
+    leaves = [value.requires_grad_() for value in exact.parameters.values()]
+    masks = masks_of(keys, content.draws) if dropped else [torch.ones(1)] * 3
+
+    def loss(logits: torch.Tensor) -> torch.Tensor:
+        return (content.weights.to(logits)[:, :, None] * (logits - content.targets).pow(4).exp().sqrt()).sum((1, 2))
+
+    exact_logits = exact.logits(bank.gather(content.rows[0]), masks, training)
+    expected = torch.autograd.grad(
+        loss(exact_logits[None]).sum(), leaves, allow_unused=True, materialize_grads=True
+    )  # training takes the bias of a convolution out again
+    arguments = (content.draws, keys) if dropped else (None, None)
+    logits, flat = ours.loss_gradient(content.rows, *arguments, loss, batch_statistics=training)
+    torch.testing.assert_close(logits[0].double(), exact_logits.detach(), rtol=1e-4, atol=1e-4)
+    for (name, found), value in zip(views(flat, kind).items(), expected, strict=True):
+        if training and name.startswith("conv") and name.endswith("bias"):
+            assert not found.any()
+        else:
+            assert error(found, value) < 3e-4, name
+    for found, value in zip(ours.statistics.tensors(), [*exact.means, *exact.variances], strict=True):
+        torch.testing.assert_close(found.double(), value, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_computed_between_the_halves_of_a_gradient_changes_nothing(learner: Make, batch: Make) -> None:
+    content, keys = batch("binary", 19, runs=2)
+    found = []
+    for disturbed in (False, True):
+        ours = learner("binary", seeds=(0, 1))
+
+        def by_logits(logits: torch.Tensor, ours: Any = ours, disturbed: bool = disturbed) -> torch.Tensor:
+            if disturbed:
+                ours.dropout_probabilities(content.rows, 3, keys)
+            return logits - content.targets
+
+        found.append(ours.backpropagate(content.rows, content.draws, keys, by_logits)[1].clone())
+    assert torch.equal(*found)
+
+
+def test_a_pass_backward_needs_one_forward(learner: Make, batch: Make) -> None:
+    content, keys = batch("binary", 3)
+    ours = learner()
+    ours.loss_gradient(content.rows, content.draws, keys, torch.sum)
+    with pytest.raises(ValueError, match="follows one forward"):
+        ours._core.backward(content.targets.numpy())
+    with pytest.raises(ValueError, match="keys come with draws"):
+        ours.loss_gradient(content.rows, None, keys, torch.sum)
+
+
 @pytest.mark.parametrize("all_current", [True, False])
 def test_a_term_without_instances_leaves_no_trace(
     all_current: bool, learner: Make, torch_learner: Make, bank: FrameBank, error: Make

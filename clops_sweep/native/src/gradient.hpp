@@ -1,4 +1,4 @@
-// Loss and gradient of one batch.
+// Loss and gradient of one batch: forward to the logits, what is to be made of them, and backward.
 //
 // Batch statistics couple all instances of a batch, so the groups of kLanes instances go through the network side by
 // side: each block's convolutions for all groups, then its statistics, then the rest of the block for all groups.
@@ -24,6 +24,7 @@ struct Activations {
   Outputs<Block1> block1;
   Outputs<Block2> block2;
   Outputs<Block3> block3;
+  V hidden[kHidden];  // becomes the gradient by itself
 };
 
 // What belongs to one block at a time.
@@ -40,7 +41,6 @@ struct GradientScratch {
   Norm<Block1> norm1;
   Norm<Block2> norm2;
   Norm<Block3> norm3;
-  V hidden[kHidden];
   BlockScratch<Block2> block2;
   BlockScratch<Block3> block3;
 };
@@ -48,98 +48,105 @@ struct GradientScratch {
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 inline std::size_t gradient_workspace(int count, int outputs) {
-  return aligned(sizeof(GradientScratch)) + static_cast<std::size_t>(groups_of(count)) * aligned(sizeof(Activations)) +
-         static_cast<std::size_t>(outputs) * sizeof(V);
+  const auto groups = static_cast<std::size_t>(groups_of(count));
+  return aligned(sizeof(GradientScratch)) + groups * (aligned(sizeof(Activations)) + static_cast<std::size_t>(outputs) * sizeof(V));
 }
 
+// What a pass forward leaves for the one backward is all in the workspace.
 class GradientOfBatch {
  public:
-  GradientOfBatch(const Network<const float>& network, int outputs, Loss loss, Normalization normalization,
-                  const Statistics<const float>& running, const Statistics<float>* tracked, const Batch& batch, Keys keys,
-                  const Network<float>& gradient, void* workspace)
-      : network_(network), outputs_(outputs), loss_(loss), normalization_(normalization), running_(running),
-        tracked_(tracked), batch_(batch), keys_(keys), gradient_(gradient), count_(batch.instances.count),
-        groups_(groups_of(count_)) {
+  GradientOfBatch(const Network<const float>& network, int outputs, int count, const Pass& pass, void* workspace)
+      : network_(network), outputs_(outputs), count_(count), groups_(groups_of(count)), pass_(pass), scale_(scale_of(pass.keys)) {
     char* at = static_cast<char*>(workspace);
     scratch_ = reinterpret_cast<GradientScratch*>(at);
     activations_ = reinterpret_cast<Activations*>(at + aligned(sizeof(GradientScratch)));
     logits_ = reinterpret_cast<V*>(activations_ + groups_);
   }
 
-  void run(float* losses) {
+  // What the logits of a group become the gradient by themselves in.
+  V* logits(int g) { return logits_ + static_cast<std::ptrdiff_t>(g) * outputs_; }
+  Group group(int g) const { return group_of(count_, g); }
+  int groups() const { return groups_; }
+
+  void forward(const Instances& instances, const std::int64_t* draws, const Statistics<const float>& running,
+               const Statistics<float>* tracked) {
     pair_weights<Block2>(network_.conv_weight[1], scratch_->paired_weight2);
     pair_weights<Block3>(network_.conv_weight[2], scratch_->paired_weight3);
-    clear_gradient();
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
-      load_frames(batch_.instances, group(g), a.frames);
+      load_frames(instances, group(g), a.frames);
       convolve_frames(network_.conv_weight[0], network_.conv_bias[0], a.frames, StoreByParity<Block1>{a.block1.z});
     }
-    normalize<Block1>(0, &Activations::block1, scratch_->norm1);
+    normalize<Block1>(0, &Activations::block1, running, tracked, scratch_->norm1);
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
-      pool(a.block1.z, scratch_->norm1, masks(g), a.block1.h);
+      pool(a.block1.z, scratch_->norm1, masks(draws, g), scale_, a.block1.h);
       forward<Block2>(1, scratch_->paired_weight2, a.block1.h, scratch_->block2, a.block2.z);
     }
-    normalize<Block2>(1, &Activations::block2, scratch_->norm2);
+    normalize<Block2>(1, &Activations::block2, running, tracked, scratch_->norm2);
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
-      pool(a.block2.z, scratch_->norm2, masks(g), a.block2.h);
+      pool(a.block2.z, scratch_->norm2, masks(draws, g), scale_, a.block2.h);
       forward<Block3>(2, scratch_->paired_weight3, a.block2.h, scratch_->block3, a.block3.z);
     }
-    normalize<Block3>(2, &Activations::block3, scratch_->norm3);
+    normalize<Block3>(2, &Activations::block3, running, tracked, scratch_->norm3);
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
-      pool(a.block3.z, scratch_->norm3, masks(g), a.block3.h);
-      linear1<1>(network_.linear1_weight, network_.linear1_bias, a.block3.h, scratch_->hidden);
-      linear2(network_.linear2_weight, network_.linear2_bias, outputs_, scratch_->hidden, logits_);
-      differentiate_loss(loss_, logits_, outputs_, group(g), batch_, losses);
-      differentiate_linear(network_, outputs_, logits_, scratch_->hidden, a.block3.h, gradient_, a.block3.h_gradient);
+      pool(a.block3.z, scratch_->norm3, masks(draws, g), scale_, a.block3.h);
+      linear1<1>(network_.linear1_weight, network_.linear1_bias, a.block3.h, a.hidden);
+      linear2(network_.linear2_weight, network_.linear2_bias, outputs_, a.hidden, logits(g));
     }
-    backward<Block3>(2, &Activations::block3, scratch_->norm3, [&](Activations& a) {
+  }
+
+  // The gradient by the logits has taken their place; lanes without an instance have 0.
+  void backward(const Network<float>& gradient) {
+    clear(gradient);
+    for (int g = 0; g < groups_; ++g) {
+      Activations& a = activations_[g];
+      differentiate_linear(network_, outputs_, logits(g), a.hidden, a.block3.h, gradient, a.block3.h_gradient);
+    }
+    backward<Block3>(2, &Activations::block3, scratch_->norm3, gradient, [&](Activations& a) {
       backward_convolution<Block3>(scratch_->paired_weight3, a.block2.h, a.block3.z, scratch_->block3, a.block2.h_gradient);
     });
-    unpair_weight_gradient<Block3>(scratch_->block3.paired_gradient, gradient_.conv_weight[2]);
-    backward<Block2>(1, &Activations::block2, scratch_->norm2, [&](Activations& a) {
+    unpair_weight_gradient<Block3>(scratch_->block3.paired_gradient, gradient.conv_weight[2]);
+    backward<Block2>(1, &Activations::block2, scratch_->norm2, gradient, [&](Activations& a) {
       backward_convolution<Block2>(scratch_->paired_weight2, a.block1.h, a.block2.z, scratch_->block2, a.block1.h_gradient);
     });
-    unpair_weight_gradient<Block2>(scratch_->block2.paired_gradient, gradient_.conv_weight[1]);
-    backward<Block1>(0, &Activations::block1, scratch_->norm1, [&](Activations& a) {
-      add_frame_weight_gradient(a.block1.z, a.frames, gradient_.conv_weight[0]);
+    unpair_weight_gradient<Block2>(scratch_->block2.paired_gradient, gradient.conv_weight[1]);
+    backward<Block1>(0, &Activations::block1, scratch_->norm1, gradient, [&](Activations& a) {
+      add_frame_weight_gradient(a.block1.z, a.frames, gradient.conv_weight[0]);
     });
   }
 
  private:
-  Group group(int g) const { return group_of(count_, g); }
-
-  Masks masks(int g) const {
-    std::int64_t draws[kLanes];
-    for (int l = 0; l < kLanes; ++l) draws[l] = batch_.draws[group(g).at(l)];
-    return Masks(keys_, draws);
+  Masks masks(const std::int64_t* draws, int g) const {
+    std::int64_t of_group[kLanes] = {};
+    if (pass_.keys) for (int l = 0; l < kLanes; ++l) of_group[l] = draws[group(g).at(l)];
+    return Masks(pass_.keys, of_group);
   }
 
   // Everything that groups add to.
-  void clear_gradient() {
+  void clear(const Network<float>& gradient) {
     const auto clear = [](float* values, int n) { std::memset(values, 0, sizeof(float) * static_cast<std::size_t>(n)); };
-    clear(gradient_.conv_weight[0], Block1::outputs * kKernel);
+    clear(gradient.conv_weight[0], Block1::outputs * kKernel);
     clear(scratch_->block2.paired_gradient, Block2::outputs * Paired<Block2>::rows);
     clear(scratch_->block3.paired_gradient, Block3::outputs * Paired<Block3>::rows);
-    clear(gradient_.linear1_weight, kHidden * kFeatures);
-    clear(gradient_.linear1_bias, kHidden);
-    clear(gradient_.linear2_weight, outputs_ * kHidden);
-    clear(gradient_.linear2_bias, outputs_);
+    clear(gradient.linear1_weight, kHidden * kFeatures);
+    clear(gradient.linear1_bias, kHidden);
+    clear(gradient.linear2_weight, outputs_ * kHidden);
+    clear(gradient.linear2_bias, outputs_);
   }
 
   template <class Block>
-  void normalize(int b, Outputs<Block> Activations::*block, Norm<Block>& norm) {
+  void normalize(int b, Outputs<Block> Activations::*block, const Statistics<const float>& running, const Statistics<float>* tracked,
+                 Norm<Block>& norm) {
     const float *weight = network_.norm_weight[b], *bias = network_.norm_bias[b];
-    if (normalization_ == Normalization::running) {
-      running_norm(running_.mean[b], running_.variance[b], weight, bias, norm);
+    if (pass_.normalization == Normalization::running) {
+      running_norm(running.mean[b], running.variance[b], weight, bias, norm);
       return;
     }
     const auto z_of = [&](int g) { return (activations_[g].*block).z; };
-    batch_norm(z_of, count_, weight, bias, norm, tracked_ ? tracked_->mean[b] : nullptr,
-               tracked_ ? tracked_->variance[b] : nullptr);
+    batch_norm(z_of, count_, weight, bias, norm, tracked ? tracked->mean[b] : nullptr, tracked ? tracked->variance[b] : nullptr);
   }
 
   template <class Block>
@@ -151,25 +158,25 @@ class GradientOfBatch {
   // The gradient by a block's norm and its convolution's bias, and for each group the gradient by z, in place of it;
   // then what `rest` makes of it.
   template <class Block, class Rest>
-  void backward(int b, Outputs<Block> Activations::*block, const Norm<Block>& norm, Rest rest) {
+  void backward(int b, Outputs<Block> Activations::*block, const Norm<Block>& norm, const Network<float>& gradient, Rest rest) {
     double by_shift[Block::outputs] = {}, by_gain[Block::outputs] = {};
     for (int g = 0; g < groups_; ++g) {
       const Outputs<Block>& outputs = activations_[g].*block;
-      add_norm_gradient(outputs.z, outputs.h, outputs.h_gradient, norm, by_shift, by_gain);
+      add_norm_gradient(outputs.z, outputs.h, outputs.h_gradient, scale_, norm, by_shift, by_gain);
     }
-    const bool coupled = normalization_ == Normalization::batch;
+    const bool coupled = pass_.normalization == Normalization::batch;
     const double n = static_cast<double>(count_) * Block::length;
     float mean_gradient[Block::outputs], variance_gradient[Block::outputs];
     for (int c = 0; c < Block::outputs; ++c) {
-      gradient_.norm_bias[b][c] = static_cast<float>(by_shift[c]);
-      gradient_.norm_weight[b][c] = static_cast<float>(by_gain[c] * norm.inverse[c]);
-      gradient_.conv_bias[b][c] = coupled ? 0.0f : static_cast<float>(by_shift[c] * norm.gain[c]);
+      gradient.norm_bias[b][c] = static_cast<float>(by_shift[c]);
+      gradient.norm_weight[b][c] = static_cast<float>(by_gain[c] * norm.inverse[c]);
+      gradient.conv_bias[b][c] = coupled ? 0.0f : static_cast<float>(by_shift[c] * norm.gain[c]);
       mean_gradient[c] = coupled ? static_cast<float>(by_shift[c] / n) : 0.0f;
       variance_gradient[c] = coupled ? static_cast<float>(by_gain[c] * norm.inverse[c] * norm.inverse[c] / n) : 0.0f;
     }
     for (int g = 0; g < groups_; ++g) {
       Outputs<Block>& outputs = activations_[g].*block;
-      differentiate_norm(outputs.z, outputs.h, outputs.h_gradient, norm, mean_gradient, variance_gradient, group(g).present());
+      differentiate_norm(outputs.z, outputs.h, outputs.h_gradient, scale_, norm, mean_gradient, variance_gradient, group(g).present());
       rest(activations_[g]);
     }
   }
@@ -185,15 +192,9 @@ class GradientOfBatch {
   }
 
   const Network<const float>& network_;
-  const int outputs_;
-  const Loss loss_;
-  const Normalization normalization_;
-  const Statistics<const float>& running_;
-  const Statistics<float>* tracked_;
-  const Batch& batch_;
-  const Keys keys_;
-  const Network<float>& gradient_;
-  const int count_, groups_;
+  const int outputs_, count_, groups_;
+  const Pass& pass_;
+  const float scale_;
   GradientScratch* scratch_;
   Activations* activations_;
   V* logits_;
@@ -202,7 +203,38 @@ class GradientOfBatch {
 inline void gradient(const Network<const float>& network, int outputs, Loss loss, Normalization normalization,
                      const Statistics<const float>& running, const Statistics<float>* tracked, const Batch& batch, Keys keys,
                      const Network<float>& gradient_to, float* losses, void* workspace) {
-  GradientOfBatch(network, outputs, loss, normalization, running, tracked, batch, keys, gradient_to, workspace).run(losses);
+  const Pass pass{normalization, &keys};
+  GradientOfBatch whole(network, outputs, batch.instances.count, pass, workspace);
+  whole.forward(batch.instances, batch.draws, running, tracked);
+  for (int g = 0; g < whole.groups(); ++g) differentiate_loss(loss, whole.logits(g), outputs, whole.group(g), batch, losses);
+  whole.backward(gradient_to);
+}
+
+inline void forward(const Network<const float>& network, int outputs, const Statistics<const float>& running,
+                    const Statistics<float>* tracked, const Instances& instances, const std::int64_t* draws, const Pass& pass,
+                    float* logits, void* workspace) {
+  GradientOfBatch half(network, outputs, instances.count, pass, workspace);
+  half.forward(instances, draws, running, tracked);
+  for (int g = 0; g < half.groups(); ++g) {
+    const Group group = half.group(g);
+    for (int l = 0; l < group.count; ++l) {
+      for (int c = 0; c < outputs; ++c) logits[(group.first + l) * outputs + c] = half.logits(g)[c][l];
+    }
+  }
+}
+
+inline void backward(const Network<const float>& network, int outputs, int count, const Pass& pass, const float* by_logits,
+                     const Network<float>& gradient_to, void* workspace) {
+  GradientOfBatch half(network, outputs, count, pass, workspace);
+  for (int g = 0; g < half.groups(); ++g) {
+    const Group group = half.group(g);
+    for (int c = 0; c < outputs; ++c) {
+      V& lanes = half.logits(g)[c];
+      lanes = V{};
+      for (int l = 0; l < group.count; ++l) lanes[l] = by_logits[(group.first + l) * outputs + c];
+    }
+  }
+  half.backward(gradient_to);
 }
 
 }  // namespace clops::CLOPS_VARIANT

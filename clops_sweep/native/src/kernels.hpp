@@ -64,6 +64,12 @@ struct Batch {
 // Normalisation by the batch's own statistics, or by the running ones.
 enum class Normalization { batch, running };
 
+// How a pass that is to be differentiated is computed.
+struct Pass {
+  Normalization normalization;
+  const Keys* keys;  // of the dropout masks; null where nothing is dropped
+};
+
 // Logits, or probabilities; every instance once without dropout, or `samples` times with it.
 struct Prediction {
   bool dropout;
@@ -83,6 +89,14 @@ struct Kernels {
   void (*gradient)(const Network<const float>& network, int outputs, Loss loss, Normalization normalization,
                    const Statistics<const float>& running, const Statistics<float>* tracked, const Batch& batch,
                    Keys keys, const Network<float>& gradient, float* losses, void* workspace);
+
+  // The same in two steps, for any loss: logits [count][outputs], and the gradient from that by the logits. Between the
+  // two the workspace (of `gradient_workspace`) and the network stay as they are. `draws` may be null without keys.
+  void (*forward)(const Network<const float>& network, int outputs, const Statistics<const float>& running,
+                  const Statistics<float>* tracked, const Instances& instances, const std::int64_t* draws, const Pass& pass,
+                  float* logits, void* workspace);
+  void (*backward)(const Network<const float>& network, int outputs, int count, const Pass& pass, const float* by_logits,
+                   const Network<float>& gradient, void* workspace);
 
   std::size_t (*predict_workspace)(int outputs);
 

@@ -12,19 +12,25 @@ namespace clops::CLOPS_VARIANT {
 
 constexpr float kScale = 1.0f / 0.9f;
 
+// What is kept is multiplied by this.
+inline float scale_of(const Keys* keys) { return keys ? kScale : 1.0f; }
+
 class Masks {
  public:
-  // One draw a lane.
-  Masks(Keys keys, const std::int64_t (&draws)[kLanes]) : second_(U{} + keys.second) {
-    for (int l = 0; l < kLanes; ++l) first_[l] = static_cast<std::uint32_t>(draws[l]) * kWords + keys.first;
+  // One draw a lane; without keys nothing is dropped.
+  Masks(const Keys* keys, const std::int64_t (&draws)[kLanes])
+      : first_{}, second_{}, threshold_(I{} + (keys ? kThreshold : INT32_MIN)) {
+    if (!keys) return;
+    second_ += keys->second;
+    for (int l = 0; l < kLanes; ++l) first_[l] = static_cast<std::uint32_t>(draws[l]) * kWords + keys->first;
   }
 
   // Keeps or drops the units 2 w and 2 w + 1.
   CLOPS_INLINE void apply(int w, V& even, V& odd) const {
     const U word = random(w);
     // A unit's 16 bits decide as the upper half of 32: what is below them does not matter.
-    even = reinterpret_cast<I>(word << 16) < kThreshold ? V{} : even;
-    odd = reinterpret_cast<I>(word) < kThreshold ? V{} : odd;
+    even = reinterpret_cast<I>(word << 16) < threshold_ ? V{} : even;
+    odd = reinterpret_cast<I>(word) < threshold_ ? V{} : odd;
   }
 
  private:
@@ -42,6 +48,7 @@ class Masks {
   }
 
   U first_, second_;
+  I threshold_;
 };
 
 }  // namespace clops::CLOPS_VARIANT

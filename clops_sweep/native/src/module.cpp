@@ -120,6 +120,48 @@ class Core {
     }
   }
 
+  // The first half of a gradient of any loss: logits [S, count, outputs].
+  void forward(const Longs& rows, const std::optional<Longs>& draws, const std::optional<Array<std::int32_t>>& keys, bool running,
+               bool track, Floats& logits) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require(!keys || draws, "dropout keys come with draws");
+    if (keys) require_shape(*keys, {runs, 2}, "keys");
+    if (keys) require_shape(*draws, {size}, "draws");
+    require_shape(logits, {runs, size, static_cast<std::size_t>(outputs_)}, "logits");
+    under_way_ = {count, running ? Normalization::running : Normalization::batch, keys.has_value()};
+    halves_.resize(runs);
+    float* to = logits.mutable_data();
+    const py::gil_scoped_release release;
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+      const Keys of_run = keys ? keys_of(*keys, run) : Keys{};
+      const Statistics<float> tracked = tracked_of(run);
+      kernels_.forward(network_of(parameters_.data(), runs_, run, outputs_), outputs_, statistics_of(run), track ? &tracked : nullptr,
+                       {frames_, rows.data() + first, nullptr, count}, keys ? draws->data() : nullptr,
+                       {under_way_.normalization, keys ? &of_run : nullptr}, to + first * outputs_,
+                       halves_[static_cast<std::size_t>(run)].of(kernels_.gradient_workspace(count, outputs_)));
+    }
+  }
+
+  // The second half, from the gradient by the logits of the last `forward`.
+  void backward(const Floats& by_logits) {
+    require(under_way_.count > 0, "a pass backward follows one forward");
+    const int count = under_way_.count;
+    require_shape(by_logits, {static_cast<std::size_t>(runs_), static_cast<std::size_t>(count), static_cast<std::size_t>(outputs_)},
+                  "the gradient by the logits");
+    under_way_.count = 0;
+    const Keys any{};
+    const Pass pass{under_way_.normalization, under_way_.dropout ? &any : nullptr};
+    const py::gil_scoped_release release;
+    for (int run = 0; run < runs_; ++run) {
+      kernels_.backward(network_of(parameters_.data(), runs_, run, outputs_), outputs_, count, pass,
+                        by_logits.data() + static_cast<std::ptrdiff_t>(run) * count * outputs_,
+                        network_of(gradient_data_, runs_, run, outputs_),
+                        halves_[static_cast<std::size_t>(run)].of(kernels_.gradient_workspace(count, outputs_)));
+    }
+  }
+
   void predict(const Longs& rows, const std::optional<Floats>& noise, const std::optional<Floats>& parameters, bool probabilities,
                int samples, const std::optional<Array<std::int32_t>>& keys, Floats& result) {
     const int count = check_rows(rows);
@@ -234,6 +276,13 @@ class Core {
     return {static_cast<std::uint32_t>(at[0]), static_cast<std::uint32_t>(at[1])};
   }
 
+  // A pass forward that has not been followed by one backward; none where the count is 0.
+  struct UnderWay {
+    int count;
+    Normalization normalization;
+    bool dropout;
+  };
+
   struct BlockStatistics {
     float *mean, *variance;
   };
@@ -250,6 +299,8 @@ class Core {
   py::ssize_t frame_count_ = 0;
   Frames frames_{};
   Workspace workspace_;
+  std::vector<Workspace> halves_;  // one a run, for what may be computed between the halves needs workspace_
+  UnderWay under_way_{};
 };
 
 }  // namespace
@@ -271,6 +322,9 @@ PYBIND11_MODULE(_kernels, module) {
            arg("means").noconvert(), arg("variances").noconvert(), arg("frames"), arg("gain").noconvert(), arg("offset").noconvert())
       .def("gradient", &Core::gradient, arg("rows").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
            arg("draws").noconvert(), arg("keys").noconvert(), arg("running"), arg("track"), arg("losses").noconvert())
+      .def("forward", &Core::forward, arg("rows").noconvert(), arg("draws").noconvert(), arg("keys").noconvert(), arg("running"),
+           arg("track"), arg("logits").noconvert())
+      .def("backward", &Core::backward, arg("by_logits").noconvert())
       .def("predict", &Core::predict, arg("rows").noconvert(), arg("noise").noconvert(), arg("parameters").noconvert(),
            arg("probabilities"), arg("samples"), arg("keys").noconvert(), arg("result").noconvert())
       .def("adam", &Core::adam, arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(),

@@ -79,16 +79,16 @@ inline void running_norm(const float* mean, const float* variance, const float* 
   for (int c = 0; c < Block::outputs; ++c) norm.set(c, mean[c], variance[c], weight, bias);
 }
 
-// h = dropout(ReLU(max(norm(even), norm(odd)))) for one group of instances.
+// h = dropout(ReLU(max(norm(even), norm(odd)))) for one group of instances; `scale` goes with the masks.
 template <class Block>
-inline void pool(const V* z, const Norm<Block>& norm, const Masks& masks, V* h) {
+inline void pool(const V* z, const Norm<Block>& norm, const Masks& masks, float scale, V* h) {
   for (int c = 0; c < Block::outputs; ++c) {
     const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
     V* out = h + c * Block::pooled;
     for (int j = 0; j < Block::pooled; j += 2) {
       V kept[2];
       CLOPS_UNROLL for (int q = 0; q < 2; ++q) {
-        kept[q] = maximum(maximum(norm(c, even[j + q]), norm(c, odd[j + q])), V{}) * kScale;
+        kept[q] = maximum(maximum(norm(c, even[j + q]), norm(c, odd[j + q])), V{}) * scale;
       }
       masks.apply((Block::first_unit + c * Block::pooled + j) / 2, kept[0], kept[1]);
       out[j] = kept[0];
@@ -98,20 +98,20 @@ inline void pool(const V* z, const Norm<Block>& norm, const Masks& masks, V* h) 
 }
 
 // The gradient that reaches the larger of a pair: none where h is 0, which is where ReLU or dropout stopped it.
-CLOPS_INLINE V through(V h, V gradient) { return h > 0.0f ? gradient * kScale : V{}; }
+CLOPS_INLINE V through(V h, V gradient, float scale) { return h > 0.0f ? gradient * scale : V{}; }
 
 // First pass backward, for one group: adds up, by channel, the gradient by the norm's shift, and by its gain without the
 // factor `inverse`.
 template <class Block>
-inline void add_norm_gradient(const V* z, const V* h, const V* h_gradient, const Norm<Block>& norm, double* by_shift,
-                              double* by_gain) {
+inline void add_norm_gradient(const V* z, const V* h, const V* h_gradient, float scale, const Norm<Block>& norm,
+                              double* by_shift, double* by_gain) {
   for (int c = 0; c < Block::outputs; ++c) {
     const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
     V shift[2] = {}, gain[2] = {};
     for (int j = 0; j < Block::pooled; j += 2) {
       CLOPS_UNROLL for (int q = 0; q < 2; ++q) {
         const int i = c * Block::pooled + j + q;
-        const V gradient = through(h[i], h_gradient[i]);
+        const V gradient = through(h[i], h_gradient[i], scale);
         const V larger = norm(c, even[j + q]) >= norm(c, odd[j + q]) ? even[j + q] : odd[j + q];
         shift[q] += gradient;
         gain[q] = fma(gradient, larger - norm.mean[c], gain[q]);
@@ -126,8 +126,8 @@ inline void add_norm_gradient(const V* z, const V* h, const V* h_gradient, const
 // Second pass backward, for one group: z becomes the gradient by z. With batch statistics every output takes part in
 // the mean and the variance: `mean_gradient` and `variance_gradient` by channel are what that subtracts.
 template <class Block>
-inline void differentiate_norm(V* z, const V* h, const V* h_gradient, const Norm<Block>& norm, const float* mean_gradient,
-                               const float* variance_gradient, V present) {
+inline void differentiate_norm(V* z, const V* h, const V* h_gradient, float scale, const Norm<Block>& norm,
+                               const float* mean_gradient, const float* variance_gradient, V present) {
   for (int c = 0; c < Block::outputs; ++c) {
     V* even = z + c * Block::pairs;
     V* odd = even + Block::outputs * Block::pairs;
@@ -137,7 +137,7 @@ inline void differentiate_norm(V* z, const V* h, const V* h_gradient, const Norm
     };
     for (int j = 0; j < Block::pooled; ++j) {
       const int i = c * Block::pooled + j;
-      const V by_larger = through(h[i], h_gradient[i]);
+      const V by_larger = through(h[i], h_gradient[i], scale);
       const auto first = norm(c, even[j]) >= norm(c, odd[j]);
       even[j] = gradient(first ? by_larger : V{}, even[j]);
       odd[j] = gradient(first ? V{} : by_larger, odd[j]);

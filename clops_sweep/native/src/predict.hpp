@@ -138,7 +138,7 @@ inline void predict_all(PredictScratch& s, const Network<const float>& network, 
       const Samples& these = waiting[sets] = {group, first, what.samples - first < room ? what.samples - first : room};
       std::int64_t draws[kLanes];
       for (int l = 0; l < kLanes; ++l) draws[l] = these.of(l, what.samples);
-      extract_features<dropout>(s, Masks(keys, draws), s.h3 + sets++ * kFeatures);
+      extract_features<dropout>(s, Masks(&keys, draws), s.h3 + sets++ * kFeatures);
       if (sets == kSets) {
         finish(s, network, outputs, loss, what, waiting, sets, logits, result);
         sets = 0;

@@ -27,6 +27,6 @@ void adam(std::size_t n, float* __restrict values, float* __restrict first, floa
 }
 
 extern const Kernels kernels;
-const Kernels kernels = {CLOPS_TEXT(CLOPS_VARIANT), gradient_workspace, gradient, predict_workspace, predict, adam};
+const Kernels kernels = {CLOPS_TEXT(CLOPS_VARIANT), gradient_workspace, gradient, forward, backward, predict_workspace, predict, adam};
 
 }  // namespace clops::CLOPS_VARIANT
