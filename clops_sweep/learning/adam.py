@@ -55,6 +55,12 @@ class Adam:
         denominator = self.second.sqrt().div_(root[0]).add_(EPSILON)
         self.values.sub_((self.first * (rate[0] if len(rate) == 1 else rate)).div_(denominator))
 
+    def forget(self) -> None:
+        """Is as it was before the first step; the values stay."""
+        self.first.zero_()
+        self.second.zero_()
+        self.steps = 0
+
     def state(self) -> dict[str, torch.Tensor | int]:
         """What a checkpoint needs besides `values`."""
         return {"first": self.first, "second": self.second, "steps": self.steps}

@@ -7,7 +7,7 @@ This is all that a strategy or an acquisition function knows of a network. What 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -23,6 +23,9 @@ from clops_sweep.learning.parameters import Parameters
 
 StepCaller = Callable[[Hashable, Callable[[], None]], None]
 """Calls a step; steps with the same key are the same operations on the same memory."""
+
+Loss = Callable[[torch.Tensor], torch.Tensor]
+"""From logits, float32 [S, B, C], to the loss of each run, [S], or to their sum."""
 
 
 class Learner(ABC):
@@ -83,6 +86,102 @@ class Learner(ABC):
     @abstractmethod
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
+
+    @abstractmethod
+    def backpropagate(
+        self,
+        rows: torch.Tensor,
+        draws: torch.Tensor | None,
+        dropout_keys: torch.Tensor | None,
+        by_logits: Callable[[torch.Tensor], torch.Tensor],
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The gradient of a loss that says itself what its gradient by the logits is; `loss_gradient` finds that out.
+
+        Args:
+            rows: int64 [S, B].
+            draws: int64 [B], counters of the dropout masks.
+            dropout_keys: int32 [S, 2]; None for a pass without dropout, which needs no draws.
+            by_logits: from logits, float32 [S, B, C], to the gradient of the loss by them. It may ask the learner for
+                logits and probabilities, and for no gradient.
+            batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
+            track_statistics: whether these take in the batch's.
+
+        Returns:
+            The logits, and the gradient, laid out like `parameters.flat`; the next gradient overwrites it.
+        """
+
+    def loss_gradient(
+        self,
+        rows: torch.Tensor,
+        draws: torch.Tensor | None,
+        dropout_keys: torch.Tensor | None,
+        loss: Loss,
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The gradient of any loss that is written on logits.
+
+        Example::
+
+            def loss(logits):  # mean binary cross-entropy, and a tenth of the mean squared distance to other logits
+                apart = binary_cross_entropy_with_logits(logits, targets, reduction="none").mean((1, 2))
+                return apart + 0.1 * (logits - stored).square().mean((1, 2))
+
+            logits, gradient = learner.loss_gradient(rows, draws, keys, loss)
+            learner.apply(gradient)
+
+        Args:
+            rows: int64 [S, B].
+            draws: int64 [B], counters of the dropout masks.
+            dropout_keys: int32 [S, 2]; None for a pass without dropout, which needs no draws.
+            loss: from logits, float32 [S, B, C], to the loss of each run, [S], or to their sum. A run's loss may depend
+                on its own logits alone.
+            batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
+            track_statistics: whether these take in the batch's.
+
+        Returns:
+            The logits, and the gradient, laid out like `parameters.flat`; the next gradient overwrites it.
+        """
+        return self.backpropagate(
+            rows,
+            draws,
+            dropout_keys,
+            lambda logits: _by_logits(loss, logits),
+            batch_statistics=batch_statistics,
+            track_statistics=track_statistics,
+        )
+
+    def instance_gradients(self, rows: torch.Tensor, loss: Loss) -> Iterator[torch.Tensor]:
+        """The gradient of each instance's own loss l_i, one after the other, in evaluation mode.
+
+        Example::
+
+            fisher = sum(gradient.square() for gradient in learner.instance_gradients(rows, loss)) / rows.shape[1]
+
+        Args:
+            rows: int64 [S, m].
+            loss: from logits, float32 [S, m, C], to the l_i, [S, m], or to their sum; l_i may depend on the logits of
+                i alone.
+
+        Yields:
+            m times a gradient, laid out like `parameters.flat`; the next overwrites it.
+        """
+        by_logits = _by_logits(loss, self.logits(rows))
+        for place in range(rows.shape[1]):
+            by_own = by_logits[:, place : place + 1].contiguous()
+            _, gradient = self.backpropagate(
+                rows[:, place : place + 1],
+                None,
+                None,
+                lambda logits, by_own=by_own: by_own,  # type: ignore[misc]
+                batch_statistics=False,
+                track_statistics=False,
+            )
+            yield gradient
 
     @abstractmethod
     def logits(
@@ -239,6 +338,18 @@ class Learner(ABC):
     def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
         """Copies what some runs of another learner have beside their parameters."""
 
+    def begin_anew(self, task: int) -> None:
+        """Other initial parameters, from a stream of the run's seed and a task, and an optimiser that knows nothing.
+
+        Those of task 0 are those that a run begins with.
+        """
+        self._draw_parameters(task)
+        self.optimizer.forget()
+
+    @abstractmethod
+    def _draw_parameters(self, task: int) -> None:
+        """Initial parameters, and what there is beside them."""
+
     def state(self) -> dict[str, Any]:
         """Everything that training changes, as tensors and numbers."""
         return {"parameters": self.parameters.flat, "optimizer": self.optimizer.state()}
@@ -247,6 +358,14 @@ class Learner(ABC):
         """Takes up a state that `state` returned."""
         self.parameters.flat.copy_(state["parameters"])
         self.optimizer.restore(state["optimizer"])
+
+
+def _by_logits(loss: Loss, logits: torch.Tensor) -> torch.Tensor:
+    """The gradient of a loss by the logits, [S, B, C]."""
+    with torch.enable_grad():
+        leaf = logits.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(leaf).sum(), leaf)
+    return gradient
 
 
 def _as_it_comes(key: Hashable, step: Callable[[], None]) -> None:

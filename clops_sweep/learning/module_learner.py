@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any, Self
 
 import torch
@@ -24,6 +24,15 @@ _MULTIPLE = 32
 
 _VALUES, _VALUES_ON_A_GPU = 600_000, 8_000_000
 """Of frames, that are computed at a time without a gradient."""
+
+
+_MODES: dict[tuple[bool, bool], Mode] = {
+    (True, True): "training",
+    (True, False): "training without dropout",
+    (False, True): "sampling",
+    (False, False): "evaluation",
+}
+"""By whether batch norm uses the batch's statistics, and whether there is dropout."""
 
 
 class ModuleLearner(Learner):
@@ -104,6 +113,36 @@ class ModuleLearner(Learner):
                 found.append(of_run.detach())
         return torch.stack(found)
 
+    def backpropagate(
+        self,
+        rows: torch.Tensor,
+        draws: torch.Tensor | None,
+        dropout_keys: torch.Tensor | None,
+        by_logits: Callable[[torch.Tensor], torch.Tensor],
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `Learner.backpropagate`; layers draw from a stream of the keys and the place of the batch in its epoch."""
+        if batch_statistics:
+            self._probed.check_batch(self._network, rows.shape[1])
+        mode = _MODES[batch_statistics, dropout_keys is not None]
+        self._gradient.flat.zero_()
+        found = []
+        with self._generators.kept(), ExitStack() as buffers:
+            for run, module in enumerate(self._modules):
+                if dropout_keys is not None and draws is not None:
+                    first, second = dropout_keys[run].tolist()
+                    self._generators.seed(seed_of((first, second), int(draws[0])))
+                if batch_statistics and not track_statistics:
+                    buffers.enter_context(module.buffers_kept())
+                with torch.enable_grad():
+                    found.append(module.logits(self._frames(rows[run], None), mode))
+            logits = torch.stack([of_run.detach() for of_run in found])
+            for of_run, by in zip(found, by_logits(logits), strict=True):
+                of_run.backward(by)
+        return logits, self._gradient.flat
+
     def _take_steps(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int, call: StepCaller) -> None:
         with self._generators.kept():  # once an epoch, for it takes longer than seeding
             super()._take_steps(epoch, step, phases, call)
@@ -166,6 +205,15 @@ class ModuleLearner(Learner):
     def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
         for module, run in zip(self._modules, runs, strict=True):
             module.take_buffers(whole._modules[run].buffers)
+
+    @torch.no_grad()
+    def _draw_parameters(self, task: int) -> None:
+        make = NETWORKS[self._network]
+        for run, (seed, module) in enumerate(zip(self.seeds, self._modules, strict=True)):
+            fresh = made(self._network, make, seed, self._shape, self.outputs, self._options, task)
+            for name, parameter in trained(fresh).items():
+                self.parameters.views[name][run].copy_(parameter)
+            module.take_buffers(dict(fresh.named_buffers()))
 
     def state(self) -> dict[str, Any]:
         """As `Learner.state`."""

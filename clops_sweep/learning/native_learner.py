@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -88,6 +88,25 @@ class NativeLearner(PaperLearner):
             losses.numpy(),
         )
         return losses
+
+    def backpropagate(
+        self,
+        rows: torch.Tensor,
+        draws: torch.Tensor | None,
+        dropout_keys: torch.Tensor | None,
+        by_logits: Callable[[torch.Tensor], torch.Tensor],
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `Learner.backpropagate`."""
+        logits = torch.empty(*rows.shape, self.outputs)
+        track = batch_statistics and track_statistics
+        self._core.forward(
+            _array(rows), _optional(draws), _optional(dropout_keys), not batch_statistics, track, logits.numpy()
+        )
+        self._core.backward(_array(by_logits(logits)))
+        return logits, self._gradient.flat
 
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
         return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self.variant)

@@ -42,12 +42,12 @@ def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def initial_parameters(seeds: Sequence[int], outputs: int, device: torch.device) -> Parameters:
+def initial_parameters(seeds: Sequence[int], outputs: int, device: torch.device, task: int = 0) -> Parameters:
     """PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
     shapes = parameter_shapes(outputs)
     parameters = Parameters.zeros(len(seeds), shapes, torch.device("cpu"))
     for run, seed in enumerate(seeds):
-        generator = streams.generator(seed, "initial parameters")
+        generator = streams.generator(seed, "initial parameters", task)
         for name, shape in shapes.items():
             layer, _, kind = name.partition(".")
             if layer.startswith("norm"):

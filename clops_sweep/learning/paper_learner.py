@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import torch
@@ -92,6 +92,32 @@ class PaperLearner(Learner):
         trace.gradient(weights * losses.loss_gradient(self.kind, trace.logits, targets), into=group.gradients)
         return losses.instance_losses(self.kind, trace.logits, targets)
 
+    def backpropagate(
+        self,
+        rows: torch.Tensor,
+        draws: torch.Tensor | None,
+        dropout_keys: torch.Tensor | None,
+        by_logits: Callable[[torch.Tensor], torch.Tensor],
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `Learner.backpropagate`."""
+        traces = []
+        for group in self._groups:
+            frames = self.bank.gather(rows[group.runs].T)
+            if dropout_keys is None or draws is None:
+                masks = dropout.no_masks(frames.shape[1], rows.shape[1], rows.device)
+            else:
+                masks = dropout.masks(dropout_keys[group.runs], draws)
+            statistics = group.statistics if track_statistics or not batch_statistics else None
+            traces.append(Trace.of(group.views, statistics, frames, masks, batch_statistics=batch_statistics))
+        logits = torch.cat([trace.logits for trace in traces])
+        by = by_logits(logits)
+        for group, trace in zip(self._groups, traces, strict=True):
+            trace.gradient(by[group.runs], into=group.gradients)
+        return logits, self._gradient.flat
+
     def _forget_steps(self) -> None:
         """On a GPU steps are captured; on a CPU those of `train_epoch` are recorded, which are the same every time."""
         self._call = self._call_own = CapturedSteps(self.bank.device)
@@ -159,6 +185,12 @@ class PaperLearner(Learner):
     def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
         for mine, theirs in zip(self.statistics.tensors(), whole.statistics.tensors(), strict=True):
             mine.copy_(theirs.view(whole.parameters.runs, -1)[list(runs)].flatten())
+
+    def _draw_parameters(self, task: int) -> None:
+        self.parameters.flat.copy_(initial_parameters(self.seeds, self.outputs, self.bank.device, task).flat)
+        fresh = RunningStatistics.initial(self.parameters.runs, self.bank.device)
+        for tensor, value in zip(self.statistics.tensors(), fresh.tensors(), strict=True):
+            tensor.copy_(value)
 
     def state(self) -> dict[str, Any]:
         """As `Learner.state`."""

@@ -15,15 +15,21 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.process_state import torch_state_kept
 
-Mode = Literal["training", "sampling", "evaluation"]
-"""Training: batch statistics, dropout on. Sampling: running statistics, dropout on. Evaluation: dropout off."""
+Mode = Literal["training", "training without dropout", "sampling", "evaluation"]
+"""Training: batch statistics, dropout on or not. Sampling: running statistics, dropout on. Evaluation: dropout off."""
 
 MakeModule = Callable[..., nn.Module]
 """From channels, samples, outputs and the options by name to a new module."""
 
 
 def made(
-    name: str, make: MakeModule, seed: int, shape: tuple[int, int], outputs: int, options: Mapping[str, Any]
+    name: str,
+    make: MakeModule,
+    seed: int,
+    shape: tuple[int, int],
+    outputs: int,
+    options: Mapping[str, Any],
+    task: int = 0,
 ) -> nn.Module:
     """A new module on the CPU; all that its initial weights draw from global generators follows from the run's seed.
 
@@ -36,6 +42,7 @@ def made(
         shape: channels and samples of a frame.
         outputs: C.
         options: the network's own.
+        task: for which it is made anew.
 
     Raises:
         BadInput: it raises, or returns no module.
@@ -43,7 +50,7 @@ def made(
     device = torch.device("cpu")
     generators = GlobalStreams(device)
     with torch_state_kept(), generators.kept(), torch.enable_grad():
-        generators.seed(int(streams.sequence(seed, "initial parameters").generate_state(1, "uint64")[0]))
+        generators.seed(int(streams.sequence(seed, "initial parameters", task).generate_state(1, "uint64")[0]))
         try:
             module: Any = make(*shape, outputs, **options)
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
@@ -124,10 +131,11 @@ class RunModule:
         """Puts the layers into a mode."""
         if mode == self._mode:
             return  # going through all layers takes as long as computing some
-        self.module.train(mode != "evaluation")
-        if mode == "sampling":
+        dropout = mode in ("training", "sampling")
+        self.module.train(dropout)
+        if mode in ("sampling", "training without dropout"):
             for layer in self._keep_statistics:
-                layer.training = False
+                layer.training = not dropout
         self._mode = mode
 
 

@@ -71,6 +71,82 @@ def test_memory_gradient_is_that_of_a_plain_network(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("dropped", "training"), [(True, True), (False, True), (True, False), (False, False)])
+def test_gradient_of_any_loss_is_that_of_a_plain_network(
+    kind: str, dropped: bool, training: bool, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]
+) -> None:
+    setting = trained(kind)
+    learner, batch = setting.learner, weighted_batch(setting)
+    keys = streams.keys(setting.seeds, "gradient test")
+    masks = dropout.masks(keys, batch.draws)
+    before = saved_and_loaded(learner.state())
+    references = [paper_network.of(learner, run) for run in range(2)]
+
+    def loss(logits: torch.Tensor) -> torch.Tensor:  # of a run: how far from the targets, and from a mean of 1
+        return (logits - batch.targets.to(logits)).abs().pow(1.5).sum((1, 2)) + (logits.mean((1, 2)) - 1) ** 2
+
+    arguments = (batch.draws, keys) if dropped else (None, None)
+    logits, gradient = learner.loss_gradient(
+        batch.rows, *arguments, loss, batch_statistics=training, track_statistics=False
+    )
+    assert difference(before, learner.state()) is None
+    views = learner.parameters.like(gradient).views
+    for run, reference in enumerate(references):
+        reference.norms_in_training(training).masked(masks_of_run(masks, run) if dropped else None)
+        expected_logits = reference(setting.signal(batch.rows[run]))
+        torch.testing.assert_close(logits[run].double(), expected_logits.detach(), rtol=1e-4, atol=1e-4)
+        both = expected_logits[None].expand(2, -1, -1)
+        loss(both)[run].backward()
+        for name, value in reference.flat_gradient().items():
+            torch.testing.assert_close(views[name][run].double(), value, rtol=3e-3, atol=5e-5, msg=name)
+
+
+def test_statistics_are_tracked_with_any_loss_as_with_the_usual_one(trained: Any) -> None:
+    one, other = trained(), trained()
+    batch, keys = weighted_batch(one), streams.keys(one.seeds, "x")
+    _, usual = one.learner.gradient(batch, keys)
+    _, any_other = other.learner.loss_gradient(
+        batch.rows,
+        batch.draws,
+        keys,
+        lambda logits: batch.weights * losses.instance_losses(other.scenario.kind, logits, batch.targets),
+    )
+    torch.testing.assert_close(any_other, usual, rtol=1e-4, atol=1e-6)
+    assert difference(one.learner.state(), other.learner.state()) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_each_instance_alone(kind: str, trained: Any, paper_network: Any) -> None:
+    setting = trained(kind)
+    learner, rows = setting.learner, setting.tasks[0].rows[:, :3]
+    before = saved_and_loaded(learner.state())
+    found = [gradient.clone() for gradient in learner.instance_gradients(rows, lambda logits: logits.square().sum(2))]
+    assert len(found) == 3
+    assert difference(before, learner.state()) is None
+    for run in range(2):
+        for place, gradient in enumerate(found):
+            reference = paper_network.of(learner, run)
+            reference(setting.signal(rows[run, place : place + 1])).square().sum().backward()
+            for name, value in reference.flat_gradient().items():
+                got = learner.parameters.like(gradient).views[name][run].double()
+                torch.testing.assert_close(got, value, rtol=2e-3, atol=5e-5, msg=name)
+
+
+def test_a_learner_begins_anew(trained: Any) -> None:
+    setting = trained()
+    learner, fresh = setting.learner, setting.learner._of_seeds(setting.seeds)
+    learner.begin_anew(0)
+    assert difference(learner.state(), fresh.state()) is None
+    for task in (1, 2):
+        learner.begin_anew(task)
+        first = learner.parameters.flat.clone()
+        assert not torch.equal(first, fresh.parameters.flat)
+        assert learner.optimizer.steps == 0
+        learner.begin_anew(task)
+        assert torch.equal(first, learner.parameters.flat)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_gradient_by_finite_differences(kind: str, trained: Any) -> None:
     setting = trained(kind)
     learner, batch = setting.learner, weighted_batch(setting, 1)

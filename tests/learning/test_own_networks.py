@@ -397,3 +397,48 @@ PARAMETERS = {
     ),
 }  # fmt: skip
 """Counted from the papers' figures; convolutions in front of a batch norm have no bias."""
+
+
+@pytest.mark.parametrize(("dropped", "training"), [(True, True), (False, True), (True, False), (False, False)])
+def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -> None:
+    """Against autograd through a copy of each module in float32, its layers put into the mode by hand."""
+    learner = ModuleLearner([3, 8], "binary", 1, 1e-3, FrameBank(frames, CPU), "convolutional")
+    rows, draws = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]]), torch.arange(4) + 50
+    keys = streams.keys([3, 8], "x")
+    copies = [copy.deepcopy(module.module) for module in learner._modules]
+    before = saved_and_loaded(learner.state())
+
+    def loss(logits: torch.Tensor) -> torch.Tensor:
+        return logits.pow(3).mean((1, 2))
+
+    with global_randomness(5, "a gradient"):
+        logits, gradient = learner.loss_gradient(
+            rows, *((draws, keys) if dropped else (None, None)), loss, batch_statistics=training
+        )
+    assert (difference(before["buffers"], learner.state()["buffers"]) is None) != training
+    views = learner.parameters.like(gradient).views
+    for run, module in enumerate(copies):
+        module.norm.train(training)
+        module.dropout.train(dropped)
+        module.zero_grad(set_to_none=True)
+        generators = GlobalStreams(CPU)
+        with generators.kept():
+            generators.seed(seed_of(tuple(keys[run].tolist()), 50))
+            expected = module(learner.bank.gather(rows[run]).view(4, 2, 80))
+        loss(expected[None]).sum().backward()
+        torch.testing.assert_close(logits[run], expected.detach())
+        for name, parameter in module.named_parameters():
+            torch.testing.assert_close(views[name][run], parameter.grad, rtol=1e-4, atol=1e-7)
+
+
+def test_a_learner_of_modules_begins_anew(frames: FrameSet) -> None:
+    learner = ModuleLearner([3, 8], "binary", 1, 1e-3, FrameBank(frames, CPU), "convolutional")
+    start = saved_and_loaded(learner.state())
+    rows = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]])
+    learner.announce(1)
+    learner.apply(learner.loss_gradient(rows, None, None, lambda logits: logits.sum())[1])
+    assert difference(start, learner.state()) is not None
+    learner.begin_anew(1)
+    assert not torch.equal(start["parameters"], learner.state()["parameters"])
+    learner.begin_anew(0)
+    assert difference(start, learner.state()) is None
