@@ -67,14 +67,22 @@ class Declaration:
         lockstep: of a strategy, the fields besides `seed` in which runs that are trained in lockstep may differ: they
             change what is replayed, and how it weighs, but not how much.
         options: its own hyperparameters by name; they matter wherever it is in use.
+        one_output_a_class: of a strategy, whether it can do nothing where an output stands for several classes, or an
+            instance has more than one.
     """
 
     looks_at: LooksAt | None = None
     work: Callable[[Fields, int, int], Work] | None = None
-    lockstep: frozenset[str] = frozenset()
+    lockstep: Collection[str] = ()
     options: Options = field(default_factory=dict)
+    one_output_a_class: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.lockstep, str):
+            raise BadInput(f"lockstep = {self.lockstep!r}: expected a list of config fields")
+        for name in self.lockstep:
+            if name not in DECLARED and name not in self.options:
+                raise BadInput(f"lockstep: {name!r} is none of {', '.join(sorted({*DECLARED, *self.options}))}")
         if self.looks_at is None or callable(self.looks_at):
             return
         if isinstance(self.looks_at, str):

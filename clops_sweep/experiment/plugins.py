@@ -55,7 +55,9 @@ def strategy(
     *,
     looks_at: LooksAt | None = None,
     work: Callable[[Fields, int, int], Work] | None = None,
+    lockstep: Collection[str] = (),
     options: Options | None = None,
+    one_output_a_class: bool = False,
 ) -> Callable[[Member], Member]:
     """Registers a subclass of `clops_sweep.learning.strategies.base.Strategy`.
 
@@ -64,7 +66,12 @@ def strategy(
         looks_at: the fields of CLOPS that it looks at too, such as `storage_fraction`; two runs that differ in others
             alone are one run. By default all of them, so that nothing is ever taken for the same that is not.
         work: an epoch's work, for the estimate of costs; by default that of replay.
+        lockstep: config fields besides `seed`, and options, in which runs that are trained together may differ; it then
+            finds one value a run in ``training.configs``. They may change what is replayed, and how it weighs, but not
+            how much.
         options: its own hyperparameters, which it finds in ``training.config``.
+        one_output_a_class: whether it can do nothing where an output stands for several classes, or an instance has
+            more than one: such scenarios are refused for it before anything starts.
 
     Raises:
         BadInput: the name is taken or is no identifier, a field is not known, an option cannot be, or it is no
@@ -72,7 +79,8 @@ def strategy(
     """
     if work is not None and not callable(work):
         raise BadInput(f"strategy {name!r}: work: expected a function, not {described(work)}")
-    return STRATEGIES.decorator(name, Declaration(looks_at, work, options=options or {}), _check_strategy)
+    declaration = Declaration(looks_at, work, lockstep, options or {}, one_output_a_class)
+    return STRATEGIES.decorator(name, declaration, _check_strategy)
 
 
 def _check_strategy(name: str, member: Any) -> None:

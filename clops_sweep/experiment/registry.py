@@ -113,23 +113,23 @@ class Registry(Mapping[str, Any]):
 
     def options_of(self, member: Any) -> Options:
         """The options of a member that is registered under whatever name; none of another."""
-        own = (plugin.declaration.options for plugin in self._added.values() if plugin.member is member)
-        return next(own, {})
+        known = {name: self.declaration(name).options for name in self}
+        return next((options for name, options in known.items() if options and self[name] is member), {})
 
     @contextmanager
-    def temporarily(self, name: str, member: Any, options: Options | None = None) -> Iterator[None]:
+    def temporarily(self, name: str, member: Any, declaration: Declaration | None = None) -> Iterator[None]:
         """Registers a member under a new name inside, and forgets it afterwards.
 
         Args:
             name: which.
             member: what.
-            options: by default those of the plug-in that it is registered as, if it is.
+            declaration: by default that it looks at everything, and has the options of the plug-in that it is
+                registered as, if it is.
         """
         if name in self:
             raise BadInput(f"{self._kind} {name!r} is taken")
         self._check(name, member)
-        declaration = Declaration(options=self.options_of(member) if options is None else options)
-        self._add(name, Plugin(member, declaration))
+        self._add(name, Plugin(member, declaration or Declaration(options=self.options_of(member))))
         try:
             yield
         finally:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.declarations import OF_SCENARIOS
-from clops_sweep.experiment.registry import SCENARIOS
+from clops_sweep.experiment.registry import SCENARIOS, STRATEGIES
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -17,11 +18,20 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """The tasks of a config's scenario on its frames, in its task order.
 
     Raises:
-        BadInput: data and scenario do not fit, see `build_scenario`.
+        BadInput: data and scenario do not fit, see `build_scenario`, or the strategy cannot do with its outputs.
     """
     from clops_sweep.data.scenarios import build_scenario
 
     seen = SCENARIOS.declaration(config.scenario).seen(dict(config))
     options = {name: getattr(config, name) for name in OF_SCENARIOS.intersection(seen)} | config.options_of("scenario")
     function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
-    return build_scenario(frames, config.scenario, config.task_order, function=function, **options)
+    scenario = build_scenario(frames, config.scenario, config.task_order, function=function, **options)
+    if STRATEGIES.declaration(config.strategy).one_output_a_class and (
+        scenario.by_position or scenario.kind != "softmax"
+    ):
+        has = "an output for each place in a task" if scenario.by_position else f"{scenario.kind} targets"
+        raise BadInput(
+            f"strategy {config.strategy!r} needs one output a class, as class_il_union has, and {config.scenario!r} on "
+            f"{config.dataset!r} has {has}"
+        )
+    return scenario

@@ -97,7 +97,7 @@ class ContinualRun:
         )
         tasks = [self._instances(task.train, runs) for task in self.scenario.tasks]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
-        self._training = Training(self.configs, learner, self._stages)
+        self._training = Training(self.configs, learner, self._stages, self.scenario.by_position)
         self._strategy: Strategy = strategy(self._training)
         self._evaluators = {
             split: Evaluator(self.scenario, split, learner, runs, joint=strategy.joint)

@@ -55,7 +55,8 @@ class Looks:
         self._bank = RecordingBank(learner.bank)
         self._trained: set[int] = set()
         learner.bank = self._bank
-        for name in ("gradient", "memory_gradient", "logits", "losses", "probabilities", "dropout_probabilities"):
+        names = ("gradient", "memory_gradient", "backpropagate", "logits", "losses", "probabilities")
+        for name in (*names, "dropout_probabilities"):
             setattr(learner, name, self._noting(getattr(learner, name)))
         learner.train_epoch = self._noting_epoch(learner.train_epoch)  # type: ignore[method-assign]
 
@@ -73,7 +74,8 @@ class Looks:
         def noting(what: Batch | torch.Tensor, *arguments: Any, **options: Any) -> Any:
             rows = set((what if isinstance(what, torch.Tensor) else what.rows).flatten().tolist())
             self._bank.asked |= rows
-            if method.__name__ == "gradient":
+            in_training = method.__name__ == "backpropagate" and options.get("batch_statistics", True)
+            if method.__name__ == "gradient" or in_training:
                 self._trained |= rows
             return method(what, *arguments, **options)
 

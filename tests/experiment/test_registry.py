@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from clops_sweep import acquisition_function, storage_function, strategy
+from clops_sweep import FloatOption, IntOption, RunConfig, acquisition_function, storage_function, strategy
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, REGISTRIES, STORAGE_FUNCTIONS, STRATEGIES
 from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.learning.strategies.finetune import FineTuning
 
 
@@ -82,6 +83,31 @@ def test_a_decorator_without_its_brackets_is_refused() -> None:
 def test_the_work_of_a_strategy_is_a_function() -> None:
     with pytest.raises(BadInput, match=r"^strategy 'mine': work: expected a function, not something of type int$"):
         strategy("mine", work=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("lockstep", "sentence"),
+    [
+        ("acquisition", "lockstep = 'acquisition': expected a list of config fields"),
+        (["acquisition", "batch_size"], r"lockstep: 'batch_size' is none of acquire_every, acquisition, "),
+    ],
+)
+def test_fields_of_a_lockstep_are_those_that_are_the_strategys_own(lockstep: Any, sentence: str) -> None:
+    with pytest.raises(BadInput, match=f"^{sentence}"):
+        strategy("mine", lockstep=lockstep, options={"own_strength": FloatOption(1.0)})
+
+
+def test_a_strategy_says_in_which_fields_runs_in_lockstep_may_differ() -> None:
+    options = {"own_strength": FloatOption(1.0), "own_size": IntOption(1)}
+    strategy("mine", lockstep=["acquisition", "own_strength"], options=options)(FineTuning)
+    strategy("other")(FineTuning)
+    one = RunConfig(strategy="mine")
+    assert lockstep_key(one) == lockstep_key(one.replace(seed=1, acquisition="entropy", own_strength=3))
+    assert lockstep_key(one) != lockstep_key(one.replace(own_size=2))
+    assert lockstep_key(one) != lockstep_key(one.replace(storage_order="random"))
+    other = RunConfig(strategy="other")
+    assert lockstep_key(other) != lockstep_key(other.replace(acquisition="entropy"))
+    STRATEGIES.forget("mine")
 
 
 def test_what_makes_a_strategy_may_stand_for_its_class() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCT
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay import acquisition, storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
-from clops_sweep.learning.strategies.base import Strategy
+from clops_sweep.learning.replay.division import kept, random_priorities
+from clops_sweep.learning.replay.memory import Memory
+from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 from clops_sweep.learning.strategies.clops import CLOPS
 from clops_sweep.testing import (
     ContractViolation,
@@ -169,6 +172,62 @@ def test_broken_storage_functions_are_found_out(name: str) -> None:
     function, message = BROKEN_STORAGE[name]
     with pytest.raises(ContractViolation, match=message):
         check_storage_function(function)
+
+
+class Reservoir(Strategy):
+    """Stores seven instances of all tasks, loses them again, and trains on nothing else from the second task on."""
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self.memory = Memory(training.tasks)
+
+    def train_epoch(self, task: int, epoch: int, replay: Any, order: torch.Tensor, dropout_keys: torch.Tensor) -> None:
+        if not task:
+            super().train_epoch(task, epoch, replay, order, dropout_keys)
+            return
+        learner, places = self.training.learner, torch.arange(len(self.memory)).expand(len(order), -1)
+        instances = self.memory.replay(places)
+        stored = self.memory.carried["logits"]
+        learner.announce(1)
+        _, gradient = learner.loss_gradient(
+            instances.rows, places[0], dropout_keys, lambda logits: (logits - stored).square().sum((1, 2))
+        )
+        learner.apply(gradient)
+
+    def end_task(self, task: int) -> None:
+        memory, new = self.memory, self.memory.of_task(task)
+        drawn = random_priorities(self.training.seeds, new.shape[1], task)
+        memory.add(new, logits=self.training.learner.logits(self.training.tasks[task].rows), priority=drawn)
+        memory.keep(kept(memory.carried["priority"], torch.zeros_like(memory.instances), 7))
+
+    def record(self, task: int) -> InstanceRecord:
+        stored, times = self.memory.stored(task), self.memory.times_replayed(task)
+        return replace(super().record(task), stored=stored, times_replayed=times)
+
+    def state(self) -> dict[str, Any]:
+        return {"memory": self.memory.state()}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        self.memory.restore(state["memory"])
+
+
+def test_a_memory_that_loses_instances_and_a_method_for_some_scenarios() -> None:
+    check_strategy(Reservoir, scenarios=["class_il_union"], stores="anything", trains_on="anything")
+    with pytest.raises(ContractViolation, match=r"stores \d+ instances instead of 4"):
+        check_strategy(Reservoir, scenarios=["class_il_union"], trains_on="anything")
+    with pytest.raises(ContractViolation, match="leaves out instances"):
+        check_strategy(Reservoir, scenarios=["class_il"], stores="anything")
+
+
+class ForgetsItsMemory(Reservoir):
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        super().restore(state, task)
+        self.memory.carried = {name: torch.zeros_like(values) for name, values in self.memory.carried.items()}
+
+
+def test_a_memory_that_is_forgotten_is_found_out() -> None:
+    with pytest.raises(ContractViolation, match="after resuming"):
+        check_strategy(ForgetsItsMemory, scenarios=["time_il"], stores="anything", trains_on="anything")
 
 
 class ForgetsItsBuffer(CLOPS):

@@ -22,11 +22,13 @@ class Training:
         configs: one a run. They differ in nothing but the strategy's `lockstep.free_fields`.
         learner: their networks.
         tasks: each task's training instances, in the order of training; the same rows for every run.
+        by_position: whether an output means another class in each task; see `ScenarioTasks`.
     """
 
     configs: Sequence[RunConfig]
     learner: Learner
     tasks: Sequence[Instances]
+    by_position: bool = False
 
     @property
     def config(self) -> RunConfig:
