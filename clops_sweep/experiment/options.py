@@ -267,7 +267,7 @@ class DeclaredOptions(Mapping[str, Option]):
         """
         self._reserved |= dict.fromkeys(names, what)
         for name, owners in self._owners.items():
-            self._check(min(owners), name)
+            self._check_reserved(min(owners), name)
 
     def check(self, owner: str, options: object) -> None:
         """Sees whether a plug-in may declare some options.
@@ -285,10 +285,13 @@ class DeclaredOptions(Mapping[str, Option]):
                 raise BadInput(f"{owner}: option {name!r}: expected {kinds}, not {shown(option)}")
             self._check(owner, name)
 
-    def _check(self, owner: str, name: str) -> None:
+    def _check_reserved(self, owner: str, name: str) -> None:
         if name in self._reserved or name.startswith("model_"):  # pydantic keeps these for itself
             what = self._reserved.get(name, "kept for what every config has")
             raise BadInput(f"{owner}: option {name!r} has a name that is {what}; give it another one")
+
+    def _check(self, owner: str, name: str) -> None:
+        self._check_reserved(owner, name)
         others = self._owners.get(name, set()) - {owner}
         if others:
             raise BadInput(f"{owner}: option {name!r} is declared by {min(others)} already; give it another name")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment import declarations
+from clops_sweep.experiment import declarations, memory_methods
 from clops_sweep.experiment.declarations import Declaration, Fields
 from clops_sweep.experiment.options import OPTIONS, Options
 
@@ -210,6 +210,11 @@ STRATEGIES = Registry(
         "gem": ("clops_sweep.learning.strategies.gem:GradientEpisodicMemory", declarations.GEM),
         "mir": ("clops_sweep.learning.strategies.mir:MaximallyInterferedRetrieval", declarations.MIR),
         "replay": ("clops_sweep.learning.strategies.replay:ExperienceReplay", declarations.replay(_CLOPS)),
+        "er": ("clops_sweep.learning.strategies.er:TinyEpisodicMemory", memory_methods.er(_seen_by_function)),
+        "er_ace": ("clops_sweep.learning.strategies.er_ace:AsymmetricCrossEntropy", memory_methods.ER_ACE),
+        "derpp": ("clops_sweep.learning.strategies.derpp:DarkExperienceReplay", memory_methods.DERPP),
+        "agem": ("clops_sweep.learning.strategies.agem:AveragedGEM", memory_methods.AGEM),
+        "gdumb": ("clops_sweep.learning.strategies.gdumb:GreedyDumb", memory_methods.GDUMB),
     },
     expected="a subclass of Strategy",
 )

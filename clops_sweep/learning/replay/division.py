@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from clops_sweep.learning import streams
+from clops_sweep.learning.replay.buffer import count_of
+from clops_sweep.learning.replay.memory import Memory
 
 
 def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
@@ -50,17 +54,45 @@ def kept(priorities: torch.Tensor, groups: torch.Tensor, capacity: int) -> torch
     Returns:
         int64 [S, min(m, capacity)], places, ascending.
     """
+    return _highest(priorities, groups, lambda sizes: shares(sizes, capacity))
+
+
+def highest_of_each(scores: torch.Tensor, groups: torch.Tensor, fraction: float) -> torch.Tensor:
+    """Of each group the share with the highest scores, one at least; arguments and result as in `kept`."""
+    return _highest(scores, groups, lambda sizes: np.array([count_of(fraction, size) for size in sizes]))
+
+
+def _highest(
+    scores: torch.Tensor, groups: torch.Tensor, counts: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+) -> torch.Tensor:
+    """Of each group as many as `counts` says of the groups' sizes."""
     found = []
-    for of_run, in_groups in zip(priorities.cpu().numpy(), groups.cpu().numpy(), strict=True):
+    for of_run, in_groups in zip(scores.cpu().numpy(), groups.cpu().numpy(), strict=True):
         _, numbers, sizes = np.unique(in_groups, return_inverse=True, return_counts=True)
-        most = shares(sizes, capacity)
         order = np.lexsort((np.arange(len(of_run)), -of_run, numbers))
-        first = np.cumsum(sizes) - sizes
-        ranks = np.arange(len(order)) - first[numbers[order]]
-        found.append(np.sort(order[ranks < most[numbers[order]]]))
-    return torch.from_numpy(np.stack(found)).to(priorities.device)
+        ranks = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[numbers[order]]
+        found.append(np.sort(order[ranks < counts(sizes)[numbers[order]]]))
+    return torch.from_numpy(np.stack(found)).to(scores.device)
 
 
-def random_priorities(seeds: list[int], count: int, task: int) -> torch.Tensor:
+def groups_of(division: str, memory: Memory, *, by_position: bool) -> torch.Tensor:
+    """Which group each stored instance is in: int64 [S, m].
+
+    Args:
+        division: `reservoir`, one group; `task_balanced`, its task; `class_balanced`, its class, or its set of labels.
+        memory: what is stored.
+        by_position: whether classes of different tasks have the same targets.
+    """
+    if division == "reservoir":
+        return torch.zeros_like(memory.instances)
+    tasks = memory.task_of(memory.instances)
+    if division == "task_balanced":
+        return tasks
+    targets = memory.looked_up(memory.instances).targets
+    classes: torch.Tensor = torch.unique(targets.flatten(0, 1), dim=0, return_inverse=True)[1].view(tasks.shape)
+    return classes + tasks * targets.shape[1] if by_position else classes
+
+
+def random_priorities(seeds: Sequence[int], count: int, task: int) -> torch.Tensor:
     """Uniform on [0, 1), float64 [S, count], from the stream "memory" of each run and a task."""
     return torch.from_numpy(np.stack([streams.generator(seed, "memory", task).random(count) for seed in seeds]))

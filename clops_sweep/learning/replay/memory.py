@@ -91,9 +91,15 @@ class Memory:
         self.count(instances)
         return self.looked_up(instances)
 
-    def count(self, instances: torch.Tensor) -> None:
-        """Counts some instances, int64 [S, k], as replayed once more for every time they are there."""
-        self._replayed.scatter_add_(1, instances, torch.ones_like(instances))
+    def count(self, instances: torch.Tensor, which: torch.Tensor | None = None) -> None:
+        """Counts some instances, int64 [S, k], as replayed once more for every time they are there.
+
+        Args:
+            instances: which were trained on.
+            which: bool [S, k], those to be counted; all if not given.
+        """
+        times = torch.ones_like(instances) if which is None else which.to(instances.dtype)
+        self._replayed.scatter_add_(1, instances, times)
 
     def stored(self, task: int) -> torch.Tensor:
         """Which of a task's training instances are stored now: bool [S, n]."""

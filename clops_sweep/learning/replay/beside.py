@@ -1,0 +1,60 @@
+"""Mini-batches of stored instances beside the batches of an epoch: which are drawn, and where they go."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+
+def replayed_beside(ratio: float, batch_size: int, stored: int) -> int:
+    """M, how many are replayed beside every batch: round(ratio B), at least 1 and at most what is stored."""
+    return min(max(1, round(ratio * batch_size)), stored)
+
+
+def steps_of(instances: int, batch_size: int) -> int:
+    """Batches of an epoch."""
+    return math.ceil(instances / batch_size)
+
+
+def beside(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Tensor:
+    """The order of an epoch in which every batch of the task's instances has others behind it.
+
+    Args:
+        order: int64 [S, n], of the task's instances alone.
+        batch_size: B.
+        replayed: M.
+
+    Returns:
+        int64 [S, n + steps * M], in which the others count from n: B of the task, then n ... n + M - 1, the next B of
+        the task, then n + M ..., so that batches of B + M are what is to be trained on.
+    """
+    runs, size = order.shape
+    others = torch.arange(size, size + steps_of(size, batch_size) * replayed, device=order.device).view(-1, replayed)
+    parts = zip(order.split(batch_size, dim=1), others.expand(runs, -1, -1).unbind(1), strict=True)
+    return torch.cat([part for pair in parts for part in pair], dim=1)
+
+
+def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """A uniform subset of 0 .. size - 1 for each of some sizes, by Floyd's algorithm (Bentley and Floyd, 1987).
+
+    For j = size - count ... size - 1: t is drawn from 0 .. j; t goes in, or j where t is in already.
+
+    Args:
+        generator: `count` draws for each size.
+        sizes: int64 [n], at least `count`.
+        count: how many of each.
+
+    Returns:
+        int64 [n, count].
+    """
+    drawn = generator.random((len(sizes), count))
+    chosen = np.empty((len(sizes), count), np.int64)
+    for place in range(count):
+        last = sizes - count + place
+        new = (drawn[:, place] * (last + 1)).astype(np.int64)
+        taken = (chosen[:, :place] == new[:, None]).any(axis=1)
+        chosen[:, place] = np.where(taken, last, new)
+    return chosen

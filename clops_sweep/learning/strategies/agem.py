@@ -1,0 +1,92 @@
+"""A-GEM: no step against the gradient of a random batch of the memory (Chaudhry et al., "Efficient lifelong learning").
+
+Averaged gradient episodic memory, of 2019.
+From the second task on each step follows, g being the gradient of the batch and r that of the mean loss over
+`agem_batch_size` instances that are drawn from the memory,
+
+    g' = g - (<g, r> / <r, r>) r   if <g, r> < 0,   else g' = g.
+
+One constraint on the average of the past tasks in the place of GEM's one for each, so there is no programme to be
+solved. The memory is shared equally among the tasks so far. As in `gem`, r is taken with dropout on and batch norm in
+evaluation mode, and Adam follows g': the constraint holds for the gradient and not for the step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import Batch, EpochBatch, Replay
+from clops_sweep.learning.replay.beside import subsets
+from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.fixed_memory import FixedMemory
+
+
+class AveragedGEM(FixedMemory):
+    """Steps along gradients that do not point against the memory's."""
+
+    division = "task_balanced"
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self._projections = torch.zeros(len(training.seeds), dtype=torch.int64, device=training.learner.bank.device)
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Plain steps while nothing is stored; then steps along projected gradients."""
+        training, instances = self.training, self.training.tasks[task]
+        learner, batch_size = training.learner, training.config.batch_size
+        if not len(self.memory):
+            learner.train_epoch(instances, replay, order, batch_size, dropout_keys)
+            return
+        current = learner.begin_epoch(instances, replay, order, batch_size, dropout_keys)
+        steps, size = len(current.sizes), len(self.memory)
+        count = min(training.config.options["agem_batch_size"], size)
+        generators = [streams.generator(seed, "memory batch", task, epoch) for seed in training.seeds]
+        drawn = [subsets(generator, np.full(steps, size), count) for generator in generators]
+        current.keep("memory", torch.from_numpy(np.stack(drawn, axis=1)))
+        current.keep("memory dropout", streams.keys(training.seeds, "memory dropout", task, epoch))
+
+        def step(batch: EpochBatch, phase: int) -> None:
+            del phase
+            places, keys = current.kept_for("memory", batch), current.kept("memory dropout")
+            rows = learner.parameters.by_run
+            reference = rows(self._reference(places, batch.number * count, keys))
+            gradient = rows(learner.gradient(batch.plain(), current.kept("dropout keys"))[1])
+            learner.apply(learner.parameters.from_runs(self._projected(gradient, reference)))
+
+        learner.run_epoch(current, step)
+
+    def _reference(self, places: torch.Tensor, first_draw: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        """r: the gradient of the mean loss over the instances at some places, int64 [S, m]."""
+        drawn = self.memory.replay(places)
+        count = places.shape[1]
+        weights = torch.full(places.shape, 1 / count, device=places.device)
+        draws = first_draw + torch.arange(count, device=places.device)
+        return self.training.learner.memory_gradient(Batch(drawn.rows, drawn.targets, weights, draws), keys)
+
+    def _projected(self, gradients: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
+        """g' of each run, from g and r: all [S, P]."""
+        pairs = [(g.dot(r), r.dot(r)) for g, r in zip(gradients, references, strict=True)]
+        agreement, length = (torch.stack(values) for values in zip(*pairs, strict=True))
+        violated = agreement < 0
+        self._projections += violated
+        share = torch.where(violated, agreement / length, 0.0)
+        return gradients - share[:, None] * references
+
+    def counts(self) -> dict[str, list[int]]:
+        """How often the memory objected."""
+        return {"projections": self._projections.tolist()}
+
+    def state(self) -> dict[str, Any]:
+        """Memory and counts."""
+        return super().state() | {"projections": self._projections}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Takes up a state that `state` returned during the given task."""
+        super().restore(state, task)
+        self._projections.copy_(state["projections"])

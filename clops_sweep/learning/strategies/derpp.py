@@ -1,0 +1,125 @@
+"""DER++: stored instances are held to the logits that they had and to their targets (Buzzega et al., 2020).
+
+Dark experience replay. Every instance that is trained on is offered to a reservoir (Vitter, 1985), with the logits z
+that it had in that step: so in every epoch anew, and what is stored is spread over the whole course of training. From
+the second task on each step is taken on
+
+    L = mean_I(l_i) + alpha mean_J(|z_j - z_j(now)|^2 / C) + beta mean_K(l_k),
+
+J and K being drawn independently of each other, each of `replay_ratio` times as many instances as a batch has. All
+three go through the network together, as one batch. Of the authors' settings the defaults are those for a small memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clops_sweep.learning import losses, streams
+from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.replay.beside import beside, replayed_beside
+from clops_sweep.learning.replay.reservoir import ReservoirEpoch
+from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.fixed_memory import FixedMemory
+
+
+class DarkExperienceReplay(FixedMemory):
+    """Replay of logits and of targets from a reservoir that is filled while training goes on."""
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        options, learner = training.config.options, training.learner
+        self._alpha, self._beta = options["derpp_alpha"], options["derpp_beta"]
+        shape = (len(training.seeds), self.capacity + 1, learner.outputs)
+        self._logits = torch.zeros(shape, device=learner.bank.device)
+        """Of the instance at each place of the memory; into one place more goes what nobody keeps."""
+        self._offered = 0
+        """Instances, each as often as it was trained on."""
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Everything random first, and what is in the memory at which step; then the steps."""
+        config, learner, instances = self.training.config, self.training.learner, self.training.tasks[task]
+        size = config.batch_size
+        count = replayed_beside(config.replay_ratio, size, len(self.memory)) if task else 0
+        new = self.memory.of_task(task).gather(1, order).cpu().numpy()
+        held = self.memory.instances.cpu().numpy()
+        plans = [
+            ReservoirEpoch.of(
+                held[run],
+                self._offered,
+                new[run],
+                self.capacity,
+                size,
+                sets=2,
+                count=count,
+                offering=streams.generator(seed, "memory", task, epoch),
+                replaying=streams.generator(seed, "replay", task, epoch),
+            )
+            for run, seed in enumerate(self.training.seeds)
+        ]
+        self._offered += order.shape[1]
+        if count:
+            replay = self._replay(np.stack([plan.replayed for plan in plans]))
+            order = beside(order, size, 2 * count)
+        current = learner.begin_epoch(instances, replay, order, size + 2 * count, dropout_keys)
+        current.keep("drawn", torch.from_numpy(np.stack([plan.drawn[:, 0] for plan in plans], axis=1)))
+        current.keep("places", torch.from_numpy(np.stack([plan.places for plan in plans], axis=1)))
+
+        def step(batch: EpochBatch, phase: int) -> None:
+            del phase
+            drawn, places = current.kept_for("drawn", batch), current.kept_for("places", batch)
+            self._step(batch, drawn, places, current.kept("dropout keys"))
+
+        learner.run_epoch(current, step)
+        self._logits[:, -1] = 0
+        self.memory.instances = torch.from_numpy(np.stack([plan.held for plan in plans])).to(order.device)
+
+    def _replay(self, replayed: NDArray[np.int64]) -> Replay:
+        """What is replayed, [S, steps, 2, M], with the factors that make of its weights 1 / (2 M) those of J and K."""
+        flat = torch.from_numpy(replayed).to(self.memory.instances.device).flatten(1)
+        self.memory.count(flat)
+        factors = torch.zeros(replayed.shape, device=flat.device)
+        factors[:, :, 1] = 2 * self._beta
+        return Replay(self.memory.looked_up(flat), factors.flatten(1))
+
+    def _step(self, batch: EpochBatch, drawn: torch.Tensor, places: torch.Tensor, keys: torch.Tensor) -> None:
+        """One step on a batch of I, J and K, in this order; then the logits of I are stored.
+
+        Args:
+            batch: the weights of J are 0.
+            drawn: int64 [S, M], the places of J.
+            places: int64 [S, B], where I goes.
+            keys: of dropout.
+        """
+        learner, count, outputs = self.training.learner, drawn.shape[1], self._logits.shape[2]
+        last = batch.rows.shape[1] - 2 * count
+        stored = self._logits.gather(1, drawn[:, :, None].expand(-1, -1, outputs))
+
+        def by_logits(logits: torch.Tensor) -> torch.Tensor:
+            by = losses.loss_gradient(learner.kind, logits, batch.targets).mul_(batch.weights[:, :, None])
+            if count:
+                apart = logits[:, last : last + count] - stored
+                by[:, last : last + count] += apart.mul_(2 * self._alpha / (count * outputs))
+            return by
+
+        logits, gradient = learner.backpropagate(batch.rows, batch.draws, keys, by_logits)
+        self._logits.scatter_(1, places[:, :last, None].expand(-1, -1, outputs), logits[:, :last])
+        learner.apply(gradient)
+
+    def end_task(self, task: int) -> None:
+        """Nothing: the task's instances have been offered while they were trained on."""
+
+    def state(self) -> dict[str, Any]:
+        """Memory, logits, and how many instances have been offered."""
+        return super().state() | {"logits": self._logits, "offered": self._offered}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Takes up a state that `state` returned during the given task."""
+        super().restore(state, task)
+        self._logits.copy_(state["logits"])
+        self._offered = state["offered"]

@@ -1,0 +1,116 @@
+"""ER: a mini-batch of a small memory beside every batch (Chaudhry et al., "On tiny episodic memories", 2019).
+
+Experience replay as the field knows it. From the second task on each step is taken on
+
+    L = mean_I(l_i) + mean_J(l_j),
+
+I being a batch of the task and J `replay_ratio` times as many instances that are drawn from the memory, all different,
+for this batch alone. (The authors average over I and J together: with as many of each that is L / 2, and a step of Adam
+does not depend on the factor.) The memory is what `memory_division` makes it: a reservoir of all that has been seen, or
+equal shares of the tasks, or of the classes, so far.
+
+What CLOPS adds can be added to it: `er_storage_order` keeps the instances with the highest (`top`) or the lowest s
+(`bottom`), beta weighing the loss as in CLOPS, and `er_acquire` draws from that share of the memory's groups, chosen
+anew every `acquire_every` epochs, that an acquisition function scores highest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from clops_sweep.learning.batches import Replay
+from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.replay.acquisition import AcquisitionContext
+from clops_sweep.learning.replay.beside import beside
+from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
+from clops_sweep.learning.replay.division import highest_of_each
+from clops_sweep.learning.strategies.base import InstanceRecord, Training
+from clops_sweep.learning.strategies.fixed_memory import FixedMemory
+
+
+class TinyEpisodicMemory(FixedMemory):
+    """Experience replay from a memory of fixed size, one mini-batch beside every batch."""
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        options = training.config.options
+        self.division = options["memory_division"]
+        self._storage_order, self._acquires = options["er_storage_order"], options["er_acquire"]
+        self._beta: TaskInstanceParameters | None = None
+        self._pool: torch.Tensor | None = None
+        self._records: list[InstanceRecord] = []
+
+    def begin_task(self, task: int) -> None:
+        """beta starts at 1 for every instance, where it decides what is stored."""
+        if self._storage_order != "random":
+            config, rows = self.training.config, self.training.tasks[task].rows
+            runs = len(rows)
+            self._beta = TaskInstanceParameters(
+                rows.shape[1], [config.beta_penalty] * runs, [config.beta_learning_rate] * runs, rows.device
+            )
+
+    def replay(self, task: int, epoch: int) -> Replay | None:
+        """Nothing for the whole epoch; chooses what its batches may draw from."""
+        config = self.training.config
+        if len(self.memory) and self._acquires and epoch % config.acquire_every == 0:
+            runs = list(range(len(self.training.seeds)))
+            context = AcquisitionContext(self.training.learner, config, self.training.seeds, (task, epoch, 0))
+            rows = self.memory.looked_up(self.memory.instances).rows
+            scores = acquisition_scores(config, context, rows, runs)
+            self._pool = highest_of_each(scores, self.groups(), config.acquisition_fraction)
+        return None
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Each batch with what is drawn for it, once there is something to draw from."""
+        instances, size = self.training.tasks[task], self.training.config.batch_size
+        if len(self.memory):
+            places = self.draws(task, epoch, self._pool)
+            replay, order = self.drawn_replay(places), beside(order, size, places.shape[2])
+            size += places.shape[2]
+        self.training.learner.train_epoch(instances, replay, order, size, dropout_keys, self._beta)
+
+    def end_epoch(self) -> None:
+        """beta is taken down, for the area under its trajectory."""
+        if self._beta is not None:
+            self._beta.record()
+
+    def end_task(self, task: int) -> None:
+        """Offers the task's instances to the memory, at random or by s."""
+        record = super().record(task)
+        if self._beta is None:
+            self.offer(task)
+        else:
+            trajectories, runs = self._beta.trajectories(), list(range(len(self.training.seeds)))
+            s = storage_scores(self.training.config, trajectories, runs)
+            self.offer(task, s if self._storage_order == "top" else -s)
+            record = replace(record, s=s, beta=self._beta.values, trajectories=trajectories.transpose(1, 2))
+        self._records.append(record)
+        self._beta, self._pool = None, None
+
+    def record(self, task: int) -> InstanceRecord:
+        """s and beta from the end of the task; what of it is stored, and how often it was replayed, until now."""
+        now = super().record(task)
+        return replace(self._records[task], stored=now.stored, times_replayed=now.times_replayed)
+
+    def state(self) -> dict[str, Any]:
+        """Memory, beta, what is drawn from and records."""
+        return super().state() | {
+            "beta": None if self._beta is None else self._beta.state(),
+            "pool": self._pool,
+            "records": [vars(record) for record in self._records],
+        }
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Takes up a state that `state` returned during the given task."""
+        super().restore(state, task)
+        self._pool = state["pool"]
+        self._records = [InstanceRecord(**record) for record in state["records"]]
+        if state["beta"] is not None:
+            self.begin_task(task)
+            assert self._beta is not None
+            self._beta.restore(state["beta"])

@@ -1,0 +1,64 @@
+"""ER-ACE: a batch's own classes compete among themselves, replayed ones with all so far (Caccia et al., 2022).
+
+Asymmetric cross-entropy: from the second task on each step is taken on
+
+    L = mean_I CE(z_i, y_i; classes of the batch I) + mean_J CE(z_j, y_j; all classes seen so far),
+
+where the softmax of the cross-entropy runs over the named classes alone, so that a batch of new classes does not push
+down the logits of the old ones. J is drawn from a memory as in ER. In the first task, where nothing is stored, the
+first term stands alone. It needs one output a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.replay.beside import beside
+from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.fixed_memory import FixedMemory
+
+
+class AsymmetricCrossEntropy(FixedMemory):
+    """Experience replay in which the classes that a softmax runs over depend on where an instance comes from."""
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self.division = training.config.options["memory_division"]
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Each batch with what is drawn for it, and the cross-entropy of each over its own classes."""
+        learner, size = self.training.learner, self.training.config.batch_size
+        if len(self.memory):
+            places = self.draws(task, epoch)
+            replay, order = self.drawn_replay(places), beside(order, size, places.shape[2])
+            size += places.shape[2]
+        current = learner.begin_epoch(self.training.tasks[task], replay, order, size, dropout_keys)
+        seen = [(part.targets > 0).any(1) for part in self.training.tasks[: task + 1]]
+        current.keep("seen", torch.stack(seen).any(0))
+
+        def step(batch: EpochBatch, phase: int) -> None:
+            del phase
+            _, gradient = learner.backpropagate(
+                batch.rows, batch.draws, current.kept("dropout keys"), _by_logits(batch, current.kept("seen"))
+            )
+            learner.apply(gradient)
+
+        learner.run_epoch(current, step)
+
+
+def _by_logits(batch: EpochBatch, seen: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    """dL / dz: each instance's weight times softmax over its classes - y; `seen` is bool [S, C]."""
+    current = batch.current[:, :, None]
+    own = ((batch.targets > 0) & current).any(1)
+    left_out = ~torch.where(current, own[:, None], seen[:, None])
+
+    def by_logits(logits: torch.Tensor) -> torch.Tensor:
+        probabilities = logits.masked_fill(left_out, -torch.inf).softmax(-1)
+        return batch.weights[:, :, None] * (probabilities - batch.targets)
+
+    return by_logits

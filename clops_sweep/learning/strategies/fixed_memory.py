@@ -1,0 +1,91 @@
+"""What methods with a memory of fixed size have in common: who is in it when a task has ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import Replay
+from clops_sweep.learning.replay.beside import replayed_beside, steps_of, subsets
+from clops_sweep.learning.replay.buffer import count_of
+from clops_sweep.learning.replay.division import groups_of, kept, random_priorities
+from clops_sweep.learning.replay.memory import Memory
+from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+
+
+class FixedMemory(Strategy):
+    """A memory of `memory_fraction` of all tasks' training instances together, from the first task on.
+
+    When a task ends, all of its instances are offered to it, each with a random priority that it keeps, and the
+    division says who stays (see `division`). So its size is the same after every task that fills it.
+    """
+
+    division: str = "reservoir"
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        everything = sum(task.rows.shape[1] for task in training.tasks)
+        self.capacity = count_of(training.config.options["memory_fraction"], everything)
+        self.memory = Memory(training.tasks)
+
+    def groups(self) -> torch.Tensor:
+        """Which group of the division each stored instance is in: int64 [S, m]."""
+        return groups_of(self.division, self.memory, by_position=self.training.by_position)
+
+    def offer(self, task: int, priorities: torch.Tensor | None = None) -> None:
+        """Stores what stays of the memory and all of a task's instances.
+
+        Args:
+            task: whose.
+            priorities: [S, n]; random ones if not given.
+        """
+        new = self.memory.of_task(task)
+        if priorities is None:
+            priorities = random_priorities(self.training.seeds, new.shape[1], task).to(new.device)
+        self.memory.add(new, priority=priorities)
+        self.memory.keep(kept(self.memory.carried["priority"], self.groups(), self.capacity))
+
+    def end_task(self, task: int) -> None:
+        """Offers the task's instances to the memory."""
+        self.offer(task)
+
+    def draws(self, task: int, epoch: int, pool: torch.Tensor | None = None) -> torch.Tensor:
+        """Places of what is replayed beside each batch of an epoch, all of a batch different: int64 [S, steps, M].
+
+        Args:
+            task: position of the current task.
+            epoch: of the task.
+            pool: int64 [S, p], places to draw from; all if not given.
+        """
+        config, device = self.training.config, self.memory.instances.device
+        size = len(self.memory) if pool is None else pool.shape[1]
+        steps = steps_of(self.training.tasks[task].rows.shape[1], config.batch_size)
+        count = replayed_beside(config.replay_ratio, config.batch_size, size)
+        generators = [streams.generator(seed, "replay", task, epoch) for seed in self.training.seeds]
+        drawn = np.stack([subsets(generator, np.full(steps, size), count) for generator in generators])
+        places = torch.from_numpy(drawn).to(device)
+        return places if pool is None else pool.gather(1, places.flatten(1)).view(places.shape)
+
+    def drawn_replay(self, places: torch.Tensor) -> Replay:
+        """The instances at the places of an epoch's batches, int64 [S, steps, M], one batch's after the other's."""
+        instances = self.memory.replay(places.flatten(1))
+        return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
+
+    def record(self, task: int) -> InstanceRecord:
+        """What of the task is stored now, and how often it has been replayed."""
+        return replace(
+            super().record(task), stored=self.memory.stored(task), times_replayed=self.memory.times_replayed(task)
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The memory."""
+        return {"memory": self.memory.state()}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Takes up a state that `state` returned during the given task."""
+        del task
+        self.memory.restore(state["memory"])
