@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -164,6 +164,16 @@ class Epoch:
             number=number,
         )
 
+    def batches(self) -> Iterator[EpochBatch]:
+        """All that `next` would give, as views: for a host that takes steps as they come, several times faster."""
+        whole = [*self._integers, *self._floats[:2], self._floats[2] > 0]
+        rows, positions, weights, counts, current = (values.split(self.sizes, dim=1) for values in whole)
+        targets = self._targets.split(self.sizes, dim=1)
+        draws = torch.arange(self._integers.shape[2], device=self._start.device).split(self.sizes)
+        numbers = torch.arange(len(self.sizes), device=self._start.device).split(1)
+        parts = zip(rows, targets, positions, current, counts, weights, draws, numbers, strict=True)
+        return (EpochBatch(*part) for part in parts)
+
     def keep(self, name: str, values: torch.Tensor) -> None:
         """Puts something that steps need where they find it in every epoch; its shape may not change."""
         if name in self._kept:
@@ -177,4 +187,7 @@ class Epoch:
 
     def kept_for(self, name: str, batch: EpochBatch) -> torch.Tensor:
         """What was kept under that name for the batch: [number of batches, ...] to [...]."""
-        return self._kept[name].index_select(0, batch.number)[0]
+        values = self._kept[name]
+        if values.device.type == "cpu":
+            return values[int(batch.number)]
+        return values.index_select(0, batch.number)[0]

@@ -255,7 +255,11 @@ class Learner(ABC):
                 that may decide what it does.
             phases: after how many batches steps are alike again.
         """
-        self._take_steps(epoch, step, phases, self._call)
+        take = epoch.next
+        if self.bank.device.type == "cpu":
+            batches = epoch.batches()
+            take = lambda size: next(batches)  # noqa: E731
+        self._take_steps(epoch, step, phases, self._call, take)
 
     def _forget_steps(self) -> None:
         """Before steps that read and write other memory than those before them."""
@@ -263,13 +267,20 @@ class Learner(ABC):
         self._call_own: StepCaller = _as_it_comes
         """What calls steps of strategies, and those of `train_epoch`."""
 
-    def _take_steps(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int, call: StepCaller) -> None:
+    def _take_steps(
+        self,
+        epoch: Epoch,
+        step: Callable[[EpochBatch, int], None],
+        phases: int,
+        call: StepCaller,
+        take: Callable[[int], EpochBatch],
+    ) -> None:
         self.announce(len(epoch.sizes))
         for number, size in enumerate(epoch.sizes):
             phase = number % phases
 
             def next_step(size: int = size, phase: int = phase) -> None:
-                step(epoch.next(size), phase)
+                step(take(size), phase)
 
             call((size, phase), next_step)
 
@@ -307,7 +318,7 @@ class Learner(ABC):
             if beta is not None:
                 beta.step(batch, instance_losses)
 
-        self._take_steps(epoch, step, 1, self._call_own)
+        self._take_steps(epoch, step, 1, self._call_own, epoch.next)
 
     def losses(self, rows: torch.Tensor, targets: torch.Tensor, *, shift: torch.Tensor | None = None) -> torch.Tensor:
         """Losses l_i in evaluation mode, float32 [S, m]; arguments as in `logits`, targets float32 [S, m, C]."""

@@ -143,9 +143,16 @@ class ModuleLearner(Learner):
                 of_run.backward(by)
         return logits, self._gradient.flat
 
-    def _take_steps(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int, call: StepCaller) -> None:
+    def _take_steps(
+        self,
+        epoch: Epoch,
+        step: Callable[[EpochBatch, int], None],
+        phases: int,
+        call: StepCaller,
+        take: Callable[[int], EpochBatch],
+    ) -> None:
         with self._generators.kept():  # once an epoch, for it takes longer than seeding
-            super()._take_steps(epoch, step, phases, call)
+            super()._take_steps(epoch, step, phases, call, take)
 
     @torch.no_grad()
     def logits(

@@ -46,6 +46,8 @@ class NativeLearner(PaperLearner):
         super().__init__(seeds, kind, outputs, learning_rate, bank)
         self.variant = variant
         self.backend = f"native-{variant}"
+        adam = self.optimizer
+        self._adam_memory = [values.numpy() for values in (adam.values, adam.first, adam.second)]
         self._core = native.core(
             variant=variant,
             softmax=kind == "softmax",
@@ -116,16 +118,8 @@ class NativeLearner(PaperLearner):
 
     def apply(self, gradient: torch.Tensor) -> None:
         """As `Learner.apply`."""
-        adam = self.optimizer
-        self._core.adam(
-            _array(adam.values),
-            _array(adam.first),
-            _array(adam.second),
-            _array(gradient),
-            self._learning_rate,
-            adam.steps,
-        )
-        adam.steps += 1
+        self._core.adam(*self._adam_memory, _array(gradient), self._learning_rate, self.optimizer.steps)
+        self.optimizer.steps += 1
 
     def train_epoch(
         self,

@@ -65,7 +65,7 @@ class ReservoirEpoch:
         later = np.triu(np.ones((batch_size, batch_size), bool), 1)
         by_step[((by_step[:, :, None] == by_step[:, None, :]) & later).any(2)] = capacity
         filled = np.minimum(offered + batch_size * np.arange(steps), capacity)
-        drawn = np.stack([subsets(replaying, filled, count) for _ in range(sets)], axis=1)
+        drawn = subsets(replaying, filled.repeat(sets), count).reshape(steps, sets, count)
         inside = np.zeros(capacity + 1, np.int64)
         inside[: len(held)] = held
         replayed = np.empty_like(drawn)

@@ -12,6 +12,7 @@ three go through the network together, as one batch. Of the authors' settings th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep.learning import losses, streams
-from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
 from clops_sweep.learning.replay.beside import beside, replayed_beside
 from clops_sweep.learning.replay.reservoir import ReservoirEpoch
 from clops_sweep.learning.strategies.base import Training
@@ -33,9 +34,9 @@ class DarkExperienceReplay(FixedMemory):
         super().__init__(training)
         options, learner = training.config.options, training.learner
         self._alpha, self._beta = options["derpp_alpha"], options["derpp_beta"]
-        shape = (len(training.seeds), self.capacity + 1, learner.outputs)
-        self._logits = torch.zeros(shape, device=learner.bank.device)
-        """Of the instance at each place of the memory; into one place more goes what nobody keeps."""
+        places = len(training.seeds) * (self.capacity + 1)
+        self._logits = torch.zeros(places, learner.outputs, device=learner.bank.device)
+        """Of the instance at each place of each run's memory; into one place more goes what nobody keeps."""
         self._offered = 0
         """Instances, each as often as it was trained on."""
 
@@ -67,16 +68,11 @@ class DarkExperienceReplay(FixedMemory):
             replay = self._replay(np.stack([plan.replayed for plan in plans]))
             order = beside(order, size, 2 * count)
         current = learner.begin_epoch(instances, replay, order, size + 2 * count, dropout_keys)
-        current.keep("drawn", torch.from_numpy(np.stack([plan.drawn[:, 0] for plan in plans], axis=1)))
-        current.keep("places", torch.from_numpy(np.stack([plan.places for plan in plans], axis=1)))
-
-        def step(batch: EpochBatch, phase: int) -> None:
-            del phase
-            drawn, places = current.kept_for("drawn", batch), current.kept_for("places", batch)
-            self._step(batch, drawn, places, current.kept("dropout keys"))
-
-        learner.run_epoch(current, step)
-        self._logits[:, -1] = 0
+        current.keep("stored in", torch.from_numpy(self._addresses(plans, current.sizes, written=False)))
+        current.keep("to be stored in", torch.from_numpy(self._addresses(plans, current.sizes, written=True)))
+        current.keep("pull", self._pull(current.sizes, count))
+        learner.run_epoch(current, lambda batch, phase: self._step(current, batch))
+        self._logits.view(len(plans), self.capacity + 1, -1)[:, -1] = 0
         self.memory.instances = torch.from_numpy(np.stack([plan.held for plan in plans])).to(order.device)
 
     def _replay(self, replayed: NDArray[np.int64]) -> Replay:
@@ -87,28 +83,42 @@ class DarkExperienceReplay(FixedMemory):
         factors[:, :, 1] = 2 * self._beta
         return Replay(self.memory.looked_up(flat), factors.flatten(1))
 
-    def _step(self, batch: EpochBatch, drawn: torch.Tensor, places: torch.Tensor, keys: torch.Tensor) -> None:
-        """One step on a batch of I, J and K, in this order; then the logits of I are stored.
+    def _addresses(self, plans: Sequence[ReservoirEpoch], sizes: Sequence[int], *, written: bool) -> NDArray[np.int64]:
+        """Where in the logits those of each instance of each batch are to be written, or read: [steps, S, B + 2 M]."""
+        runs, nowhere = len(plans), self.capacity
+        found = np.full((len(sizes), runs, max(sizes)), nowhere)
+        for run, plan in enumerate(plans):
+            count = plan.drawn.shape[2]
+            for step, size in enumerate(sizes):
+                first = size - 2 * count
+                if written:
+                    found[step, run, :first] = plan.places[step, :first]
+                else:
+                    found[step, run, first : first + count] = plan.drawn[step, 0]
+        return found + (self.capacity + 1) * np.arange(runs)[:, None]
 
-        Args:
-            batch: the weights of J are 0.
-            drawn: int64 [S, M], the places of J.
-            places: int64 [S, B], where I goes.
-            keys: of dropout.
-        """
-        learner, count, outputs = self.training.learner, drawn.shape[1], self._logits.shape[2]
-        last = batch.rows.shape[1] - 2 * count
-        stored = self._logits.gather(1, drawn[:, :, None].expand(-1, -1, outputs))
+    def _pull(self, sizes: Sequence[int], count: int) -> torch.Tensor:
+        """What the difference of an instance's logits to those stored is multiplied by: float32 [steps, B + 2 M, 1]."""
+        found = torch.zeros(len(sizes), max(sizes), 1)
+        for of_step, size in zip(found, sizes, strict=True):
+            of_step[size - 2 * count : size - count] = 2 * self._alpha / max(1, count * self.training.learner.outputs)
+        return found
+
+    def _step(self, current: Epoch, batch: EpochBatch) -> None:
+        """One step on a batch of I, J and K, in this order, the weights of J being 0; the logits of I are stored."""
+        learner, (runs, size) = self.training.learner, batch.rows.shape
+        stored_in, to_be_stored_in = (
+            current.kept_for(name, batch)[:, :size].reshape(-1) for name in ("stored in", "to be stored in")
+        )
+        pull = current.kept_for("pull", batch)[:size]
+        stored = self._logits.index_select(0, stored_in).view(runs, size, -1)
 
         def by_logits(logits: torch.Tensor) -> torch.Tensor:
             by = losses.loss_gradient(learner.kind, logits, batch.targets).mul_(batch.weights[:, :, None])
-            if count:
-                apart = logits[:, last : last + count] - stored
-                by[:, last : last + count] += apart.mul_(2 * self._alpha / (count * outputs))
-            return by
+            return by.addcmul_(logits - stored, pull)
 
-        logits, gradient = learner.backpropagate(batch.rows, batch.draws, keys, by_logits)
-        self._logits.scatter_(1, places[:, :last, None].expand(-1, -1, outputs), logits[:, :last])
+        logits, gradient = learner.backpropagate(batch.rows, batch.draws, current.kept("dropout keys"), by_logits)
+        self._logits.index_copy_(0, to_be_stored_in, logits.flatten(0, 1))
         learner.apply(gradient)
 
     def end_task(self, task: int) -> None:

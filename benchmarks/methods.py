@@ -1,0 +1,84 @@
+"""A training step of every method beside a step of fine-tuning in the same process."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from benchmarks import shapes
+from benchmarks.timing import table
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.learning import streams
+from clops_sweep.learning.run import ContinualRun
+
+TASK, BATCH = 2, 16
+METHODS: dict[str, dict[str, Any]] = {
+    "replay": {},
+    "er": {},
+    "er_ace": {},
+    "derpp": {},
+    "agem": {},
+    "gdumb": {},
+    "gem": {},
+    "mir": {},
+}
+"""Settings of each."""
+
+
+class TrainedTwice:
+    """A run in the middle of its third task, whose epochs can be trained again and again.
+
+    Args:
+        frames: of the paper's Class-IL shape.
+        strategy: the method.
+        settings: other config fields.
+    """
+
+    def __init__(self, frames: FrameSet, strategy: str, **settings: Any) -> None:
+        scenario = "class_il_union" if strategy == "er_ace" else "class_il"
+        config = RunConfig(strategy=strategy, scenario=scenario, batch_size=BATCH, epochs_per_task=1, **settings)
+        self._run = ContinualRun(config.replace(learning_rate=1e-4), frames)
+        for _ in range(TASK):
+            self._run.advance()
+        self._strategy, self._training = self._run._strategy, self._run._training
+        self._strategy.begin_task(TASK)
+        self.instances = self._training.tasks[TASK].rows.shape[1]
+        self._epochs = 0
+
+    def seconds(self) -> float:
+        """Processor time of an epoch."""
+        epoch, seeds = self._epochs, self._training.seeds
+        self._epochs += 1
+        start = time.process_time()
+        replay = self._strategy.replay(TASK, epoch)
+        size = self.instances + (0 if replay is None else replay.instances.rows.shape[1])
+        order = streams.permutations(seeds, size, "batch order", TASK, epoch)
+        self._strategy.train_epoch(TASK, epoch, replay, order, streams.keys(seeds, "training dropout", TASK, epoch))
+        return time.process_time() - start
+
+
+def run(*, quick: bool) -> str:
+    """The section of the results."""
+    frames = shapes.class_il(shapes.scaled(shapes.CLASS_IL, 0.25)) if quick else shapes.class_il()
+    rows, rounds = [], 3 if quick else 15
+    plain = {False: TrainedTwice(frames, "finetune"), True: TrainedTwice(frames, "finetune")}
+    steps = -(-plain[False].instances // BATCH)
+    for name, settings in METHODS.items():
+        method, finetune = TrainedTwice(frames, name, **settings), plain[False]
+        pairs = [(finetune.seconds(), method.seconds()) for _ in range(rounds)]
+        beside, own = (min(times) / steps for times in zip(*pairs, strict=True))
+        rows.append([f"`{name}`", f"{1e6 * beside:.0f}", f"{1e6 * own:.0f}", f"{own / beside:.2f}"])
+    header = ["method", "step of fine-tuning, us", "step, us", "ratio"]
+    return (
+        f"## A training step of every method\n\nThe third of six tasks ({plain[False].instances} instances), batch "
+        f"{BATCH}, one core: an epoch with all that belongs to it, by its steps; the best of {rounds}, fine-tuning and "
+        "the method taking turns.\n\n" + table(header, rows)
+    )
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print(run(quick=False))
