@@ -89,6 +89,14 @@ class EpochBatch:
         return Batch(self.rows, self.targets, self.weights, self.draws)
 
 
+def batch_sizes(total: int, batch_size: int, smallest: int = 1) -> list[int]:
+    """Sizes of the batches of an epoch; arguments as in `Epoch`."""
+    sizes = [min(batch_size, total - start) for start in range(0, total, batch_size)]
+    if len(sizes) > 1 and sizes[-1] < smallest:
+        sizes[-2:] = [sum(sizes[-2:])]
+    return sizes
+
+
 class Epoch:
     """The union of a task's n instances and m replayed ones in the order of an epoch, cut into batches of B.
 
@@ -106,9 +114,7 @@ class Epoch:
         self.task, self.replayed, self.batch_size = task, replayed, batch_size
         runs, size = task.rows.shape
         total = size + replayed
-        self.sizes = [min(batch_size, total - start) for start in range(0, total, batch_size)]
-        if len(self.sizes) > 1 and self.sizes[-1] < smallest:
-            self.sizes[-2:] = [sum(self.sizes[-2:])]
+        self.sizes = batch_sizes(total, batch_size, smallest)
         device = task.rows.device
         # What steps read is little and in few pieces: each is a launch in every step.
         self._integers = torch.zeros(2, runs, total, dtype=torch.int64, device=device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -24,8 +25,8 @@ from clops_sweep.learning.parameters import Parameters
 StepCaller = Callable[[Hashable, Callable[[], None]], None]
 """Calls a step; steps with the same key are the same operations on the same memory."""
 
-Loss = Callable[[torch.Tensor], torch.Tensor]
-"""From logits, float32 [S, B, C], to the loss of each run, [S], or to their sum."""
+Loss = Callable[..., torch.Tensor]
+"""From logits, float32 [s, B, C], and what else was given for these s runs, to the loss of each or their sum."""
 
 
 class Learner(ABC):
@@ -93,8 +94,8 @@ class Learner(ABC):
         rows: torch.Tensor,
         draws: torch.Tensor | None,
         dropout_keys: torch.Tensor | None,
-        by_logits: Callable[[torch.Tensor], torch.Tensor],
-        *,
+        by_logits: Callable[..., torch.Tensor],
+        *given: torch.Tensor,
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -104,8 +105,9 @@ class Learner(ABC):
             rows: int64 [S, B].
             draws: int64 [B], counters of the dropout masks.
             dropout_keys: int32 [S, 2]; None for a pass without dropout, which needs no draws.
-            by_logits: from logits, float32 [S, B, C], to the gradient of the loss by them. It may ask the learner for
-                logits and probabilities, and for no gradient.
+            by_logits: from logits, float32 [s, B, C], and what else was given for the same s runs to the gradient of
+                the loss by the logits, which may not be written to; see `loss_gradient`.
+            given: [S, ...], what it needs beside the logits.
             batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
             track_statistics: whether these take in the batch's.
 
@@ -119,7 +121,7 @@ class Learner(ABC):
         draws: torch.Tensor | None,
         dropout_keys: torch.Tensor | None,
         loss: Loss,
-        *,
+        *given: torch.Tensor,
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -127,19 +129,22 @@ class Learner(ABC):
 
         Example::
 
-            def loss(logits):  # mean binary cross-entropy, and a tenth of the mean squared distance to other logits
+            def loss(logits, targets, stored):  # cross-entropy, and a tenth of the squared distance to other logits
                 apart = binary_cross_entropy_with_logits(logits, targets, reduction="none").mean((1, 2))
                 return apart + 0.1 * (logits - stored).square().mean((1, 2))
 
-            logits, gradient = learner.loss_gradient(rows, draws, keys, loss)
+            logits, gradient = learner.loss_gradient(rows, draws, keys, loss, targets, stored)
             learner.apply(gradient)
 
         Args:
             rows: int64 [S, B].
             draws: int64 [B], counters of the dropout masks.
             dropout_keys: int32 [S, 2]; None for a pass without dropout, which needs no draws.
-            loss: from logits, float32 [S, B, C], to the loss of each run, [S], or to their sum. A run's loss may depend
-                on its own logits alone.
+            loss: from logits, float32 [s, B, C], and what else was given for the same s runs to the loss of each run,
+                [s], or to their sum. On a CPU it is called for one run after another, so that no run's numbers depend
+                on what it is stacked with, on a GPU for all at once: so it takes all that belongs to runs from its
+                arguments, and nothing from elsewhere.
+            given: [S, ...], what the loss needs beside the logits: targets, weights, logits of other networks.
             batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
             track_statistics: whether these take in the batch's.
 
@@ -150,38 +155,48 @@ class Learner(ABC):
             rows,
             draws,
             dropout_keys,
-            lambda logits: _by_logits(loss, logits),
+            partial(_by_logits, loss),
+            *given,
             batch_statistics=batch_statistics,
             track_statistics=track_statistics,
         )
 
-    def instance_gradients(self, rows: torch.Tensor, loss: Loss) -> Iterator[torch.Tensor]:
+    def instance_gradients(self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor) -> Iterator[torch.Tensor]:
         """The gradient of each instance's own loss l_i, one after the other, in evaluation mode.
 
         Example::
 
-            fisher = sum(gradient.square() for gradient in learner.instance_gradients(rows, loss)) / rows.shape[1]
+            fisher = sum(g.square() for g in learner.instance_gradients(rows, loss, targets)) / rows.shape[1]
 
         Args:
             rows: int64 [S, m].
-            loss: from logits, float32 [S, m, C], to the l_i, [S, m], or to their sum; l_i may depend on the logits of
-                i alone.
+            loss: from logits, float32 [s, m, C], and what else was given for the same s runs, as in `loss_gradient`, to
+                the l_i, [s, m], or to their sum; l_i may depend on the logits of i alone.
+            given: [S, ...], what the loss needs beside the logits.
 
         Yields:
             m times a gradient, laid out like `parameters.flat`; the next overwrites it.
         """
-        by_logits = _by_logits(loss, self.logits(rows))
+        by_logits = self._by_runs(partial(_by_logits, loss), self.logits(rows), given)
         for place in range(rows.shape[1]):
-            by_own = by_logits[:, place : place + 1].contiguous()
+            own = slice(place, place + 1)
             _, gradient = self.backpropagate(
-                rows[:, place : place + 1],
-                None,
-                None,
-                lambda logits, by_own=by_own: by_own,  # type: ignore[misc]
-                batch_statistics=False,
-                track_statistics=False,
+                rows[:, own], None, None, lambda logits, by: by, by_logits[:, own], batch_statistics=False
             )
             yield gradient
+
+    def _by_runs(
+        self, function: Callable[..., torch.Tensor], logits: torch.Tensor, given: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
+        """A function of logits and what belongs to them, on a CPU of one run's after another's.
+
+        There the rounding of an element depends on where in a tensor it is.
+        """
+        runs = len(logits)
+        if runs == 1 or logits.device.type != "cpu":
+            return function(logits, *given)
+        shares = zip(logits.split(1), *(values.split(1) for values in given), strict=True)
+        return torch.cat([function(*(values.clone() for values in share)) for share in shares])
 
     @abstractmethod
     def logits(
@@ -371,11 +386,11 @@ class Learner(ABC):
         self.optimizer.restore(state["optimizer"])
 
 
-def _by_logits(loss: Loss, logits: torch.Tensor) -> torch.Tensor:
+def _by_logits(loss: Loss, logits: torch.Tensor, *given: torch.Tensor) -> torch.Tensor:
     """The gradient of a loss by the logits, [S, B, C]."""
     with torch.enable_grad():
         leaf = logits.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(loss(leaf).sum(), leaf)
+        (gradient,) = torch.autograd.grad(loss(leaf, *given).sum(), leaf)
     return gradient
 
 

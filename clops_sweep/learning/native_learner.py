@@ -96,8 +96,8 @@ class NativeLearner(PaperLearner):
         rows: torch.Tensor,
         draws: torch.Tensor | None,
         dropout_keys: torch.Tensor | None,
-        by_logits: Callable[[torch.Tensor], torch.Tensor],
-        *,
+        by_logits: Callable[..., torch.Tensor],
+        *given: torch.Tensor,
         batch_statistics: bool = True,
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -107,7 +107,7 @@ class NativeLearner(PaperLearner):
         self._core.forward(
             _array(rows), _optional(draws), _optional(dropout_keys), not batch_statistics, track, logits.numpy()
         )
-        self._core.backward(_array(by_logits(logits)))
+        self._core.backward(_array(self._by_runs(by_logits, logits, given)))
         return logits, self._gradient.flat
 
     def _of_seeds(self, seeds: Sequence[int]) -> Self:

@@ -28,11 +28,36 @@ from clops_sweep.testing import (
     tiny_config,
     tiny_frames,
 )
+from tests.learning.methods import ANYWHERE, PAPERS
 
 
-@pytest.mark.parametrize("name", list(STRATEGIES))
+@pytest.mark.parametrize("name", PAPERS)
 def test_strategies(name: str) -> None:
     check_strategy(STRATEGIES[name])
+
+
+BY_S = {"er_storage_order": "top", "er_acquire": True, "acquire_every": 2, "memory_division": "class_balanced"}
+WITH_A_MEMORY: list[tuple[str, dict[str, Any]]] = [
+    ("er", {}),
+    ("er", BY_S),
+    ("er_ace", {"memory_division": "task_balanced"}),
+    ("derpp", {"memory_fraction": 0.2}),
+    ("agem", {"agem_batch_size": 3}),
+    ("gdumb", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), WITH_A_MEMORY)
+def test_strategies_with_a_memory_of_fixed_size(name: str, settings: dict[str, Any]) -> None:
+    scenarios = ["class_il", "domain_il"] if name in ANYWHERE else ["class_il_union", "time_il"]
+    trains_on: Any = "anything" if name == "gdumb" else "the task"
+    check_strategy(
+        STRATEGIES[name],
+        scenarios=scenarios,  # type: ignore[arg-type]
+        stores="anything",
+        trains_on=trains_on,
+        **settings,
+    )
 
 
 @pytest.mark.parametrize("name", list(ACQUISITION_FUNCTIONS))
@@ -190,7 +215,11 @@ class Reservoir(Strategy):
         stored = self.memory.carried["logits"]
         learner.announce(1)
         _, gradient = learner.loss_gradient(
-            instances.rows, places[0], dropout_keys, lambda logits: (logits - stored).square().sum((1, 2))
+            instances.rows,
+            places[0],
+            dropout_keys,
+            lambda logits, stored: (logits - stored).sigmoid().square().sum((1, 2)),
+            stored,
         )
         learner.apply(gradient)
 

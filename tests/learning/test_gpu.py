@@ -14,17 +14,19 @@ from clops_sweep.learning.packing import peak_of_memory, runs_that_fit
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import saved_and_loaded
+from tests.learning.methods import one_kind
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 
 
 def run(configs: RunConfig | list[RunConfig], device: str) -> RunResult:
-    return ContinualRun(configs, tiny_frames("class_il"), device).run()
+    common = configs if isinstance(configs, RunConfig) else configs[0]
+    return ContinualRun(configs, tiny_frames(common.scenario), device).run()
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_auc_is_that_of_a_cpu(strategy: str) -> None:
-    config = tiny_config("class_il", strategy=strategy, epochs_per_task=1)
+    config = tiny_config(one_kind(strategy), strategy=strategy, epochs_per_task=1)
     cpu, gpu = run(config, "cpu"), run(config, "cuda")
     np.testing.assert_allclose(gpu.curves["auc"], cpu.curves["auc"], atol=1e-3)
     np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
@@ -32,7 +34,7 @@ def test_auc_is_that_of_a_cpu(strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_captured_steps_are_those_that_come_one_by_one(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tiny_config("class_il", strategy=strategy, epochs_per_task=5, batch_size=5)
+    config = tiny_config(one_kind(strategy), strategy=strategy, epochs_per_task=5, batch_size=5)
     captured = run(config, "cuda")
     monkeypatch.setattr(CapturedSteps, "__call__", lambda self, key, function: function())
     plain = run(config, "cuda")
@@ -42,7 +44,7 @@ def test_captured_steps_are_those_that_come_one_by_one(strategy: str, monkeypatc
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_a_run_does_not_depend_on_what_it_is_stacked_with(strategy: str) -> None:
-    configs = [tiny_config("class_il", strategy=strategy, seed=seed) for seed in range(4)]
+    configs = [tiny_config(one_kind(strategy), strategy=strategy, seed=seed) for seed in range(4)]
     together, alone = run(configs, "cuda"), run(configs[2], "cuda")
     part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
     np.testing.assert_allclose(part["auc"], alone.curves["auc"], atol=1e-5)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.declarations import DECLARED
-from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
+from tests.learning.methods import ANYWHERE
 
 VALUES: dict[str, list[Any]] = {
     "storage_fraction": [1, 0.4],
@@ -28,6 +28,8 @@ VALUES: dict[str, list[Any]] = {
     "beta_learning_rate": [1e-2, 1e-1],
     "beta_penalty": [10, 1],
     "perturbation_std": [0.1, 0.5],
+    "er_storage_order": ["random", "top"],
+    "er_acquire": [False, True],
 }
 FRAMES = {kind: tiny_frames(kind, tasks=2) for kind in ("class_il", "time_il", "domain_il")}
 
@@ -43,17 +45,17 @@ def _furthest_equal(config: RunConfig) -> RunConfig:
     """A config of the same identity that differs from it in every field in which one may."""
     other = config
     in_order = tuple(range(3 if config.scenario == "time_il" else 2))
-    for name, values in {**VALUES, "strategy": [*STRATEGIES], "task_order": [in_order]}.items():
+    for name, values in {**VALUES, "strategy": ANYWHERE, "task_order": [in_order]}.items():
         for value in values:
             changed = _changed(other, name, value)
-            if value != getattr(config, name) and changed.identity == config.identity:
+            if value != config.get(name) and changed.identity == config.identity:
                 other = changed
     return other
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.sampled_from(list(STRATEGIES)),
+    st.sampled_from(ANYWHERE),
     st.sampled_from(list(FRAMES)),
     st.fixed_dictionaries({name: st.sampled_from(values) for name, values in VALUES.items()}),
 )

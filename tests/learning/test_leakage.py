@@ -9,10 +9,11 @@ import torch
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import TRAINING
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STRATEGIES
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.methods import CASES
 
 KINDS = ("class_il", "time_il", "domain_il")
 
@@ -46,8 +47,9 @@ class Watcher:
             evaluator.evaluate = evaluate  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("strategy", [*STRATEGIES, *(f"clops {name}" for name in ACQUISITION_FUNCTIONS)])
+@pytest.mark.parametrize(
+    ("strategy", "kind"), [*CASES, *((f"clops {name}", kind) for name in ACQUISITION_FUNCTIONS for kind in KINDS)]
+)
 def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
     strategy: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,8 +70,9 @@ def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
         assert watcher.rows <= {row for each in allowed for row in each.train.rows.tolist()}
         assert all(frames.split[row] == TRAINING for row in watcher.rows)
         seen |= watcher.rows
-    assert seen == {row for each in run.scenario.tasks for row in each.train.rows.tolist()}
-    assert set(run.result().instances["instance"]) == seen
+    everything = {row for each in run.scenario.tasks for row in each.train.rows.tolist()}
+    assert seen <= everything if name == "gdumb" else seen == everything  # which trains on its memory alone
+    assert set(run.result().instances["instance"]) == everything
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -82,12 +82,13 @@ def test_gradient_of_any_loss_is_that_of_a_plain_network(
     before = saved_and_loaded(learner.state())
     references = [paper_network.of(learner, run) for run in range(2)]
 
-    def loss(logits: torch.Tensor) -> torch.Tensor:  # of a run: how far from the targets, and from a mean of 1
-        return (logits - batch.targets.to(logits)).abs().pow(1.5).sum((1, 2)) + (logits.mean((1, 2)) - 1) ** 2
+    def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Of a run: how far from the targets, and from a mean of 1."""
+        return (logits - targets).abs().pow(1.5).sum((1, 2)) + (logits.mean((1, 2)) - 1) ** 2
 
     arguments = (batch.draws, keys) if dropped else (None, None)
     logits, gradient = learner.loss_gradient(
-        batch.rows, *arguments, loss, batch_statistics=training, track_statistics=False
+        batch.rows, *arguments, loss, batch.targets, batch_statistics=training, track_statistics=False
     )
     assert difference(before, learner.state()) is None
     views = learner.parameters.like(gradient).views
@@ -95,8 +96,7 @@ def test_gradient_of_any_loss_is_that_of_a_plain_network(
         reference.norms_in_training(training).masked(masks_of_run(masks, run) if dropped else None)
         expected_logits = reference(setting.signal(batch.rows[run]))
         torch.testing.assert_close(logits[run].double(), expected_logits.detach(), rtol=1e-4, atol=1e-4)
-        both = expected_logits[None].expand(2, -1, -1)
-        loss(both)[run].backward()
+        loss(expected_logits[None], batch.targets[run : run + 1].double()).backward()
         for name, value in reference.flat_gradient().items():
             torch.testing.assert_close(views[name][run].double(), value, rtol=3e-3, atol=5e-5, msg=name)
 
@@ -109,7 +109,9 @@ def test_statistics_are_tracked_with_any_loss_as_with_the_usual_one(trained: Any
         batch.rows,
         batch.draws,
         keys,
-        lambda logits: batch.weights * losses.instance_losses(other.scenario.kind, logits, batch.targets),
+        lambda logits, weights, targets: weights * losses.instance_losses(other.scenario.kind, logits, targets),
+        batch.weights,
+        batch.targets,
     )
     torch.testing.assert_close(any_other, usual, rtol=1e-4, atol=1e-6)
     assert difference(one.learner.state(), other.learner.state()) is None

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.errors import BadInput
 from clops_sweep.learning import dropout, streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.paper_learner import PaperLearner
@@ -279,3 +280,20 @@ def test_a_whole_run_is_that_of_the_second_program(
 def test_so_is_one_in_pytorch(name: str, paper_network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLOPS_NATIVE", "off")
     compare(tiny_config("time_il", strategy=name), paper_network)
+
+
+@pytest.mark.parametrize("kind", ["class_il", "domain_il"])
+def test_er_ace_needs_one_output_a_class(kind: str) -> None:
+    with pytest.raises(BadInput, match=r"^strategy 'er_ace' needs one output a class, as class_il_union has, and "):
+        ContinualRun(tiny_config(kind, strategy="er_ace"), tiny_frames(kind))
+
+
+@pytest.mark.parametrize("division", ["reservoir", "task_balanced", "class_balanced"])
+def test_a_memory_of_fixed_size_is_as_large_as_it_may_be_and_divided_as_asked_for(division: str) -> None:
+    config = tiny_config("time_il", strategy="er", memory_division=division, memory_fraction=0.5)
+    result = ContinualRun(config, tiny_frames("time_il")).run()
+    stored = result.instances[result.instances["stored"]]
+    assert len(stored) == 18
+    column = {"task_balanced": "task", "class_balanced": "label"}.get(division)
+    if column:
+        assert stored[column].value_counts().max() - stored[column].value_counts().min() <= 1

@@ -16,7 +16,7 @@ from torch import nn
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, NETWORKS, STRATEGIES
+from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, NETWORKS
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch, Epoch, Instances
 from clops_sweep.learning.frame_bank import FrameBank
@@ -24,6 +24,7 @@ from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.testing import check_network, of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference, global_randomness, result_difference, rows_of, saved_and_loaded
+from tests.learning.methods import ANYWHERE
 
 CPU = torch.device("cpu")
 SHAPE = {"channels": 2, "samples": 80}
@@ -122,7 +123,7 @@ def test_the_contract() -> None:
     check_network(Convolutional, **SHAPE)
 
 
-COMBINATIONS = [(name, "bald_mcd") for name in STRATEGIES] + [("clops", name) for name in ACQUISITION_FUNCTIONS]
+COMBINATIONS = [(name, "bald_mcd") for name in ANYWHERE] + [("clops", name) for name in ACQUISITION_FUNCTIONS]
 
 
 @pytest.mark.parametrize(("strategy", "acquisition"), dict.fromkeys(COMBINATIONS))
@@ -339,7 +340,7 @@ def test_a_last_batch_of_one_instance_goes_into_the_one_before() -> None:
 
 def test_every_strategy_trains_on_it(frames: FrameSet) -> None:
     """Tasks of 10 instances in batches of 3, on a network that cannot be trained on one."""
-    for strategy in STRATEGIES:
+    for strategy in ANYWHERE:
         config = tiny_config("class_il", network="over_vectors", strategy=strategy, batch_size=3, epochs_per_task=1)
         assert ContinualRun(config, frames).run().runs["auc"].notna().all()
 

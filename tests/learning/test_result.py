@@ -20,6 +20,7 @@ from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.methods import PAPERS
 
 Run = Callable[..., RunResult]
 KINDS = ("class_il", "time_il", "domain_il")
@@ -32,7 +33,7 @@ def stored_count(kind: str) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("strategy", list(STRATEGIES))
+@pytest.mark.parametrize("strategy", PAPERS)
 def test_each_task_stores_its_share_of_its_own_training_instances(strategy: str, kind: str, run: Run) -> None:
     scenario = build_scenario(tiny_frames(kind), tiny_config(kind).scenario, tiny_config(kind).task_order)
     instances = run(kind, strategy=strategy).instances

@@ -10,10 +10,10 @@ from clops_sweep import ContinualRun
 from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
+from tests.learning.methods import CASES, one_kind
 
 
-@pytest.mark.parametrize("kind", ["class_il", "time_il", "domain_il"])
-@pytest.mark.parametrize("strategy", list(STRATEGIES))
+@pytest.mark.parametrize(("strategy", "kind"), CASES)
 def test_resumed_behind_every_epoch_and_run_to_the_end(strategy: str, kind: str) -> None:
     configs = [tiny_config(kind, strategy=strategy, seed=seed) for seed in (0, 5)]
     frames = tiny_frames(kind)
@@ -56,8 +56,9 @@ def test_there_is_no_result_before_the_end() -> None:
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_five_runs_in_lockstep_are_those_of_each_alone(strategy: str) -> None:
-    configs = [tiny_config("class_il", strategy=strategy, seed=seed) for seed in (7, 1, 4, 9, 2)]
-    frames = tiny_frames("class_il", tasks=2)
+    kind = one_kind(strategy)
+    configs = [tiny_config(kind, strategy=strategy, seed=seed) for seed in (7, 1, 4, 9, 2)]
+    frames = tiny_frames(kind, tasks=2)
     together = ContinualRun(configs, frames).run()
     for config in (configs[0], configs[4]):
         alone = ContinualRun(config, frames).run()

@@ -108,12 +108,14 @@ def test_what_is_computed_between_the_halves_of_a_gradient_changes_nothing(learn
     for disturbed in (False, True):
         ours = learner("binary", seeds=(0, 1))
 
-        def by_logits(logits: torch.Tensor, ours: Any = ours, disturbed: bool = disturbed) -> torch.Tensor:
+        def by_logits(
+            logits: torch.Tensor, targets: torch.Tensor, ours: Any = ours, disturbed: bool = disturbed
+        ) -> torch.Tensor:
             if disturbed:
                 ours.dropout_probabilities(content.rows, 3, keys)
-            return logits - content.targets
+            return logits - targets
 
-        found.append(ours.backpropagate(content.rows, content.draws, keys, by_logits)[1].clone())
+        found.append(ours.backpropagate(content.rows, content.draws, keys, by_logits, content.targets)[1].clone())
     assert torch.equal(*found)
 
 

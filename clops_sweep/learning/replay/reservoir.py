@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.learning.replay.beside import steps_of, subsets
+from clops_sweep.learning.replay.beside import subsets
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class ReservoirEpoch:
     Attributes:
         replayed: int64 [steps, sets, M], the instances that each step replays.
         drawn: int64 [steps, sets, M], their places.
-        places: int64 [steps, B], where the instances of each batch go; `capacity` for those that are not kept, or whose
-            place another of the batch takes after them.
+        places: int64 [steps, largest size], where the instances of each batch go; `capacity` for those that are not
+            kept, or whose place another of the batch takes after them, and behind the last of a smaller batch.
         held: int64 [m], what is in the reservoir after the epoch.
     """
 
@@ -37,7 +38,7 @@ class ReservoirEpoch:
         offered: int,
         new: NDArray[np.int64],
         capacity: int,
-        batch_size: int,
+        sizes: Sequence[int],
         sets: int,
         count: int,
         offering: np.random.Generator,
@@ -50,27 +51,25 @@ class ReservoirEpoch:
             offered: how many have been offered before.
             new: int64 [n], the epoch's instances in their order.
             capacity: of the reservoir.
-            batch_size: B.
+            sizes: of its batches.
             sets: mini-batches that each step draws, independently of each other.
             count: M, instances in each of these, at most m.
             offering: decides who stays.
             replaying: decides what is drawn.
         """
-        steps, size = steps_of(len(new), batch_size), len(new)
-        turns = offered + np.arange(size)
-        places = np.where(turns < capacity, turns, (offering.random(size) * (turns + 1)).astype(np.int64))
-        padded = np.full(steps * batch_size, capacity, np.int64)
-        padded[:size] = np.minimum(places, capacity)
-        by_step = padded.reshape(steps, batch_size)
-        later = np.triu(np.ones((batch_size, batch_size), bool), 1)
+        steps, ends = len(sizes), np.cumsum(sizes)
+        turns = offered + np.arange(len(new))
+        places = np.where(turns < capacity, turns, (offering.random(len(new)) * (turns + 1)).astype(np.int64))
+        by_step = np.full((steps, max(sizes)), capacity)
+        by_step[np.arange(max(sizes)) < np.array(sizes)[:, None]] = np.minimum(places, capacity)
+        later = np.triu(np.ones((max(sizes), max(sizes)), bool), 1)
         by_step[((by_step[:, :, None] == by_step[:, None, :]) & later).any(2)] = capacity
-        filled = np.minimum(offered + batch_size * np.arange(steps), capacity)
+        filled = np.minimum(offered + ends - sizes, capacity)
         drawn = subsets(replaying, filled.repeat(sets), count).reshape(steps, sets, count)
         inside = np.zeros(capacity + 1, np.int64)
         inside[: len(held)] = held
         replayed = np.empty_like(drawn)
-        for step, start in enumerate(range(0, size, batch_size)):
+        for step, (end, size) in enumerate(zip(ends, sizes, strict=True)):
             replayed[step] = inside[drawn[step]]
-            batch = new[start : start + batch_size]
-            inside[by_step[step, : len(batch)]] = batch
-        return cls(replayed, drawn, by_step, inside[: min(offered + size, capacity)])
+            inside[by_step[step, :size]] = new[end - size : end]
+        return cls(replayed, drawn, by_step, inside[: min(offered + len(new), capacity)])

@@ -70,12 +70,13 @@ class AveragedGEM(FixedMemory):
         return self.training.learner.memory_gradient(Batch(drawn.rows, drawn.targets, weights, draws), keys)
 
     def _projected(self, gradients: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
-        """g' of each run, from g and r: all [S, P]."""
-        pairs = [(g.dot(r), r.dot(r)) for g, r in zip(gradients, references, strict=True)]
+        """g' of each run, from g and r: all [S, P]. Products are in float64, and run by run: they are rounded alike."""
+        both = zip(gradients.unbind(), references.unbind(), strict=True)
+        pairs = [(g.dot(r), r.dot(r)) for g, r in ((g.double(), r.double()) for g, r in both)]
         agreement, length = (torch.stack(values) for values in zip(*pairs, strict=True))
         violated = agreement < 0
         self._projections += violated
-        share = torch.where(violated, agreement / length, 0.0)
+        share = torch.where(violated, agreement / length, 0.0).to(gradients.dtype)
         return gradients - share[:, None] * references
 
     def counts(self) -> dict[str, list[int]]:

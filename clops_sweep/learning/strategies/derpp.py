@@ -13,14 +13,16 @@ three go through the network together, as one batch. Of the authors' settings th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses, streams
-from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
+from clops_sweep.learning.batches import Epoch, EpochBatch, Replay, batch_sizes
 from clops_sweep.learning.replay.beside import beside, replayed_beside
 from clops_sweep.learning.replay.reservoir import ReservoirEpoch
 from clops_sweep.learning.strategies.base import Training
@@ -47,6 +49,7 @@ class DarkExperienceReplay(FixedMemory):
         config, learner, instances = self.training.config, self.training.learner, self.training.tasks[task]
         size = config.batch_size
         count = replayed_beside(config.replay_ratio, size, len(self.memory)) if task else 0
+        sizes = batch_sizes(order.shape[1], size, 1 if count else learner.smallest_batch)
         new = self.memory.of_task(task).gather(1, order).cpu().numpy()
         held = self.memory.instances.cpu().numpy()
         plans = [
@@ -55,7 +58,7 @@ class DarkExperienceReplay(FixedMemory):
                 self._offered,
                 new[run],
                 self.capacity,
-                size,
+                sizes,
                 sets=2,
                 count=count,
                 offering=streams.generator(seed, "memory", task, epoch),
@@ -98,10 +101,12 @@ class DarkExperienceReplay(FixedMemory):
         return found + (self.capacity + 1) * np.arange(runs)[:, None]
 
     def _pull(self, sizes: Sequence[int], count: int) -> torch.Tensor:
-        """What the difference of an instance's logits to those stored is multiplied by: float32 [steps, B + 2 M, 1]."""
-        found = torch.zeros(len(sizes), max(sizes), 1)
+        """What the difference of an instance's logits to those stored is multiplied by: [steps, S, B + 2 M, 1]."""
+        found = torch.zeros(len(sizes), len(self.training.seeds), max(sizes), 1)
         for of_step, size in zip(found, sizes, strict=True):
-            of_step[size - 2 * count : size - count] = 2 * self._alpha / max(1, count * self.training.learner.outputs)
+            of_step[:, size - 2 * count : size - count] = (
+                2 * self._alpha / max(1, count * self.training.learner.outputs)
+            )
         return found
 
     def _step(self, current: Epoch, batch: EpochBatch) -> None:
@@ -110,14 +115,12 @@ class DarkExperienceReplay(FixedMemory):
         stored_in, to_be_stored_in = (
             current.kept_for(name, batch)[:, :size].reshape(-1) for name in ("stored in", "to be stored in")
         )
-        pull = current.kept_for("pull", batch)[:size]
+        pull = current.kept_for("pull", batch)[:, :size]
         stored = self._logits.index_select(0, stored_in).view(runs, size, -1)
 
-        def by_logits(logits: torch.Tensor) -> torch.Tensor:
-            by = losses.loss_gradient(learner.kind, logits, batch.targets).mul_(batch.weights[:, :, None])
-            return by.addcmul_(logits - stored, pull)
-
-        logits, gradient = learner.backpropagate(batch.rows, batch.draws, current.kept("dropout keys"), by_logits)
+        given = (batch.targets, batch.weights, stored, pull)
+        keys, by_logits = current.kept("dropout keys"), partial(_by_logits, learner.kind)
+        logits, gradient = learner.backpropagate(batch.rows, batch.draws, keys, by_logits, *given)
         self._logits.index_copy_(0, to_be_stored_in, logits.flatten(0, 1))
         learner.apply(gradient)
 
@@ -133,3 +136,16 @@ class DarkExperienceReplay(FixedMemory):
         super().restore(state, task)
         self._logits.copy_(state["logits"])
         self._offered = state["offered"]
+
+
+def _by_logits(
+    kind: LossKind,
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    stored: torch.Tensor,
+    pull: torch.Tensor,
+) -> torch.Tensor:
+    """dL / dz, [s, B + 2 M, C]."""
+    by = losses.loss_gradient(kind, logits, targets).mul_(weights[:, :, None])
+    return by.addcmul_(logits - stored, pull)

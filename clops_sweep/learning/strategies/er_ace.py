@@ -11,8 +11,6 @@ first term stands alone. It needs one output a class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
 from clops_sweep.learning.batches import EpochBatch, Replay
@@ -43,22 +41,22 @@ class AsymmetricCrossEntropy(FixedMemory):
 
         def step(batch: EpochBatch, phase: int) -> None:
             del phase
-            _, gradient = learner.backpropagate(
-                batch.rows, batch.draws, current.kept("dropout keys"), _by_logits(batch, current.kept("seen"))
-            )
-            learner.apply(gradient)
+            classes = _classes(batch, current.kept("seen"))
+            keys, given = current.kept("dropout keys"), (batch.targets, batch.weights, classes)
+            learner.apply(learner.backpropagate(batch.rows, batch.draws, keys, _by_logits, *given)[1])
 
         learner.run_epoch(current, step)
 
 
-def _by_logits(batch: EpochBatch, seen: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-    """dL / dz: each instance's weight times softmax over its classes - y; `seen` is bool [S, C]."""
+def _classes(batch: EpochBatch, seen: torch.Tensor) -> torch.Tensor:
+    """The classes that each instance's softmax runs over, bool [S, B, C], from those seen so far, bool [S, C]."""
     current = batch.current[:, :, None]
     own = ((batch.targets > 0) & current).any(1)
-    left_out = ~torch.where(current, own[:, None], seen[:, None])
+    return torch.where(current, own[:, None], seen[:, None])
 
-    def by_logits(logits: torch.Tensor) -> torch.Tensor:
-        probabilities = logits.masked_fill(left_out, -torch.inf).softmax(-1)
-        return batch.weights[:, :, None] * (probabilities - batch.targets)
 
-    return by_logits
+def _by_logits(
+    logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, classes: torch.Tensor
+) -> torch.Tensor:
+    """dL / dz: each instance's weight times softmax over its classes - y."""
+    return weights[:, :, None] * (logits.masked_fill(~classes, -torch.inf).softmax(-1) - targets)

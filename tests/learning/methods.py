@@ -1,0 +1,17 @@
+"""Which strategies are tried in which scenarios: the paper's in all kinds of output, each of the others in one."""
+
+from __future__ import annotations
+
+from clops_sweep.experiment.registry import STRATEGIES
+
+KINDS = ("class_il", "time_il", "domain_il")
+PAPERS = ("clops", "replay", "finetune", "multitask", "gem", "mir")
+ANYWHERE = [name for name in STRATEGIES if not STRATEGIES.declaration(name).one_output_a_class]
+
+
+def one_kind(strategy: str) -> str:
+    """A scenario that the strategy can do."""
+    return "class_il" if strategy in ANYWHERE else "class_il_union"
+
+
+CASES = [(name, kind) for name in STRATEGIES for kind in (KINDS if name in PAPERS else (one_kind(name),))]
