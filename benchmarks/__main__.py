@@ -13,13 +13,14 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import torch  # noqa: E402
 
-from benchmarks import full_size, gpu, kernels, networks, own_data, packing, runs, scaling, storage, sweeps  # noqa: E402
+from benchmarks import full_size, gpu, kernels, methods, networks, own_data, packing, runs, scaling, storage, sweeps  # noqa: E402
 from benchmarks.timing import cpu_model  # noqa: E402
 from clops_sweep import native  # noqa: E402
 
 SECTIONS: dict[str, Callable[[bool], str]] = {
     "kernels": lambda _: kernels.run(),
     "networks": lambda _: networks.run(),
+    "methods": lambda quick: methods.run(quick=quick),
     "runs": lambda quick: runs.run(quick=quick),
     "gpu": lambda quick: gpu.run(quick=quick),
     "packing": lambda quick: packing.run(quick=quick),

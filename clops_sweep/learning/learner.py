@@ -192,8 +192,7 @@ class Learner(ABC):
 
         There the rounding of an element depends on where in a tensor it is.
         """
-        runs = len(logits)
-        if runs == 1 or logits.device.type != "cpu":
+        if logits.shape[0] == 1 or logits.device.type != "cpu":
             return function(logits, *given)
         shares = zip(logits.split(1), *(values.split(1) for values in given), strict=True)
         return torch.cat([function(*(values.clone() for values in share)) for share in shares])

@@ -31,7 +31,8 @@ def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -
     """d l_i / d z: (sigmoid(z) - y) / C, or softmax(z) sum_c y_c - y; shapes as in `instance_losses`, [..., C]."""
     if kind == "softmax":
         return torch.softmax(logits, dim=-1) * targets.sum(-1, keepdim=True) - targets
-    return (torch.sigmoid(logits) - targets) / logits.shape[-1]
+    gradient = torch.sigmoid(logits) - targets
+    return gradient / logits.shape[-1] if logits.shape[-1] > 1 else gradient
 
 
 def log_odds(logits: torch.Tensor) -> torch.Tensor:

@@ -207,7 +207,7 @@ def _in_order(
 
 def _array(tensor: torch.Tensor) -> NDArray[np.generic]:
     """The tensor's own memory; a copy of it only where the tensor is a strided view."""
-    array: NDArray[np.generic] = tensor.contiguous().numpy()
+    array: NDArray[np.generic] = (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
     return array
 
 

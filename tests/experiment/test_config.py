@@ -244,6 +244,11 @@ LOOKED_AT = {
     "replay": {"storage_fraction", "acquisition_fraction", "acquire_every"},
     "gem": {"storage_fraction"},
     "mir": {"storage_fraction", "acquisition_fraction", "replay_ratio"},
+    "er": {"replay_ratio"},
+    "er_ace": {"replay_ratio"},
+    "derpp": {"replay_ratio"},
+    "agem": set(),
+    "gdumb": set(),
     "finetune": set(),
     "multitask": set(),
 }

@@ -13,14 +13,12 @@ three go through the network together, as one batch. Of the authors' settings th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Epoch, EpochBatch, Replay, batch_sizes
 from clops_sweep.learning.replay.beside import beside, replayed_beside
@@ -71,9 +69,11 @@ class DarkExperienceReplay(FixedMemory):
             replay = self._replay(np.stack([plan.replayed for plan in plans]))
             order = beside(order, size, 2 * count)
         current = learner.begin_epoch(instances, replay, order, size + 2 * count, dropout_keys)
-        current.keep("stored in", torch.from_numpy(self._addresses(plans, current.sizes, written=False)))
-        current.keep("to be stored in", torch.from_numpy(self._addresses(plans, current.sizes, written=True)))
-        current.keep("pull", self._pull(current.sizes, count))
+        current.keep("addresses", torch.from_numpy(self._addresses(plans, sizes)))
+        for step_size in current.sizes[-2:]:
+            pull = torch.zeros(len(plans), step_size, 1)
+            pull[:, step_size - 2 * count : step_size - count] = 2 * self._alpha / max(1, count * learner.outputs)
+            current.keep(f"pull {step_size}", pull)
         learner.run_epoch(current, lambda batch, phase: self._step(current, batch))
         self._logits.view(len(plans), self.capacity + 1, -1)[:, -1] = 0
         self.memory.instances = torch.from_numpy(np.stack([plan.held for plan in plans])).to(order.device)
@@ -86,43 +86,50 @@ class DarkExperienceReplay(FixedMemory):
         factors[:, :, 1] = 2 * self._beta
         return Replay(self.memory.looked_up(flat), factors.flatten(1))
 
-    def _addresses(self, plans: Sequence[ReservoirEpoch], sizes: Sequence[int], *, written: bool) -> NDArray[np.int64]:
-        """Where in the logits those of each instance of each batch are to be written, or read: [steps, S, B + 2 M]."""
-        runs, nowhere = len(plans), self.capacity
-        found = np.full((len(sizes), runs, max(sizes)), nowhere)
-        for run, plan in enumerate(plans):
-            count = plan.drawn.shape[2]
-            for step, size in enumerate(sizes):
-                first = size - 2 * count
-                if written:
-                    found[step, run, :first] = plan.places[step, :first]
-                else:
-                    found[step, run, first : first + count] = plan.drawn[step, 0]
-        return found + (self.capacity + 1) * np.arange(runs)[:, None]
+    def _addresses(self, plans: Sequence[ReservoirEpoch], sizes: Sequence[int]) -> NDArray[np.int64]:
+        """Where among the logits those of the instances of each batch are read, and where they are written.
 
-    def _pull(self, sizes: Sequence[int], count: int) -> torch.Tensor:
-        """What the difference of an instance's logits to those stored is multiplied by: [steps, S, B + 2 M, 1]."""
-        found = torch.zeros(len(sizes), len(self.training.seeds), max(sizes), 1)
-        for of_step, size in zip(found, sizes, strict=True):
-            of_step[:, size - 2 * count : size - count] = (
-                2 * self._alpha / max(1, count * self.training.learner.outputs)
-            )
+        Args:
+            plans: one a run.
+            sizes: of the batches, without what is replayed.
+
+        Returns:
+            int64 [steps, 2, S (B + 2 M)], where those of a smaller batch come first.
+        """
+        runs, count, nowhere = len(plans), plans[0].drawn.shape[2], self.capacity
+        found = np.full((len(sizes), 2, runs * (max(sizes) + 2 * count)), nowhere)
+        drawn, places = np.stack([plan.drawn[:, 0] for plan in plans], 1), np.stack([plan.places for plan in plans], 1)
+        first_place = (self.capacity + 1) * np.arange(runs)[:, None]
+        for steps, size in ((slice(0, -1), sizes[0]), (slice(-1, None), sizes[-1])):
+            of_steps = np.full((len(sizes[steps]), 2, runs, size + 2 * count), nowhere)
+            of_steps[:, 0, :, size : size + count] = drawn[steps]
+            of_steps[:, 1, :, :size] = places[steps, :, :size]
+            flat = (of_steps + first_place).reshape(len(of_steps), 2, -1)
+            found[steps, :, : flat.shape[2]] = flat
         return found
 
     def _step(self, current: Epoch, batch: EpochBatch) -> None:
         """One step on a batch of I, J and K, in this order, the weights of J being 0; the logits of I are stored."""
         learner, (runs, size) = self.training.learner, batch.rows.shape
-        stored_in, to_be_stored_in = (
-            current.kept_for(name, batch)[:, :size].reshape(-1) for name in ("stored in", "to be stored in")
-        )
-        pull = current.kept_for("pull", batch)[:, :size]
-        stored = self._logits.index_select(0, stored_in).view(runs, size, -1)
-
-        given = (batch.targets, batch.weights, stored, pull)
-        keys, by_logits = current.kept("dropout keys"), partial(_by_logits, learner.kind)
-        logits, gradient = learner.backpropagate(batch.rows, batch.draws, keys, by_logits, *given)
-        self._logits.index_copy_(0, to_be_stored_in, logits.flatten(0, 1))
+        read, written = current.kept_for("addresses", batch)[:, : runs * size].unbind()
+        stored = self._logits.index_select(0, read).view(runs, size, -1)
+        given = (batch.targets, batch.weights, stored, current.kept(f"pull {size}"))
+        keys = current.kept("dropout keys")
+        logits, gradient = learner.backpropagate(batch.rows, batch.draws, keys, self._by_logits, *given)
+        self._logits.index_copy_(0, written, logits.view(runs * size, -1))
         learner.apply(gradient)
+
+    def _by_logits(
+        self,
+        logits: torch.Tensor,
+        targets: torch.Tensor,
+        weights: torch.Tensor,
+        stored: torch.Tensor,
+        pull: torch.Tensor,
+    ) -> torch.Tensor:
+        """dL / dz, [s, B + 2 M, C]; `pull` is what the difference to the stored logits is multiplied by."""
+        by = losses.loss_gradient(self.training.learner.kind, logits, targets).mul_(weights[:, :, None])
+        return by.addcmul_(logits - stored, pull)
 
     def end_task(self, task: int) -> None:
         """Nothing: the task's instances have been offered while they were trained on."""
@@ -136,16 +143,3 @@ class DarkExperienceReplay(FixedMemory):
         super().restore(state, task)
         self._logits.copy_(state["logits"])
         self._offered = state["offered"]
-
-
-def _by_logits(
-    kind: LossKind,
-    logits: torch.Tensor,
-    targets: torch.Tensor,
-    weights: torch.Tensor,
-    stored: torch.Tensor,
-    pull: torch.Tensor,
-) -> torch.Tensor:
-    """dL / dz, [s, B + 2 M, C]."""
-    by = losses.loss_gradient(kind, logits, targets).mul_(weights[:, :, None])
-    return by.addcmul_(logits - stored, pull)
