@@ -73,6 +73,7 @@ class EpochBatch:
             weights times losses is mean_I(l) + mean_J(factor l), a term whose set is empty being absent.
         draws: int64 [B], places in the epoch, counters of the dropout masks.
         number: int64 [1], the batch's number in the epoch, from 0.
+        number_on_host: the same, where the host knows it.
     """
 
     rows: torch.Tensor
@@ -83,6 +84,7 @@ class EpochBatch:
     weights: torch.Tensor
     draws: torch.Tensor
     number: torch.Tensor
+    number_on_host: int | None = None
 
     def plain(self) -> Batch:
         """The batch as a learner takes it."""
@@ -177,7 +179,8 @@ class Epoch:
         targets = self._targets.split(self.sizes, dim=1)
         draws = torch.arange(self._integers.shape[2], device=self._start.device).split(self.sizes)
         numbers = torch.arange(len(self.sizes), device=self._start.device).split(1)
-        parts = zip(rows, targets, positions, current, counts, weights, draws, numbers, strict=True)
+        steps = range(len(self.sizes))
+        parts = zip(rows, targets, positions, current, counts, weights, draws, numbers, steps, strict=True)
         return (EpochBatch(*part) for part in parts)
 
     def keep(self, name: str, values: torch.Tensor) -> None:
@@ -193,7 +196,6 @@ class Epoch:
 
     def kept_for(self, name: str, batch: EpochBatch) -> torch.Tensor:
         """What was kept under that name for the batch: [number of batches, ...] to [...]."""
-        values = self._kept[name]
-        if values.device.type == "cpu":
-            return values[int(batch.number)]
-        return values.index_select(0, batch.number)[0]
+        if batch.number_on_host is not None:
+            return self._kept[name][batch.number_on_host]
+        return self._kept[name].index_select(0, batch.number)[0]

@@ -19,10 +19,14 @@ class CapturedSteps:
 
     Args:
         device: where the functions compute. On a CPU every call is an ordinary one.
+
+    Attributes:
+        captures: whether the host is not there any more when a step is taken.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
+        self.captures = device.type == "cuda"
         self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._calls: Counter[Hashable] = Counter()
         on_a_gpu = device.type == "cuda"

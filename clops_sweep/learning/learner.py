@@ -270,7 +270,7 @@ class Learner(ABC):
             phases: after how many batches steps are alike again.
         """
         take = epoch.next
-        if self.bank.device.type == "cpu":
+        if not getattr(self._call, "captures", False):
             batches = epoch.batches()
             take = lambda size: next(batches)  # noqa: E731
         self._take_steps(epoch, step, phases, self._call, take)

@@ -25,6 +25,8 @@ class RecordedSteps:
     operations on the same memory, so the same numbers bit for bit. What they allocated stays allocated.
     """
 
+    captures = True
+
     def __init__(self) -> None:
         self._calls: Counter[Hashable] = Counter()
         self._recorded: dict[Hashable, Sequence[Callable[[], object]]] = {}

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Epoch, Instances, Replay
 
 
@@ -54,3 +55,18 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
                     assert int(batch.positions[run, place]) == 0
                     expected = float(replay.factors[run, row - 100]) / (len(own) - sum(own))
                 assert float(batch.weights[run, place]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_batches_as_views_are_those_that_come_one_by_one() -> None:
+    task = Instances(torch.arange(14).view(2, 7), torch.rand(2, 7, 3, generator=torch.Generator().manual_seed(0)))
+    replay = Replay(Instances(torch.arange(8).view(2, 4), torch.zeros(2, 4, 3)), torch.full((2, 4), 0.5))
+    epoch = Epoch(task, 4, 5, smallest=2)
+    epoch.keep("kept", torch.arange(4).view(2, 2))
+    epoch.load(replay, streams.permutations([1, 2], 11, "test"))
+    views = list(epoch.batches())
+    assert [batch.rows.shape[1] for batch in views] == epoch.sizes == [5, 6]
+    for view in views:
+        other = epoch.next(view.rows.shape[1])
+        for name in ("rows", "targets", "positions", "current", "current_count", "weights", "draws", "number"):
+            assert torch.equal(getattr(view, name), getattr(other, name)), name
+        assert torch.equal(epoch.kept_for("kept", view), epoch.kept_for("kept", other))
