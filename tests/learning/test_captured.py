@@ -51,7 +51,7 @@ class Names(TorchDispatchMode):
     ("strategy", "kind"),
     [
         *(("clops", "domain_il"), ("gem", "class_il"), ("mir", "class_il"), ("finetune", "time_il")),
-        *(("er", "class_il"), ("er_ace", "time_il"), ("derpp", "time_il"), ("agem", "class_il"), ("gdumb", "class_il")),
+        *(("er_ace", "time_il"), ("derpp", "time_il"), ("agem", "class_il")),
     ],
 )
 def test_replayed_steps_are_the_same_run_bit_for_bit(strategy: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

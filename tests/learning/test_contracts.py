@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from clops_sweep import ContinualRun, RunConfig, acquisition_function
+from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
 from clops_sweep.learning.batches import Replay
@@ -28,7 +29,7 @@ from clops_sweep.testing import (
     tiny_config,
     tiny_frames,
 )
-from tests.learning.methods import ANYWHERE, PAPERS
+from tests.learning.methods import PAPERS
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -37,27 +38,20 @@ def test_strategies(name: str) -> None:
 
 
 BY_S = {"er_storage_order": "top", "er_acquire": True, "acquire_every": 2, "memory_division": "class_balanced"}
-WITH_A_MEMORY: list[tuple[str, dict[str, Any]]] = [
-    ("er", {}),
-    ("er", BY_S),
-    ("er_ace", {"memory_division": "task_balanced"}),
-    ("derpp", {"memory_fraction": 0.2}),
-    ("agem", {"agem_batch_size": 3}),
-    ("gdumb", {}),
+WITH_A_MEMORY: list[tuple[str, ScenarioName, dict[str, Any]]] = [
+    ("er", "class_il", {}),
+    ("er", "domain_il", BY_S),
+    ("er_ace", "class_il_union", {"memory_division": "task_balanced"}),
+    ("derpp", "class_il", {"memory_fraction": 0.2}),
+    ("agem", "time_il", {"agem_batch_size": 3}),
+    ("gdumb", "domain_il", {}),
 ]
 
 
-@pytest.mark.parametrize(("name", "settings"), WITH_A_MEMORY)
-def test_strategies_with_a_memory_of_fixed_size(name: str, settings: dict[str, Any]) -> None:
-    scenarios = ["class_il", "domain_il"] if name in ANYWHERE else ["class_il_union", "time_il"]
+@pytest.mark.parametrize(("name", "scenario", "settings"), WITH_A_MEMORY)
+def test_strategies_with_a_memory_of_fixed_size(name: str, scenario: ScenarioName, settings: dict[str, Any]) -> None:
     trains_on: Any = "anything" if name == "gdumb" else "the task"
-    check_strategy(
-        STRATEGIES[name],
-        scenarios=scenarios,  # type: ignore[arg-type]
-        stores="anything",
-        trains_on=trains_on,
-        **settings,
-    )
+    check_strategy(STRATEGIES[name], scenarios=[scenario], stores="anything", trains_on=trains_on, **settings)
 
 
 @pytest.mark.parametrize("name", list(ACQUISITION_FUNCTIONS))
