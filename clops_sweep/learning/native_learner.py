@@ -105,7 +105,12 @@ class NativeLearner(PaperLearner):
         logits = torch.empty(*rows.shape, self.outputs)
         track = batch_statistics and track_statistics
         self._core.forward(
-            _array(rows), _optional(draws), _optional(dropout_keys), not batch_statistics, track, logits.numpy()
+            _array(self.bank.rows(rows)),
+            _optional(draws),
+            _optional(dropout_keys),
+            not batch_statistics,
+            track,
+            logits.numpy(),
         )
         self._core.backward(_array(self._by_runs(by_logits, logits, given)))
         return logits, self._gradient.flat

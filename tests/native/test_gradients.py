@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
 
+COUNT = 300  # frames of a bank
 SIZES = (1, 2, 3, 11, 16, 17, 256)
 Make = Callable[..., Any]
 
@@ -117,6 +119,24 @@ def test_what_is_computed_between_the_halves_of_a_gradient_changes_nothing(learn
 
         found.append(ours.backpropagate(content.rows, content.draws, keys, by_logits, content.targets)[1].clone())
     assert torch.equal(*found)
+
+
+def test_any_loss_on_frames_of_which_some_are_in_use(
+    integer_bank: FrameBank, learner: Make, batch: Make, error: Make
+) -> None:
+    """Instances lie elsewhere than in the row of their number."""
+    content, keys = batch("binary", 19)
+    moved = FrameBank.__new__(FrameBank)
+    vars(moved).update(vars(integer_bank))
+    moved.members = torch.arange(COUNT).flip(0)[:, None]
+    found = []
+    for on, rows in ((integer_bank, content.rows), (moved, COUNT - 1 - content.rows)):
+        ours = learner(on=on)
+        usual = ours.gradient(replace(content, rows=rows), keys)[1].clone()
+        any_other = ours.loss_gradient(rows, content.draws, keys, torch.sum, track_statistics=False)[1].clone()
+        found.append((usual, any_other))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
 
 
 def test_a_pass_backward_needs_one_forward(learner: Make, batch: Make) -> None:
