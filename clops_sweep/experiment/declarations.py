@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.options import Options
+from clops_sweep.experiment.options import BoolOption, FloatOption, Options
 
 Fields = Mapping[str, Any]
 """A config by field names, as JSON has its values."""
@@ -175,6 +175,38 @@ FINETUNE = Declaration((), lambda fields, task, tasks: Work(1))
 MULTITASK = Declaration((), lambda fields, task, tasks: Work(tasks))
 GEM = Declaration(("storage_fraction",), lambda fields, task, tasks: Work(1 + task))
 MIR = Declaration(("storage_fraction", "acquisition_fraction", "replay_ratio"), _work_of_mir)
+
+JOINT = Declaration((), lambda fields, task, tasks: Work((task + 1) ** 2))
+
+EWC = Declaration(
+    (),
+    lambda fields, task, tasks: Work(1.2),
+    ("ewc_strength", "ewc_decay"),
+    {
+        "ewc_strength": FloatOption(400.0, ge=0, log=True),
+        "ewc_online": BoolOption(False),
+        "ewc_decay": FloatOption(0.95, ge=0, le=1),
+    },
+)
+SI = Declaration(
+    (),
+    lambda fields, task, tasks: Work(1.3),
+    ("si_strength", "si_damping"),
+    {"si_strength": FloatOption(1.0, ge=0, log=True), "si_damping": FloatOption(1e-3, gt=0, log=True)},
+)
+MAS = Declaration(
+    (),
+    lambda fields, task, tasks: Work(1.2),
+    ("mas_strength",),
+    {"mas_strength": FloatOption(1.0, ge=0, log=True)},
+)
+LWF = Declaration(
+    (),
+    lambda fields, task, tasks: Work(1.3),
+    ("lwf_strength", "lwf_temperature"),
+    {"lwf_strength": FloatOption(1.0, ge=0, log=True), "lwf_temperature": FloatOption(2.0, gt=0, log=True)},
+)
+"""Defaults are the authors': of Kirkpatrick et al. those for Atari games, of Zenke et al. those for split MNIST."""
 
 CLASS_IL = Declaration(("task_classes",))
 DOMAIN_IL = Declaration(("domain",))

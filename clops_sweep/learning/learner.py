@@ -185,6 +185,29 @@ class Learner(ABC):
             )
             yield gradient
 
+    def mean_of_instance_gradients(
+        self,
+        rows: torch.Tensor,
+        loss: Loss,
+        *given: torch.Tensor,
+        of_each: Callable[[torch.Tensor], torch.Tensor],
+    ) -> torch.Tensor:
+        """The mean over some instances of what is made of the gradient of each one's own loss, in evaluation mode.
+
+        Args:
+            rows: int64 [S, m].
+            loss: as of `instance_gradients`.
+            given: [S, ...], what the loss needs beside the logits.
+            of_each: `torch.square` or `torch.abs`.
+
+        Returns:
+            Laid out like `parameters.flat`.
+        """
+        total = torch.zeros_like(self.parameters.flat)
+        for gradient in self.instance_gradients(rows, loss, *given):
+            total.add_(of_each(gradient))
+        return total.div_(rows.shape[1])
+
     def _by_runs(
         self, function: Callable[..., torch.Tensor], logits: torch.Tensor, given: Sequence[torch.Tensor]
     ) -> torch.Tensor:

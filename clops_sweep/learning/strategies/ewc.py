@@ -1,0 +1,52 @@
+"""EWC: parameters are held as tightly as the Fisher information of past tasks says (Kirkpatrick et al., 2017)."""
+
+from __future__ import annotations
+
+import torch
+
+from clops_sweep.learning import losses
+from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
+
+
+class ElasticWeightConsolidation(QuadraticPenalty):
+    """L + lambda / 2 sum_k sum_p F_kp (theta_p - theta*_kp)^2 over all past tasks k.
+
+    theta*_k are the parameters at the end of task k, lambda is `ewc_strength`, and F_k the diagonal of the empirical
+    Fisher information there,
+
+        F_kp = 1 / n sum_i (d log p(y_i | x_i) / d theta_p)^2
+
+    over the task's n training instances, in evaluation mode. The likelihood of several labels is the product of theirs.
+
+    A sum of parabolas is one: that of all past tasks has the importance sum_k F_k about the mean of the theta*_k that
+    F_k weighs, up to a constant. So nothing grows with the number of tasks.
+
+    With `ewc_online` (Schwarz et al., 2018) there is one parabola about the latest theta*, whose importance is
+    F <- gamma F + F_k, gamma being `ewc_decay`.
+    """
+
+    def end_task(self, task: int) -> None:
+        """Takes up the Fisher information of the task."""
+        if task + 1 == len(self.training.tasks):
+            return  # nothing is trained any more
+        fisher = self._fisher_information(task).mul_(self.of_each_run("ewc_strength"))
+        parameters = self.training.learner.parameters.flat
+        if self.training.config.options["ewc_online"]:
+            self.importance.mul_(self.of_each_run("ewc_decay")).add_(fisher)
+            self.centre.copy_(parameters)
+        else:
+            self.importance.add_(fisher)
+            share = (fisher / self.importance).nan_to_num_(0.0)  # 0 / 0 where no task needs a parameter
+            self.centre.add_((parameters - self.centre).mul_(share))
+
+    def _fisher_information(self, task: int) -> torch.Tensor:
+        """F_k of each run, laid out like the parameters."""
+        learner, instances = self.training.learner, self.training.tasks[task]
+        labels = 1 if learner.kind == "softmax" else learner.outputs  # their mean is the loss, their sum the likelihood
+
+        def negative_log_likelihood(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            return labels * losses.instance_losses(learner.kind, logits, targets)
+
+        return learner.mean_of_instance_gradients(
+            instances.rows, negative_log_likelihood, instances.targets, of_each=torch.square
+        )

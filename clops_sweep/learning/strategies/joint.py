@@ -1,0 +1,40 @@
+"""Joint training by task: at every task a new network is trained on all data so far. The ceiling of a method."""
+
+from __future__ import annotations
+
+import torch
+
+from clops_sweep.learning import streams
+from clops_sweep.learning.batches import Instances, Replay
+from clops_sweep.learning.strategies.base import Strategy, Training
+
+
+class JointTraining(Strategy):
+    """Task k (from 1) begins with a new network, which is trained on the union of tasks 1 ... k for k tau epochs.
+
+    So the last one has what `multitask` has: all data for N tau epochs. Other than there, outputs mean what they do in
+    every other method, and every task has its row of R. An epoch of the run is k epochs on the union, which evaluations
+    and checkpoints lie between; the initial parameters come from the stream "initial parameters" and the task.
+    """
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self._union: tuple[int, Instances] = 1, training.tasks[0]
+
+    def begin_task(self, task: int) -> None:
+        """A new network, and an optimiser that knows nothing."""
+        self.training.learner.begin_anew(task)
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """As many epochs on the union of the tasks so far as there are of them."""
+        del order, dropout_keys
+        training, tasks = self.training, task + 1
+        if self._union[0] != tasks:
+            self._union = tasks, Instances.union(training.tasks[:tasks])
+        union, device = self._union[1], training.learner.bank.device
+        for number in range(epoch * tasks, (epoch + 1) * tasks):
+            order = streams.permutations(training.seeds, union.rows.shape[1], "batch order", task, number)
+            keys = streams.keys(training.seeds, "training dropout", task, number)
+            training.learner.train_epoch(union, replay, order.to(device), training.config.batch_size, keys.to(device))

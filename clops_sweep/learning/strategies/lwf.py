@@ -1,0 +1,99 @@
+"""LwF: on the current task's frames the network keeps answering as it did before the task (Li and Hoiem, 2017)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning import losses
+from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.strategies.base import Strategy, Training
+
+
+class LearningWithoutForgetting(Strategy):
+    """mean_I(l_i + lambda H(p(z'_i / T), p(z_i / T))): beside the loss, distillation of the network before the task.
+
+    z are the logits, z' those of the network as it was when the task began, in evaluation mode, p is softmax or sigmoid
+    and H(q, p) the cross-entropy: -sum_c q_c log p_c of a softmax, of sigmoids the mean over the labels. lambda is
+    `lwf_strength` and T `lwf_temperature`.
+
+    The authors' network has outputs of its own for each task, and distils those of the past ones; here tasks share the
+    outputs, and what is distilled is, of a softmax, the outputs of the classes that past tasks had, as a softmax among
+    themselves (in `class_il_union` those of the past tasks' classes, elsewhere all), and of sigmoids every one.
+    """
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        device, options = training.learner.bank.device, [config.options for config in training.configs]
+        self._strength, self._temperature = (
+            torch.tensor([of_run[name] for of_run in options], device=device)[:, None, None]
+            for name in ("lwf_strength", "lwf_temperature")
+        )
+        self._answers = torch.empty(0)
+        """p(z' / T) of the task's instances and of the outputs that are distilled, [S, n, c]."""
+
+    def begin_task(self, task: int) -> None:
+        """The network answers on the task's frames, before it is trained on them."""
+        if task:
+            learner = self.training.learner
+            logits = learner.logits(self.training.tasks[task].rows)[:, :, self._distilled(task)]
+            runs = (logits / self._temperature).split(1)  # one by one, as in `Learner.backpropagate`
+            self._answers = torch.cat([losses.probabilities(learner.kind, of_run.clone()) for of_run in runs])
+
+    def _distilled(self, task: int) -> torch.Tensor:
+        """Numbers of the outputs that are distilled, int64 [c]."""
+        targets = [past.targets[0] for past in self.training.tasks[:task]]
+        known = torch.cat(targets).amax(0) > 0
+        return torch.arange(len(known), device=known.device)[known | (self.training.learner.kind != "softmax")]
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Plain steps in the first task, before which there is no network to keep; then steps on the sum."""
+        if not task:
+            super().train_epoch(task, epoch, replay, order, dropout_keys)
+            return
+        training, outputs = self.training, self._distilled(task)
+        current = training.learner.begin_epoch(
+            training.tasks[task], replay, order, training.config.batch_size, dropout_keys
+        )
+        current.keep("answers", self._answers)
+        keys, answers = current.kept("dropout keys"), current.kept("answers")
+        training.learner.run_epoch(current, lambda batch, phase: self._step(batch, keys, answers, outputs))
+
+    def _step(
+        self, batch: EpochBatch, dropout_keys: torch.Tensor, answers: torch.Tensor, outputs: torch.Tensor
+    ) -> None:
+        """One step along the gradient of the sum."""
+        learner = self.training.learner
+        of_batch = answers.gather(1, batch.positions[:, :, None].expand(-1, -1, answers.shape[2]))
+        given = (batch.targets, batch.weights, of_batch, self._strength, self._temperature)
+        by_logits = partial(_by_logits, learner.kind, outputs)
+        learner.apply(learner.backpropagate(batch.rows, batch.draws, dropout_keys, by_logits, *given)[1])
+
+    def state(self) -> dict[str, Any]:
+        """How the network answered before the task."""
+        return {"answers": self._answers}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Takes up a state that `state` returned during the given task."""
+        del task
+        self._answers = state["answers"]
+
+
+def _by_logits(
+    kind: LossKind,
+    outputs: torch.Tensor,
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    answers: torch.Tensor,
+    strength: torch.Tensor,
+    temperature: torch.Tensor,
+) -> torch.Tensor:
+    """dL / dz, [s, B, C]."""
+    apart = losses.loss_gradient(kind, logits[:, :, outputs] / temperature, answers) * (strength / temperature)
+    return losses.loss_gradient(kind, logits, targets).index_add_(2, outputs, apart).mul_(weights[:, :, None])

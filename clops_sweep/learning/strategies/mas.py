@@ -1,0 +1,27 @@
+"""MAS: parameters are held as tightly as the outputs depend on them (Aljundi et al., 2018)."""
+
+from __future__ import annotations
+
+import torch
+
+from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
+
+
+class MemoryAwareSynapses(QuadraticPenalty):
+    """L + lambda sum_p Omega_p (theta_p - theta*_p)^2, theta* being the parameters at the end of the latest task.
+
+    Omega is the sum over the past tasks of what the parameters mean to the logits z there,
+
+        1 / n sum_i |d ||z(x_i)||^2 / d theta_p|
+
+    over a task's n training instances, in evaluation mode; it needs no labels. lambda is `mas_strength`.
+    """
+
+    def end_task(self, task: int) -> None:
+        """Takes up what the parameters mean to the task's outputs."""
+        if task + 1 == len(self.training.tasks):
+            return  # nothing is trained any more
+        learner, rows = self.training.learner, self.training.tasks[task].rows
+        found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(2), of_each=torch.abs)
+        self.importance.add_(found.mul_(2 * self.of_each_run("mas_strength")))
+        self.centre.copy_(learner.parameters.flat)

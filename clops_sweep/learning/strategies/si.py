@@ -1,0 +1,63 @@
+"""SI: parameters are held as tightly as their way through a task has lowered its loss (Zenke et al., 2017)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
+
+
+class SynapticIntelligence(QuadraticPenalty):
+    """L + c sum_p Omega_p (theta_p - theta~_p)^2, theta~ being the parameters at the end of the latest task.
+
+    While a task is trained on, each step adds what it should have lowered the loss by, to first order: with the
+    gradient g of the loss alone and the change that Adam has made of the parameters,
+
+        w_p <- w_p - g_p (theta_p' - theta_p),
+
+    and at the task's end Omega_p <- max(0, Omega_p + w_p / ((theta_p - theta~_p)^2 + xi)), as in the authors' program.
+    c is `si_strength` and xi `si_damping`.
+    """
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self._path = torch.zeros_like(self.importance)
+        self._before = torch.empty_like(self.importance)
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """Penalised steps in the first task too, where the penalty is 0, for the way that they go."""
+        del epoch
+        self.train_penalised(task, replay, order, dropout_keys)
+
+    def step(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
+        """One step along the gradient of the sum, and what it should have lowered the loss by."""
+        learner = self.training.learner
+        parameters = learner.parameters.flat
+        _, gradient = learner.gradient(batch.plain(), dropout_keys)
+        self._before.copy_(parameters)
+        learner.apply(self.penalised(gradient))
+        self._path.addcmul_(gradient, parameters - self._before, value=-1)
+
+    def end_task(self, task: int) -> None:
+        """Omega takes up the task's path, which begins anew."""
+        del task
+        parameters = self.training.learner.parameters.flat
+        damped = (parameters - self.centre).square_().add_(self.of_each_run("si_damping"))
+        self.importance.add_(2 * self.of_each_run("si_strength") * self._path / damped).clamp_min_(0)
+        self.centre.copy_(parameters)
+        self._path.zero_()
+
+    def state(self) -> dict[str, Any]:
+        """Importance, centre and the path so far."""
+        return super().state() | {"path": self._path}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """Takes up a state that `state` returned during the given task."""
+        super().restore(state, task)
+        self._path.copy_(state["path"])
