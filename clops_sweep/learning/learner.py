@@ -261,6 +261,26 @@ class Learner(ABC):
         """One announced Adam step along a gradient that is laid out like `parameters.flat`."""
         self.optimizer.step(gradient)
 
+    def apply_penalised(
+        self,
+        gradient: torch.Tensor,
+        importance: torch.Tensor,
+        centre: torch.Tensor,
+        path: torch.Tensor | None = None,
+    ) -> None:
+        """One announced Adam step on a loss and 1/2 sum_p a_p (theta_p - c_p)^2: along g + a (theta - c).
+
+        Args:
+            gradient: g, of the loss, laid out like `parameters.flat`, as are all others.
+            importance: a.
+            centre: c.
+            path: what the step should lower the loss by, -g (theta' - theta), is added to it, if given.
+        """
+        before = self.parameters.flat.clone()
+        self.apply(torch.addcmul(gradient, before - centre, importance))
+        if path is not None:
+            path.addcmul_(gradient, self.parameters.flat - before, value=-1)
+
     def train_step(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """One announced Adam step on a batch; returns the losses l_i, float32 [S, B]."""
         instance_losses, gradient = self.gradient(batch, dropout_keys)

@@ -123,7 +123,20 @@ class NativeLearner(PaperLearner):
 
     def apply(self, gradient: torch.Tensor) -> None:
         """As `Learner.apply`."""
-        self._core.adam(*self._adam_memory, _array(gradient), self._learning_rate, self.optimizer.steps)
+        self._step(gradient)
+
+    def apply_penalised(
+        self,
+        gradient: torch.Tensor,
+        importance: torch.Tensor,
+        centre: torch.Tensor,
+        path: torch.Tensor | None = None,
+    ) -> None:
+        """As `Learner.apply_penalised`, in one pass over all of them."""
+        self._step(gradient, _array(importance), _array(centre), _optional(path))
+
+    def _step(self, gradient: torch.Tensor, *penalty: NDArray[np.generic] | None) -> None:
+        self._core.adam(*self._adam_memory, _array(gradient), self._learning_rate, self.optimizer.steps, *penalty)
         self.optimizer.steps += 1
 
     def train_epoch(

@@ -68,6 +68,11 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
     kernels.backward(network, outputs, count, pass, logits.data(), to, workspace.at);
   }
   kernels.adam(n, parameters.data(), first.data(), second.data(), gradient.data(), 1e-3f, 0.5f);
+  std::vector<float> path(n);
+  const std::vector<float> importance = numbers(n, 1), centre = numbers(n, 1);
+  for (float* to : {path.data(), static_cast<float*>(nullptr)}) {
+    kernels.penalised_adam(n, parameters.data(), first.data(), second.data(), gradient.data(), {importance.data(), centre.data(), to}, 1e-3f, 0.5f);
+  }
 
   for (const int samples : {1, 2, 5}) {
     Memory scratch(kernels.predict_workspace(outputs));

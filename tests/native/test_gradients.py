@@ -204,6 +204,28 @@ def test_adam(learner: Make) -> None:
     torch.testing.assert_close(ours.optimizer.second.double(), exact.second, rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize("with_path", [True, False])
+def test_penalised_adam(with_path: bool, learner: Make) -> None:
+    """The same three steps with a penalty, and what they should lower the loss by."""
+    ours = learner()
+    generator = torch.Generator().manual_seed(0)
+    draw = lambda: torch.randn(ours.parameters.flat.shape, generator=generator)  # noqa: E731
+    importance, centre, path = draw().square(), draw(), draw()
+    exact, expected = Adam(ours.parameters.flat.double(), ours.optimizer.learning_rate), path.double()
+    exact.prepare(3)
+    for _ in range(3):
+        gradient, before = draw(), exact.values.clone()
+        ours.apply_penalised(gradient, importance, centre, path if with_path else None)
+        exact.step(gradient.double() + importance.double() * (before - centre.double()))
+        if with_path:
+            expected -= gradient.double() * (exact.values - before)
+    assert ours.optimizer.steps == 3
+    torch.testing.assert_close(ours.parameters.flat.double(), exact.values, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(path.double(), expected, rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match="vectors of equal size"):
+        ours.apply_penalised(gradient, importance[1:], centre)
+
+
 @pytest.mark.parametrize("logit", [-90.0, -30.0, 0.0, 30.0, 90.0])
 @pytest.mark.parametrize("target", [0.0, 1.0])
 def test_losses_are_stable(logit: float, target: float, learner: Make, batch: Make) -> None:

@@ -50,11 +50,7 @@ class QuadraticPenalty(Strategy):
         """One step along the gradient of the sum."""
         learner = self.training.learner
         _, gradient = learner.gradient(batch.plain(), dropout_keys)
-        learner.apply(self.penalised(gradient))
-
-    def penalised(self, gradient: torch.Tensor) -> torch.Tensor:
-        """The gradient of the sum, from that of the loss."""
-        return torch.addcmul(gradient, self.training.learner.parameters.flat - self.centre, self.importance)
+        learner.apply_penalised(gradient, self.importance, self.centre)
 
     def of_each_run(self, option: str) -> torch.Tensor:
         """The value that an option has in each run, laid out like the parameters."""

@@ -26,7 +26,6 @@ class SynapticIntelligence(QuadraticPenalty):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         self._path = torch.zeros_like(self.importance)
-        self._before = torch.empty_like(self.importance)
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -38,11 +37,8 @@ class SynapticIntelligence(QuadraticPenalty):
     def step(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
         """One step along the gradient of the sum, and what it should have lowered the loss by."""
         learner = self.training.learner
-        parameters = learner.parameters.flat
         _, gradient = learner.gradient(batch.plain(), dropout_keys)
-        self._before.copy_(parameters)
-        learner.apply(self.penalised(gradient))
-        self._path.addcmul_(gradient, parameters - self._before, value=-1)
+        learner.apply_penalised(gradient, self.importance, self.centre, self._path)
 
     def end_task(self, task: int) -> None:
         """Omega takes up the task's path, which begins anew."""

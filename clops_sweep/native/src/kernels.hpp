@@ -77,6 +77,14 @@ struct Prediction {
   int samples;
 };
 
+// 1/2 sum importance (x - centre)^2, whose gradient a step adds to its own; `path`, if not null, loses the gradient without
+// it times the change of x.
+struct Penalty {
+  const float* importance;
+  const float* centre;
+  float* path;
+};
+
 // One variant of the kernels, compiled for one instruction set. `workspace` is memory aligned to 64 bytes, of at least
 // the size that the functions of that name return; what is in it does not matter before and after a call.
 struct Kernels {
@@ -107,6 +115,10 @@ struct Kernels {
   // One Adam step of n values: m += (1 - b1) (g - m), v = b2 v + (1 - b2) g g, x -= rate m / (sqrt(v) / root + eps).
   void (*adam)(std::size_t n, float* values, float* first, float* second, const float* gradient, float rate,
                float root);
+
+  // The same along a penalised gradient.
+  void (*penalised_adam)(std::size_t n, float* values, float* first, float* second, const float* gradient, const Penalty& penalty,
+                         float rate, float root);
 };
 
 }  // namespace clops

@@ -185,14 +185,20 @@ class Core {
     }
   }
 
-  // One Adam step of a whole vector, the given number of steps having been taken before.
-  void adam(Floats& values, Floats& first, Floats& second, const Floats& gradient, double learning_rate, std::int64_t steps) const {
-    require(first.size() == values.size() && second.size() == values.size() && gradient.size() == values.size(),
-            "Adam needs vectors of equal size");
+  // One Adam step of a whole vector, the given number of steps having been taken before; along a penalised gradient where
+  // importance and centre are given.
+  void adam(Floats& values, Floats& first, Floats& second, const Floats& gradient, double learning_rate, std::int64_t steps,
+            const std::optional<Floats>& importance, const std::optional<Floats>& centre, std::optional<Floats> path) const {
+    const auto fits = [&](const auto& vector) { return vector.size() == values.size(); };
+    require(fits(first) && fits(second) && fits(gradient), "Adam needs vectors of equal size");
+    require(importance.has_value() == centre.has_value() && (importance || !path), "a penalty has importance and centre");
+    require(!importance || (fits(*importance) && fits(*centre) && (!path || fits(*path))), "a penalty needs vectors of equal size");
     Adam optimizer(kernels_, learning_rate, steps);
     optimizer.add(static_cast<std::size_t>(values.size()), values.mutable_data(), first.mutable_data(), second.mutable_data(), gradient.data());
+    Penalty penalty{};
+    if (importance) penalty = {importance->data(), centre->data(), path ? path->mutable_data() : nullptr};
     const py::gil_scoped_release release;
-    optimizer.step();
+    importance ? optimizer.step(penalty) : optimizer.step();
   }
 
   void train_epoch(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, int task_size, int batch_size,
@@ -328,7 +334,8 @@ PYBIND11_MODULE(_kernels, module) {
       .def("predict", &Core::predict, arg("rows").noconvert(), arg("noise").noconvert(), arg("parameters").noconvert(),
            arg("probabilities"), arg("samples"), arg("keys").noconvert(), arg("result").noconvert())
       .def("adam", &Core::adam, arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(),
-           arg("gradient").noconvert(), arg("learning_rate"), arg("steps"))
+           arg("gradient").noconvert(), arg("learning_rate"), arg("steps"), arg("importance").noconvert() = py::none(),
+           arg("centre").noconvert() = py::none(), arg("path").noconvert() = py::none())
       .def("train_epoch", &Core::train_epoch, arg("rows").noconvert(), arg("targets").noconvert(), arg("factors").noconvert(),
            arg("order").noconvert(), arg("task_size"), arg("batch_size"), arg("keys").noconvert(), arg("first").noconvert(),
            arg("second").noconvert(), arg("learning_rate"), arg("steps"), arg("beta").noconvert(), arg("beta_first").noconvert(),

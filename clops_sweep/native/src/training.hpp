@@ -22,11 +22,14 @@ class Adam {
   }
 
   void step() {
-    ++steps_;
-    const double t = static_cast<double>(steps_);
-    const auto rate = static_cast<float>(learning_rate_ / (1 - std::pow(0.9, t)));
-    const auto root = static_cast<float>(std::sqrt(1 - std::pow(0.999, t)));
-    for (const Piece& p : pieces_) kernels_.adam(p.n, p.values, p.first, p.second, p.gradient, rate, root);
+    each([&](const Piece& p, float rate, float root) { kernels_.adam(p.n, p.values, p.first, p.second, p.gradient, rate, root); });
+  }
+
+  // With a penalty of the first piece, which is all there is.
+  void step(const Penalty& penalty) {
+    each([&](const Piece& p, float rate, float root) {
+      kernels_.penalised_adam(p.n, p.values, p.first, p.second, p.gradient, penalty, rate, root);
+    });
   }
 
  private:
@@ -35,6 +38,15 @@ class Adam {
     float *values, *first, *second;
     const float* gradient;
   };
+
+  template <class Step>
+  void each(Step step) {
+    ++steps_;
+    const double t = static_cast<double>(steps_);
+    const auto rate = static_cast<float>(learning_rate_ / (1 - std::pow(0.9, t)));
+    const auto root = static_cast<float>(std::sqrt(1 - std::pow(0.999, t)));
+    for (const Piece& piece : pieces_) step(piece, rate, root);
+  }
 
   const Kernels& kernels_;
   const double learning_rate_;

@@ -10,23 +10,43 @@
 
 namespace clops::CLOPS_VARIANT {
 
+// One entry's step: its moments take up the gradient; returns rate m / (sqrt(v) / root + epsilon), with one division.
+CLOPS_INLINE float adam_step(float& first, float& second, float gradient, float rate_by_root, float epsilon_by_root) {
+  constexpr float first_share = static_cast<float>(1 - 0.9), second_decay = 0.999f, second_share = static_cast<float>(1 - 0.999);
+  first = first + first_share * (gradient - first);
+  second = second * second_decay + second_share * gradient * gradient;
+  return rate_by_root * first / (sqrtf(second) + epsilon_by_root);
+}
+
+constexpr float kAdamEpsilon = 1e-8f;
+
 void adam(std::size_t n, float* __restrict values, float* __restrict first, float* __restrict second,
           const float* __restrict gradient, float rate, float root) {
-  constexpr float first_share = static_cast<float>(1 - 0.9), second_decay = 0.999f,
-                  second_share = static_cast<float>(1 - 0.999), epsilon = 1e-8f;
-  // rate m / (sqrt(v) / root + epsilon) with one division
-  const float rate_by_root = rate * root, epsilon_by_root = epsilon * root;
+  const float rate_by_root = rate * root, epsilon_by_root = kAdamEpsilon * root;
+  for (std::size_t i = 0; i < n; ++i) values[i] -= adam_step(first[i], second[i], gradient[i], rate_by_root, epsilon_by_root);
+}
+
+template <bool with_path>
+void penalised(std::size_t n, float* __restrict values, float* __restrict first, float* __restrict second,
+               const float* __restrict gradient, const float* __restrict importance, const float* __restrict centre,
+               float* __restrict path, float rate, float root) {
+  const float rate_by_root = rate * root, epsilon_by_root = kAdamEpsilon * root;
   for (std::size_t i = 0; i < n; ++i) {
-    const float g = gradient[i];
-    const float m = first[i] + first_share * (g - first[i]);
-    const float v = second[i] * second_decay + second_share * g * g;
-    first[i] = m;
-    second[i] = v;
-    values[i] -= rate_by_root * m / (sqrtf(v) + epsilon_by_root);
+    const float before = values[i], whole = gradient[i] + importance[i] * (before - centre[i]);
+    const float after = before - adam_step(first[i], second[i], whole, rate_by_root, epsilon_by_root);
+    values[i] = after;
+    if constexpr (with_path) path[i] -= gradient[i] * (after - before);
   }
 }
 
+void penalised_adam(std::size_t n, float* values, float* first, float* second, const float* gradient, const Penalty& penalty,
+                    float rate, float root) {
+  const auto step = penalty.path ? penalised<true> : penalised<false>;
+  step(n, values, first, second, gradient, penalty.importance, penalty.centre, penalty.path, rate, root);
+}
+
 extern const Kernels kernels;
-const Kernels kernels = {CLOPS_TEXT(CLOPS_VARIANT), gradient_workspace, gradient, forward, backward, predict_workspace, predict, adam};
+const Kernels kernels = {CLOPS_TEXT(CLOPS_VARIANT), gradient_workspace, gradient, forward, backward, predict_workspace, predict, adam,
+                         penalised_adam};
 
 }  // namespace clops::CLOPS_VARIANT

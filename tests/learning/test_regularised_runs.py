@@ -1,0 +1,277 @@
+"""Whole runs of EWC, SI, MAS, LwF and joint training against a second program: torch.nn and autograd in float64.
+
+It is written from the papers, with one penalty for each past task and the network before the task beside the one that
+is trained. It shares with the product only what is no numerics: the scenario's rows, the initial weights, the named
+random streams and the counters of the dropout masks.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from scipy.special import expit, softmax
+from torch import nn
+
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.experiment.registry import NETWORKS
+from clops_sweep.learning import dropout, streams
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.watch import result_difference, rows_of
+
+Vectors = list[torch.Tensor]
+
+
+class Program:
+    """One run of one seed. What is laid out like the parameters is a list with a tensor for each."""
+
+    def __init__(self, config: RunConfig, frames: FrameSet, network: Any) -> None:
+        self.config, self.frames = config, frames
+        scenario = build_scenario(frames, config.scenario, config.task_order)
+        self.kind = scenario.kind
+        self.tasks = [(task.train.rows, torch.from_numpy(task.train.targets).double()) for task in scenario.tasks]
+        self.validation = [
+            (task.validation.rows, torch.from_numpy(task.validation.targets).double()) for task in scenario.tasks
+        ]
+        bank = FrameBank(frames, torch.device("cpu"))
+        self.new = lambda: network.of(PaperLearner([config.seed], self.kind, scenario.outputs, 1.0, bank), 0)
+        self.start(0)
+        self.anchors: list[tuple[Vectors, Vectors]] = []
+        """Of each past task, the importance of the parameters and what they were; their penalty is a sum of squares."""
+        self.omega = [torch.zeros_like(p) for p in self.parameters]
+        self.losses: list[list[float]] = []
+
+    def start(self, task: int) -> None:
+        self.network = self.new()
+        if task:  # as the product's initial weights, from another stream
+            shapes = {name: p.shape for name, p in self.network.named_parameters()}
+            generator = streams.generator(self.config.seed, "initial parameters", task)
+            with torch.no_grad():
+                for name, p in self.network.named_parameters():
+                    layer = name.partition(".")[0]
+                    if int(layer) not in (1, 6, 11):  # of batch norm
+                        bound = shapes[f"{layer}.weight"][1:].numel() ** -0.5
+                        p.copy_(torch.from_numpy(generator.uniform(-bound, bound, tuple(p.shape)).astype("float32")))
+        self.parameters = list(self.network.parameters())
+        self.adam = torch.optim.Adam(self.parameters, lr=self.config.learning_rate)
+
+    def logits(self, network: Any, rows: Any, masks: Any = None, *, training: bool = False) -> torch.Tensor:
+        signal = torch.from_numpy(self.frames.signal(np.asarray(rows))).double()[:, None]
+        found: torch.Tensor = network.norms_in_training(training).masked(masks)(signal)
+        return found
+
+    def cross_entropies(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        if self.kind == "softmax":
+            return -(targets * logits.log_softmax(1)).sum(1)
+        p = logits.sigmoid()
+        return -(targets * p.log() + (1 - targets) * (1 - p).log()).mean(1)
+
+    def run(self) -> Program:
+        for task, (rows, targets) in enumerate(self.tasks):
+            self.before, self.path = copy.deepcopy(self.network), [torch.zeros_like(p) for p in self.parameters]
+            epochs = [[(task, epoch)] for epoch in range(self.config.epochs_per_task)]
+            if self.config.strategy == "joint":
+                self.start(task)
+                rows = np.concatenate([rows for rows, _ in self.tasks[: task + 1]])
+                targets = torch.cat([targets for _, targets in self.tasks[: task + 1]])
+                epochs = [[(task, e * (task + 1) + i) for i in range(task + 1)] for (_, e), *_ in epochs]
+            for passes in epochs:
+                for place in passes:
+                    self.epoch(task, rows, targets, place)
+                with torch.no_grad():
+                    means = [self.cross_entropies(self.logits(self.network, r), y).mean() for r, y in self.validation]
+                    self.losses.append([float(mean) for mean in means])
+            self.end(task, rows, targets)
+        return self
+
+    def epoch(self, task: int, rows: Any, targets: torch.Tensor, place: tuple[int, int]) -> None:
+        order = streams.permutations([self.config.seed], len(rows), "batch order", *place)[0]
+        keys = streams.keys([self.config.seed], "training dropout", *place)
+        for start in range(0, len(rows), self.config.batch_size):
+            batch = order[start : start + self.config.batch_size]
+            masks = dropout.masks(keys, torch.arange(start, start + len(batch)))
+            logits = self.logits(self.network, rows[batch], masks, training=True)
+            loss = self.cross_entropies(logits, targets[batch]).mean()
+            slopes = torch.autograd.grad(loss, self.parameters, retain_graph=True)
+            for importance, anchor in self.anchors:
+                for a, p, c in zip(importance, self.parameters, anchor, strict=True):
+                    loss = loss + (a * (p - c) ** 2).sum()
+            if self.config.strategy == "lwf" and task:
+                loss = loss + self.config.get("lwf_strength") * self.distillation(task, logits, rows[batch])
+            was = [p.detach().clone() for p in self.parameters]
+            self.adam.zero_grad()
+            loss.backward()
+            for place_of in (
+                0,
+                5,
+                10,
+            ):  # batch statistics take a convolution's bias out again: but for rounding it has none
+                self.network[place_of].bias.grad.zero_()
+            self.adam.step()
+            for w, g, p, old in zip(self.path, slopes, self.parameters, was, strict=True):
+                w -= g * (p.detach() - old)
+
+    def distillation(self, task: int, logits: torch.Tensor, rows: Any) -> torch.Tensor:
+        temperature = self.config.get("lwf_temperature")
+        with torch.no_grad():
+            answers = self.logits(self.before, rows)
+        if self.kind != "softmax":
+            return F.binary_cross_entropy((logits / temperature).sigmoid(), (answers / temperature).sigmoid())
+        known = torch.cat([targets for _, targets in self.tasks[:task]]).sum(0) > 0
+        answers, logits = answers[:, known] / temperature, logits[:, known] / temperature
+        return -(answers.softmax(1) * logits.log_softmax(1)).sum(1).mean()
+
+    def end(self, task: int, rows: Any, targets: torch.Tensor) -> None:
+        option, now = self.config.get, [p.detach().clone() for p in self.parameters]
+        if self.config.strategy == "ewc":
+            labels = 1 if self.kind == "softmax" else targets.shape[1]
+            fisher = self.mean_over_instances(
+                rows, lambda z, i: -labels * self.cross_entropies(z, targets[[i]]).sum(), torch.square
+            )
+            if option("ewc_online"):
+                self.omega = [option("ewc_decay") * o + f for o, f in zip(self.omega, fisher, strict=True)]
+                self.anchors = [([option("ewc_strength") / 2 * o for o in self.omega], now)]
+            else:
+                self.anchors.append(([option("ewc_strength") / 2 * f for f in fisher], now))
+        if self.config.strategy == "mas":
+            found = self.mean_over_instances(rows, lambda z, i: (z**2).sum(), torch.abs)
+            self.omega = [o + f for o, f in zip(self.omega, found, strict=True)]
+            self.anchors = [([option("mas_strength") * o for o in self.omega], now)]
+        if self.config.strategy == "si":
+            began = list(self.before.parameters())
+            for o, w, p, old in zip(self.omega, self.path, now, began, strict=True):
+                o += w / ((p - old.detach()) ** 2 + option("si_damping"))
+                o.clamp_(min=0)
+            self.anchors = [([option("si_strength") * o for o in self.omega], now)]
+
+    def mean_over_instances(self, rows: Any, what: Any, of_each: Any) -> Vectors:
+        total = [torch.zeros_like(p) for p in self.parameters]
+        for i, row in enumerate(rows):
+            slopes = torch.autograd.grad(what(self.logits(self.network, [row]), i), self.parameters)
+            total = [t + of_each(g) / len(rows) for t, g in zip(total, slopes, strict=True)]
+        return total
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ewc": {"strategy": "ewc", "ewc_strength": 1000.0},
+    "ewc, online": {"strategy": "ewc", "ewc_strength": 1000.0, "ewc_online": True, "ewc_decay": 0.5},
+    "si": {"strategy": "si", "si_strength": 10.0, "si_damping": 1e-2},
+    "mas": {"strategy": "mas", "mas_strength": 10.0},
+    "lwf": {"strategy": "lwf", "lwf_strength": 2.0, "lwf_temperature": 1.5},
+    "joint": {"strategy": "joint"},
+}
+CASES = [
+    *((name, kind, "native") for name in SETTINGS for kind in ("class_il", "time_il", "domain_il", "class_il_union")),
+    *((name, "class_il", "torch") for name in ("ewc", "si", "lwf")),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "backend"), CASES)
+def test_a_whole_run_is_that_of_the_second_program(
+    name: str, kind: str, backend: str, paper_network: Any, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    """To rounding in float32; without what the method adds the losses are others by hundreds of times as much."""
+    if backend == "torch":
+        monkeypatch.setenv("CLOPS_NATIVE", "off")
+    config, frames = tiny_config(kind, learning_rate=5e-3, **SETTINGS[name]), tiny_frames(kind)
+    expected = Program(config, frames, paper_network).run().losses
+    found = ContinualRun(config, frames).run().curves["loss"].to_numpy().reshape(-1, 3)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    plain = run(kind, strategy="finetune", learning_rate=5e-3).curves["loss"].to_numpy().reshape(-1, 3)
+    assert np.abs(found - plain)[2:].max() > 3e-3
+
+
+class Linear(nn.Sequential):
+    """z = W x + b, for which there are closed forms."""
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__(nn.Flatten(), nn.Linear(channels * samples, outputs))
+
+
+@pytest.mark.parametrize("kind", ["class_il", "class_il_union", "domain_il"])
+@pytest.mark.parametrize("strategy", ["ewc", "mas"])
+def test_importance_in_logistic_regression(strategy: str, kind: str) -> None:
+    """Fisher information (p - y)^2 [x, 1]^2, and MAS's |2 z [x, 1]|, averaged over the instances of the first task."""
+    frames = tiny_frames(kind)
+    with NETWORKS.temporarily("linear", Linear):
+        config = tiny_config(kind, strategy=strategy, network="linear", learning_rate=1e-5)
+        runs = ContinualRun([config, config.replace(seed=7)], frames)
+        for _ in range(config.epochs_per_task):
+            runs.advance()
+    task = runs.scenario.tasks[0].train
+    x = np.hstack([frames.signal(task.rows), np.ones((len(task.rows), 1))]).astype(np.float64)
+    parameters = runs._training.learner.parameters
+    views = parameters.like(runs._strategy.importance).views
+    for run in range(2):
+        weights = [parameters.views[name][run].double().numpy() for name in ("1.weight", "1.bias")]
+        z = x @ np.hstack([weights[0], weights[1][:, None]]).T
+        if strategy == "mas":
+            expected = 2 * config.get("mas_strength") * np.abs(2 * z[:, :, None] * x[:, None]).mean(0)
+        else:
+            p = softmax(z, axis=1) if runs.scenario.kind == "softmax" else expit(z)
+            slopes = (p - task.targets)[:, :, None] * x[:, None]
+            expected = config.get("ewc_strength") * (slopes**2).mean(0)
+        found = np.hstack([views["1.weight"][run].numpy(), views["1.bias"][run].numpy()[:, None]])
+        np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-6 * expected.max())
+
+
+def test_of_several_past_tasks_the_penalty_is_the_sum() -> None:
+    """One parabola about the weighed mean has the gradient of all of them together."""
+    run = ContinualRun(tiny_config("class_il", strategy="ewc"), tiny_frames("class_il"))
+    strategy, parameters = run._strategy, run._training.learner.parameters.flat
+    fishers, anchors, before = [], [], torch.zeros_like(strategy.importance)
+    for _ in range(2):
+        for _ in range(2):
+            run.advance()
+        fishers.append((strategy.importance - before).double())
+        anchors.append(parameters.clone().double())
+        before = strategy.importance.clone()
+    point = torch.randn(parameters.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = sum(fisher * (point - anchor) for fisher, anchor in zip(fishers, anchors, strict=True))
+    found = strategy.importance.double() * (point - strategy.centre.double())
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("strategy", ["ewc", "si", "mas", "lwf"])
+def test_with_strength_0_it_is_fine_tuning(strategy: str, run: Any) -> None:
+    """All that differs is how the steps are computed: from Python, and not in one call an epoch."""
+    found = run("time_il", strategy=strategy, **{f"{strategy}_strength": 0.0})
+    plain = run("time_il", strategy="finetune")
+    np.testing.assert_allclose(found.curves["loss"], plain.curves["loss"], rtol=0, atol=1e-6)
+
+
+def test_the_first_task_of_joint_training_is_that_of_fine_tuning(run: Any) -> None:
+    joint, plain = (run(strategy=strategy).curves for strategy in ("joint", "finetune"))
+    assert joint["loss"][:6].equals(plain["loss"][:6])  # two epochs, three tasks
+    assert not joint["loss"][6:].equals(plain["loss"][6:])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "values"),
+    [
+        ("ewc", {"ewc_strength": (1.0, 1000.0), "ewc_decay": (0.1, 1.0)}),
+        ("si", {"si_strength": (0.1, 100.0), "si_damping": (1e-3, 1.0)}),
+        ("mas", {"mas_strength": (0.1, 10.0)}),
+        ("lwf", {"lwf_strength": (0.5, 5.0), "lwf_temperature": (1.0, 3.0)}),
+    ],
+)
+def test_options_differ_in_a_lockstep(strategy: str, values: dict[str, tuple[float, float]]) -> None:
+    online = {"ewc_online": True} if strategy == "ewc" else {}
+    configs = [
+        tiny_config("class_il", strategy=strategy, **online, **{name: pair[i] for name, pair in values.items()})
+        for i in range(2)
+    ]
+    frames = tiny_frames("class_il")
+    together = ContinualRun(configs, frames).run()
+    for config in configs:
+        alone = ContinualRun(config, frames).run()
+        part = rows_of(together, config.run_id(frames.data_hash))
+        assert result_difference(alone, part, ignore=("stack",)) is None
