@@ -127,6 +127,8 @@ class Epoch:
         self._places = torch.arange(max(self.sizes), device=device)
         self._start = torch.zeros(1, dtype=torch.int64, device=device)
         self._kept: dict[str, torch.Tensor] = {}
+        self._current = torch.zeros(runs, total, dtype=torch.bool, device=device)
+        self._views: list[EpochBatch] = []
 
     def load(self, replay: Replay | None, order: torch.Tensor) -> None:
         """Begins an epoch.
@@ -152,6 +154,7 @@ class Epoch:
         shares = torch.where(current, 1 / counts[0], 1 / counts[1])
         torch.stack([factors.gather(1, order) * shares, counts[0], current.to(torch.float32)], out=self._floats)
         self._targets.copy_(gather_targets(targets, order))
+        self._current.copy_(current)
         self._start.zero_()
 
     def next(self, size: int) -> EpochBatch:
@@ -174,14 +177,16 @@ class Epoch:
 
     def batches(self) -> Iterator[EpochBatch]:
         """All that `next` would give, as views: for a host that takes steps as they come, several times faster."""
-        whole = [*self._integers, *self._floats[:2], self._floats[2] > 0]
-        rows, positions, weights, counts, current = (values.split(self.sizes, dim=1) for values in whole)
-        targets = self._targets.split(self.sizes, dim=1)
-        draws = torch.arange(self._integers.shape[2], device=self._start.device).split(self.sizes)
-        numbers = torch.arange(len(self.sizes), device=self._start.device).split(1)
-        steps = range(len(self.sizes))
-        parts = zip(rows, targets, positions, current, counts, weights, draws, numbers, steps, strict=True)
-        return (EpochBatch(*part) for part in parts)
+        if not self._views:
+            whole = (*self._integers, self._current, *self._floats[:2])
+            rows, positions, current, weights, counts = (values.split(self.sizes, dim=1) for values in whole)
+            targets = self._targets.split(self.sizes, dim=1)
+            draws = torch.arange(self._integers.shape[2], device=self._start.device).split(self.sizes)
+            numbers = torch.arange(len(self.sizes), device=self._start.device).split(1)
+            steps = range(len(self.sizes))
+            parts = zip(rows, targets, positions, current, counts, weights, draws, numbers, steps, strict=True)
+            self._views = [EpochBatch(*part) for part in parts]
+        return iter(self._views)
 
     def keep(self, name: str, values: torch.Tensor) -> None:
         """Puts something that steps need where they find it in every epoch; its shape may not change."""
