@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.experiment.search_space import load_spaces
 
 ROOT = Path(__file__).parents[1]
@@ -171,3 +172,10 @@ def _last_value(block: str, names: dict[str, object]) -> object:
         return None
     exec(compile(ast.Module(tree.body[:-1], []), "README.md", "exec"), names)
     return eval(compile(ast.Expression(last.value), "README.md", "eval"), names)
+
+
+def test_the_strategies_are_those_there_are() -> None:
+    section = README.split("## Strategies")[1].split("\n## ")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == sorted(
+        set(STRATEGIES) - set(STRATEGIES.added)
+    )

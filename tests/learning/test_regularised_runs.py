@@ -25,6 +25,7 @@ from clops_sweep.learning import dropout, streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import result_difference, rows_of
 
 Vectors = list[torch.Tensor]
@@ -252,6 +253,16 @@ def test_the_first_task_of_joint_training_is_that_of_fine_tuning(run: Any) -> No
     joint, plain = (run(strategy=strategy).curves for strategy in ("joint", "finetune"))
     assert joint["loss"][:6].equals(plain["loss"][:6])  # two epochs, three tasks
     assert not joint["loss"][6:].equals(plain["loss"][6:])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kind"),
+    [(name, "domain_il") for name in ("ewc", "si", "mas", "joint")]
+    + [("lwf", kind) for kind in ("time_il", "domain_il", "class_il_union")],
+)
+def test_contract(strategy: str, kind: str) -> None:
+    """With what the contract suite tries of all methods, all kinds of output."""
+    check_named_strategy(tiny_config(kind, strategy=strategy), tiny_frames(kind))
 
 
 @pytest.mark.parametrize(
