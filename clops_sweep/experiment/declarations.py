@@ -171,16 +171,21 @@ _FRAMES_PER_TASK = 500
 _PASSES_PER_STEP = 4
 """A frame's training step costs as much as so many of its passes in evaluation mode."""
 
+
+def _work_of_importance(fields: Fields, task: int, tasks: int) -> Work:
+    """Penalised steps, and at the task's end a pass over its instances that costs what an epoch does."""
+    del task, tasks
+    return Work(1.2 + 1 / fields["epochs_per_task"])
+
+
 FINETUNE = Declaration((), lambda fields, task, tasks: Work(1))
 MULTITASK = Declaration((), lambda fields, task, tasks: Work(tasks))
 GEM = Declaration(("storage_fraction",), lambda fields, task, tasks: Work(1 + task))
 MIR = Declaration(("storage_fraction", "acquisition_fraction", "replay_ratio"), _work_of_mir)
-
 JOINT = Declaration((), lambda fields, task, tasks: Work((task + 1) ** 2))
-
 EWC = Declaration(
     (),
-    lambda fields, task, tasks: Work(1.2),
+    _work_of_importance,
     ("ewc_strength", "ewc_decay"),
     {
         "ewc_strength": FloatOption(400.0, ge=0, log=True),
@@ -196,13 +201,13 @@ SI = Declaration(
 )
 MAS = Declaration(
     (),
-    lambda fields, task, tasks: Work(1.2),
+    _work_of_importance,
     ("mas_strength",),
     {"mas_strength": FloatOption(1.0, ge=0, log=True)},
 )
 LWF = Declaration(
     (),
-    lambda fields, task, tasks: Work(1.3),
+    lambda fields, task, tasks: Work(1.5),
     ("lwf_strength", "lwf_temperature"),
     {"lwf_strength": FloatOption(1.0, ge=0, log=True), "lwf_temperature": FloatOption(2.0, gt=0, log=True)},
 )

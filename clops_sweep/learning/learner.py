@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 
@@ -177,7 +177,7 @@ class Learner(ABC):
         Yields:
             m times a gradient, laid out like `parameters.flat`; the next overwrites it.
         """
-        by_logits = self._by_runs(partial(_by_logits, loss), self.logits(rows), given)
+        by_logits = self._instances_by_logits(rows, loss, given)
         for place in range(rows.shape[1]):
             own = slice(place, place + 1)
             _, gradient = self.backpropagate(
@@ -186,27 +186,27 @@ class Learner(ABC):
             yield gradient
 
     def mean_of_instance_gradients(
-        self,
-        rows: torch.Tensor,
-        loss: Loss,
-        *given: torch.Tensor,
-        of_each: Callable[[torch.Tensor], torch.Tensor],
+        self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor, of_each: Literal["square", "abs"]
     ) -> torch.Tensor:
-        """The mean over some instances of what is made of the gradient of each one's own loss, in evaluation mode.
+        """The mean over some instances of the squares, or absolute values, of the gradient of each one's own loss.
 
         Args:
             rows: int64 [S, m].
             loss: as of `instance_gradients`.
             given: [S, ...], what the loss needs beside the logits.
-            of_each: `torch.square` or `torch.abs`.
+            of_each: what is made of every entry of a gradient.
 
         Returns:
             Laid out like `parameters.flat`.
         """
-        total = torch.zeros_like(self.parameters.flat)
+        made, total = {"square": torch.square, "abs": torch.abs}[of_each], torch.zeros_like(self.parameters.flat)
         for gradient in self.instance_gradients(rows, loss, *given):
-            total.add_(of_each(gradient))
+            total.add_(made(gradient))
         return total.div_(rows.shape[1])
+
+    def _instances_by_logits(self, rows: torch.Tensor, loss: Loss, given: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The gradient of each instance's own loss by its logits, in evaluation mode: [S, m, C]."""
+        return self._by_runs(partial(_by_logits, loss), self.logits(rows), given)
 
     def _by_runs(
         self, function: Callable[..., torch.Tensor], logits: torch.Tensor, given: Sequence[torch.Tensor]

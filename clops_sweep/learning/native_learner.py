@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Batch, Instances, Replay, gather_targets
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Loss
 from clops_sweep.learning.paper_learner import PaperLearner
 
 
@@ -114,6 +115,15 @@ class NativeLearner(PaperLearner):
         )
         self._core.backward(_array(self._by_runs(by_logits, logits, given)))
         return logits, self._gradient.flat
+
+    def mean_of_instance_gradients(
+        self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor, of_each: Literal["square", "abs"]
+    ) -> torch.Tensor:
+        """As `Learner.mean_of_instance_gradients`, many instances at a time."""
+        sums = torch.zeros_like(self.parameters.flat)
+        by_logits = self._instances_by_logits(rows, loss, given)
+        self._core.sum_of_each(_array(rows), _array(by_logits), of_each == "abs", sums.numpy())
+        return sums.div_(rows.shape[1])
 
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
         return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self.variant)

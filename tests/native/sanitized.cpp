@@ -67,6 +67,10 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
     kernels.forward(network, outputs, running, pass.keys ? &tracked : nullptr, batch.instances, pass.keys ? draws.data() : nullptr, pass, logits.data(), workspace.at);
     kernels.backward(network, outputs, count, pass, logits.data(), to, workspace.at);
   }
+  Memory of_lanes(kernels.gradient_workspace(kernels.lanes, outputs));
+  for (const Each each : {Each::square, Each::absolute}) {
+    kernels.sum_of_each(network, outputs, running, batch.instances, logits.data(), each, to, of_lanes.at);
+  }
   kernels.adam(n, parameters.data(), first.data(), second.data(), gradient.data(), 1e-3f, 0.5f);
   std::vector<float> path(n);
   const std::vector<float> importance = numbers(n, 1), centre = numbers(n, 1);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -102,6 +102,42 @@ def test_gradient_of_any_loss(
             assert error(found, value) < 3e-4, name
     for found, value in zip(ours.statistics.tensors(), [*exact.means, *exact.variances], strict=True):
         torch.testing.assert_close(found.double(), value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["binary", "softmax", "multilabel"])
+@pytest.mark.parametrize("size", [1, 16, 19])
+@pytest.mark.parametrize("of_each", ["square", "abs"])
+def test_the_mean_over_instances_of_what_is_made_of_their_gradients(
+    of_each: Literal["square", "abs"],
+    size: int,
+    kind: LossKind,
+    bank: FrameBank,
+    learner: Make,
+    batch: Make,
+    reference: Any,
+    views: Make,
+    error: Make,
+) -> None:
+    """One instance after the other in float64."""
+    content, keys = batch(kind, size, runs=2)
+    ours = learner(kind, seeds=(0, 1))
+    ours.gradient(batch(kind, 16, runs=2)[0], keys)
+
+    def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return (logits - targets).square().sum(2)
+
+    flat = ours.mean_of_instance_gradients(content.rows, loss, content.targets, of_each=of_each)
+    made = {"square": torch.square, "abs": torch.abs}[of_each]
+    for run in range(2):
+        exact = reference.of(ours, run)
+        leaves = [value.requires_grad_() for value in exact.parameters.values()]
+        expected = [torch.zeros_like(leaf) for leaf in leaves]
+        for row, target in zip(content.rows[run], content.targets[run], strict=True):
+            logits = exact.logits(bank.gather(row[None]), [torch.ones(1)] * 3, False)
+            slopes = torch.autograd.grad(loss(logits[None], target.double()).sum(), leaves)
+            expected = [total + made(slope) / size for total, slope in zip(expected, slopes, strict=True)]
+        for (name, found), wanted in zip(views(flat, kind, run, 2).items(), expected, strict=True):
+            assert error(found, wanted) < 1e-4, name
 
 
 def test_what_is_computed_between_the_halves_of_a_gradient_changes_nothing(learner: Make, batch: Make) -> None:

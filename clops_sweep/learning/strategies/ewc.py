@@ -48,5 +48,5 @@ class ElasticWeightConsolidation(QuadraticPenalty):
             return labels * losses.instance_losses(learner.kind, logits, targets)
 
         return learner.mean_of_instance_gradients(
-            instances.rows, negative_log_likelihood, instances.targets, of_each=torch.square
+            instances.rows, negative_log_likelihood, instances.targets, of_each="square"
         )

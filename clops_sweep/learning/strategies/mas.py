@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 
 
@@ -22,6 +20,6 @@ class MemoryAwareSynapses(QuadraticPenalty):
         if task + 1 == len(self.training.tasks):
             return  # nothing is trained any more
         learner, rows = self.training.learner, self.training.tasks[task].rows
-        found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(2), of_each=torch.abs)
+        found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(2), of_each="abs")
         self.importance.add_(found.mul_(2 * self.of_each_run("mas_strength")))
         self.centre.copy_(learner.parameters.flat)

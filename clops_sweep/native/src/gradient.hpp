@@ -118,7 +118,18 @@ class GradientOfBatch {
     });
   }
 
- private:
+  // Puts gradients by the logits, [count][outputs], in their place.
+  void put_gradients(const float* by_logits) {
+    for (int g = 0; g < groups_; ++g) {
+      for (int c = 0; c < outputs_; ++c) {
+        V& lanes = logits(g)[c];
+        lanes = V{};
+        for (int l = 0; l < group(g).count; ++l) lanes[l] = by_logits[(group(g).first + l) * outputs_ + c];
+      }
+    }
+  }
+
+ protected:
   Masks masks(const std::int64_t* draws, int g) const {
     std::int64_t of_group[kLanes] = {};
     if (pass_.keys) for (int l = 0; l < kLanes; ++l) of_group[l] = draws[group(g).at(l)];
@@ -226,14 +237,7 @@ inline void forward(const Network<const float>& network, int outputs, const Stat
 inline void backward(const Network<const float>& network, int outputs, int count, const Pass& pass, const float* by_logits,
                      const Network<float>& gradient_to, void* workspace) {
   GradientOfBatch half(network, outputs, count, pass, workspace);
-  for (int g = 0; g < half.groups(); ++g) {
-    const Group group = half.group(g);
-    for (int c = 0; c < outputs; ++c) {
-      V& lanes = half.logits(g)[c];
-      lanes = V{};
-      for (int l = 0; l < group.count; ++l) lanes[l] = by_logits[(group.first + l) * outputs + c];
-    }
-  }
+  half.put_gradients(by_logits);
   half.backward(gradient_to);
 }
 

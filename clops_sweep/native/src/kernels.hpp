@@ -70,6 +70,9 @@ struct Pass {
   const Keys* keys;  // of the dropout masks; null where nothing is dropped
 };
 
+// What is made of the gradient of each instance's own loss before they are summed.
+enum class Each { square, absolute };
+
 // Logits, or probabilities; every instance once without dropout, or `samples` times with it.
 struct Prediction {
   bool dropout;
@@ -105,6 +108,13 @@ struct Kernels {
                   float* logits, void* workspace);
   void (*backward)(const Network<const float>& network, int outputs, int count, const Pass& pass, const float* by_logits,
                    const Network<float>& gradient, void* workspace);
+
+  // Adds to `sums`, laid out like a gradient, what is made of the gradient of each instance's own loss, whose gradient by
+  // its logits is one row of [count][outputs]: with running statistics and without dropout. The workspace is that of the
+  // gradient of a batch of `lanes` instances.
+  int lanes;
+  void (*sum_of_each)(const Network<const float>& network, int outputs, const Statistics<const float>& running,
+                      const Instances& instances, const float* by_logits, Each each, const Network<float>& sums, void* workspace);
 
   std::size_t (*predict_workspace)(int outputs);
 

@@ -65,46 +65,64 @@ inline void add_sums(const V* values, int count, float* to) {
   }
 }
 
-// Backward through both layers for one group of instances: adds to the gradients by weights and biases, and writes the
-// gradient by the features. `hidden` becomes the gradient by the first layer's output.
-inline void differentiate_linear(const Network<const float>& network, int outputs, const V* logit_gradient, V* hidden,
-                                 const V* features, const Network<float>& gradient, V* feature_gradient) {
-  add_sums(logit_gradient, outputs, gradient.linear2_bias);
+// `hidden` becomes the gradient by the first layer's output.
+inline void differentiate_hidden(const Network<const float>& network, int outputs, const V* logit_gradient, V* hidden) {
   V by_hidden[kHidden] = {};
   for (int c = 0; c < outputs; ++c) {
     const float* weight = network.linear2_weight + c * kHidden;
-    V by_weight[kHidden];
-    for (int o = 0; o < kHidden; ++o) {
-      by_weight[o] = logit_gradient[c] * hidden[o];
-      by_hidden[o] = fma(all(weight[o]), logit_gradient[c], by_hidden[o]);
-    }
-    add_sums(by_weight, kHidden, gradient.linear2_weight + c * kHidden);
+    for (int o = 0; o < kHidden; ++o) by_hidden[o] = fma(all(weight[o]), logit_gradient[c], by_hidden[o]);
   }
   for (int o = 0; o < kHidden; ++o) hidden[o] = hidden[o] > 0.0f ? by_hidden[o] : V{};
-  add_sums(hidden, kHidden, gradient.linear1_bias);
+}
 
-  // By the weights the sum runs over instances, and the weights of one row lie next to one another: here the lanes
-  // belong to features, and instances are the terms. By the features it is the same with instances as rows.
-  FeaturesByInstance turned;
-  by_instance(features, turned);
+constexpr int kFeatureColumns = kManyRegisters ? 5 : 2;
+
+// to[o][i] += the sum over instances of hidden[o] features[i]
+//
+// The sum runs over instances, and the weights of one row lie next to one another: so here the lanes belong to features,
+// and instances are the terms.
+inline void add_products(const V* hidden, const FeaturesByInstance& features, float* to_weight) {
   const float* of_instance = reinterpret_cast<const float*>(hidden);  // [hidden][instance]
-  constexpr int columns = kManyRegisters ? 5 : 2;
-  for_tiles<kHidden, kFeatureVectors, 4, columns>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
+  for_tiles<kHidden, kFeatureVectors, 4, kFeatureColumns>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
     constexpr int width = sizeof(tile.sum[0]) / sizeof(V);
     tile.start(V{});
-    tile.multiply(kLanes, {of_instance + m * kLanes, 1, kLanes}, {&turned[0][n], kFeatureVectors, 1});
+    tile.multiply(kLanes, {of_instance + m * kLanes, 1, kLanes}, {&features[0][n], kFeatureVectors, 1});
     CLOPS_UNROLL for (int p = 0; p < 4; ++p) CLOPS_UNROLL for (int q = 0; q < width; ++q) {
-      float* to = gradient.linear1_weight + (m + p) * kFeatures + (n + q) * kLanes;
+      float* to = to_weight + (m + p) * kFeatures + (n + q) * kLanes;
       store(to, load(to) + tile.sum[p][q]);
     }
   });
+}
+
+// The gradient by the features from that by the first layer's output; with instances as rows. `turned` is overwritten.
+inline void differentiate_features(const Network<const float>& network, const V* hidden, FeaturesByInstance& turned,
+                                   V* feature_gradient) {
+  const float* of_instance = reinterpret_cast<const float*>(hidden);
   const auto* weight = reinterpret_cast<const Unaligned*>(network.linear1_weight);
-  for_tiles<kLanes, kFeatureVectors, 4, columns>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
+  for_tiles<kLanes, kFeatureVectors, 4, kFeatureColumns>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
     tile.start(V{});
     tile.multiply(kHidden, {of_instance + m, kLanes, 1}, Matrix<const Unaligned>{weight + n, kFeatureVectors, 1});
     tile.store({&turned[m][n], kFeatureVectors, 1});
   });
   by_feature(turned, feature_gradient);
+}
+
+// Backward through both layers for one group of instances: adds to the gradients by weights and biases, and writes the
+// gradient by the features. `hidden` becomes the gradient by the first layer's output.
+inline void differentiate_linear(const Network<const float>& network, int outputs, const V* logit_gradient, V* hidden,
+                                 const V* features, const Network<float>& gradient, V* feature_gradient) {
+  add_sums(logit_gradient, outputs, gradient.linear2_bias);
+  for (int c = 0; c < outputs; ++c) {
+    V by_weight[kHidden];
+    for (int o = 0; o < kHidden; ++o) by_weight[o] = logit_gradient[c] * hidden[o];
+    add_sums(by_weight, kHidden, gradient.linear2_weight + c * kHidden);
+  }
+  differentiate_hidden(network, outputs, logit_gradient, hidden);
+  add_sums(hidden, kHidden, gradient.linear1_bias);
+  FeaturesByInstance turned;
+  by_instance(features, turned);
+  add_products(hidden, turned, gradient.linear1_weight);
+  differentiate_features(network, hidden, turned, feature_gradient);
 }
 
 }  // namespace clops::CLOPS_VARIANT

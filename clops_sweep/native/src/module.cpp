@@ -162,6 +162,23 @@ class Core {
     }
   }
 
+  // The sums over instances of what is made of each one's gradient, from those by their logits.
+  void sum_of_each(const Longs& rows, const Floats& by_logits, bool absolute, Floats& sums) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require_shape(by_logits, {runs, size, static_cast<std::size_t>(outputs_)}, "the gradient by the logits");
+    require_shape(sums, {static_cast<std::size_t>(parameters_.size())}, "sums");
+    float* to = sums.mutable_data();
+    const py::gil_scoped_release release;
+    void* workspace = workspace_.of(kernels_.gradient_workspace(kernels_.lanes, outputs_));
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+      kernels_.sum_of_each(network_of(parameters_.data(), runs_, run, outputs_), outputs_, statistics_of(run),
+                           {frames_, rows.data() + first, nullptr, count}, by_logits.data() + first * outputs_,
+                           absolute ? Each::absolute : Each::square, network_of(to, runs_, run, outputs_), workspace);
+    }
+  }
+
   void predict(const Longs& rows, const std::optional<Floats>& noise, const std::optional<Floats>& parameters, bool probabilities,
                int samples, const std::optional<Array<std::int32_t>>& keys, Floats& result) {
     const int count = check_rows(rows);
@@ -331,6 +348,8 @@ PYBIND11_MODULE(_kernels, module) {
       .def("forward", &Core::forward, arg("rows").noconvert(), arg("draws").noconvert(), arg("keys").noconvert(), arg("running"),
            arg("track"), arg("logits").noconvert())
       .def("backward", &Core::backward, arg("by_logits").noconvert())
+      .def("sum_of_each", &Core::sum_of_each, arg("rows").noconvert(), arg("by_logits").noconvert(), arg("absolute"),
+           arg("sums").noconvert())
       .def("predict", &Core::predict, arg("rows").noconvert(), arg("noise").noconvert(), arg("parameters").noconvert(),
            arg("probabilities"), arg("samples"), arg("keys").noconvert(), arg("result").noconvert())
       .def("adam", &Core::adam, arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(),

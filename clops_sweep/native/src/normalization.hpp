@@ -100,11 +100,10 @@ inline void pool(const V* z, const Norm<Block>& norm, const Masks& masks, float 
 // The gradient that reaches the larger of a pair: none where h is 0, which is where ReLU or dropout stopped it.
 CLOPS_INLINE V through(V h, V gradient, float scale) { return h > 0.0f ? gradient * scale : V{}; }
 
-// First pass backward, for one group: adds up, by channel, the gradient by the norm's shift, and by its gain without the
-// factor `inverse`.
-template <class Block>
-inline void add_norm_gradient(const V* z, const V* h, const V* h_gradient, float scale, const Norm<Block>& norm,
-                              double* by_shift, double* by_gain) {
+// First pass backward, for one group: calls `take(channel, by_shift, by_gain)` with the gradient of each instance by the
+// norm's shift, and by its gain without the factor `inverse`.
+template <class Block, class Take>
+CLOPS_INLINE void by_norm(const V* z, const V* h, const V* h_gradient, float scale, const Norm<Block>& norm, Take take) {
   for (int c = 0; c < Block::outputs; ++c) {
     const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
     V shift[2] = {}, gain[2] = {};
@@ -117,10 +116,18 @@ inline void add_norm_gradient(const V* z, const V* h, const V* h_gradient, float
         gain[q] = fma(gradient, larger - norm.mean[c], gain[q]);
       }
     }
-    // Lanes without an instance have no gradient, so nothing needs to be masked.
-    by_shift[c] += sum(shift[0] + shift[1]);
-    by_gain[c] += sum(gain[0] + gain[1]);
+    take(c, shift[0] + shift[1], gain[0] + gain[1]);
   }
+}
+
+// Adds up by channel what `by_norm` finds. Lanes without an instance have no gradient, so nothing needs to be masked.
+template <class Block>
+inline void add_norm_gradient(const V* z, const V* h, const V* h_gradient, float scale, const Norm<Block>& norm,
+                              double* by_shift, double* by_gain) {
+  by_norm(z, h, h_gradient, scale, norm, [&](int c, V shift, V gain) __attribute__((always_inline)) {
+    by_shift[c] += sum(shift);
+    by_gain[c] += sum(gain);
+  });
 }
 
 // Second pass backward, for one group: z becomes the gradient by z. With batch statistics every output takes part in

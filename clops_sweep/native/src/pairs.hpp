@@ -46,14 +46,14 @@ inline void pair_weights(const float* weight, float* to) {
   }
 }
 
-// The transpose of `pair_weights`: the gradient by the paired weights to that by the weights.
-template <class Block>
-inline void unpair_weight_gradient(const float* from, float* gradient) {
+// The transpose of `pair_weights`: the gradient by the paired weights to that by the weights, as numbers or vectors.
+template <class Block, int outputs = Block::outputs, class T>
+inline void unpair_weight_gradient(const T* from, T* gradient) {
   using P = Paired<Block>;
-  for (int o = 0; o < Block::outputs; ++o, from += P::rows) {
+  for (int o = 0; o < outputs; ++o, from += P::rows) {
     for (int i = 0; i < Block::inputs; ++i, gradient += kKernel) {
-      const float *a = from + P::a + 3 * i, *b = from + P::b + 3 * i, *d = from + P::d + 3 * i;
-      const float half_b = 0.5f * b[0], half_c = 0.5f * from[P::c + i];
+      const T *a = from + P::a + 3 * i, *b = from + P::b + 3 * i, *d = from + P::d + 3 * i;
+      const T half_b = 0.5f * b[0], half_c = 0.5f * from[P::c + i];
       gradient[0] = a[0] + half_b + half_c;
       gradient[1] = a[1] + b[1];
       gradient[2] = a[2] + b[2];

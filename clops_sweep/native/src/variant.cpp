@@ -2,6 +2,7 @@
 //
 //   CLOPS_VARIANT   its name, which is also the namespace, so that no variant's code can stand in for another's;
 //   CLOPS_LANES     floats in a vector.
+#include "each.hpp"
 #include "gradient.hpp"
 #include "predict.hpp"
 
@@ -46,7 +47,7 @@ void penalised_adam(std::size_t n, float* values, float* first, float* second, c
 }
 
 extern const Kernels kernels;
-const Kernels kernels = {CLOPS_TEXT(CLOPS_VARIANT), gradient_workspace, gradient, forward, backward, predict_workspace, predict, adam,
-                         penalised_adam};
+const Kernels kernels = {CLOPS_TEXT(CLOPS_VARIANT), gradient_workspace, gradient, forward, backward, kLanes, sum_of_each,
+                         predict_workspace, predict, adam, penalised_adam};
 
 }  // namespace clops::CLOPS_VARIANT
