@@ -9,7 +9,7 @@ import torch
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
-from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.batches import Epoch, EpochBatch, Replay, gather_targets
 from clops_sweep.learning.strategies.base import Strategy, Training
 
 
@@ -28,10 +28,11 @@ class LearningWithoutForgetting(Strategy):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         device, options = training.learner.bank.device, [config.options for config in training.configs]
-        self._strength, self._temperature = (
+        strength, self._temperature = (
             torch.tensor([of_run[name] for of_run in options], device=device)[:, None, None]
             for name in ("lwf_strength", "lwf_temperature")
         )
+        self._pull = strength / self._temperature  # what the temperature divides logits by, it divides slopes by
         self._answers = torch.empty(0)
         """p(z' / T) of the task's instances and of the outputs that are distilled, [S, n, c]."""
 
@@ -43,11 +44,11 @@ class LearningWithoutForgetting(Strategy):
             runs = (logits / self._temperature).split(1)  # one by one, as in `Learner.backpropagate`
             self._answers = torch.cat([losses.probabilities(learner.kind, of_run.clone()) for of_run in runs])
 
-    def _distilled(self, task: int) -> torch.Tensor:
-        """Numbers of the outputs that are distilled, int64 [c]."""
-        targets = [past.targets[0] for past in self.training.tasks[:task]]
-        known = torch.cat(targets).amax(0) > 0
-        return torch.arange(len(known), device=known.device)[known | (self.training.learner.kind != "softmax")]
+    def _distilled(self, task: int) -> torch.Tensor | slice:
+        """The numbers of the outputs that are distilled, int64 [c], or all."""
+        known = torch.cat([past.targets[0] for past in self.training.tasks[:task]]).amax(0) > 0
+        everything = self.training.learner.kind != "softmax" or bool(known.all())
+        return slice(None) if everything else known.nonzero()[:, 0]
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -60,19 +61,15 @@ class LearningWithoutForgetting(Strategy):
         current = training.learner.begin_epoch(
             training.tasks[task], replay, order, training.config.batch_size, dropout_keys
         )
-        current.keep("answers", self._answers)
-        keys, answers = current.kept("dropout keys"), current.kept("answers")
-        training.learner.run_epoch(current, lambda batch, phase: self._step(batch, keys, answers, outputs))
+        current.keep("answers", gather_targets(self._answers, order))
+        training.learner.run_epoch(current, lambda batch, phase: self._step(current, batch, outputs))
 
-    def _step(
-        self, batch: EpochBatch, dropout_keys: torch.Tensor, answers: torch.Tensor, outputs: torch.Tensor
-    ) -> None:
+    def _step(self, current: Epoch, batch: EpochBatch, outputs: torch.Tensor | slice) -> None:
         """One step along the gradient of the sum."""
-        learner = self.training.learner
-        of_batch = answers.gather(1, batch.positions[:, :, None].expand(-1, -1, answers.shape[2]))
-        given = (batch.targets, batch.weights, of_batch, self._strength, self._temperature)
-        by_logits = partial(_by_logits, learner.kind, outputs)
-        learner.apply(learner.backpropagate(batch.rows, batch.draws, dropout_keys, by_logits, *given)[1])
+        learner, answers = self.training.learner, current.kept("answers").index_select(1, batch.draws)
+        given = (batch.targets, batch.weights, answers, self._temperature, self._pull)
+        keys, by_logits = current.kept("dropout keys"), partial(_by_logits, learner.kind, outputs)
+        learner.apply(learner.backpropagate(batch.rows, batch.draws, keys, by_logits, *given)[1])
 
     def state(self) -> dict[str, Any]:
         """How the network answered before the task."""
@@ -86,14 +83,15 @@ class LearningWithoutForgetting(Strategy):
 
 def _by_logits(
     kind: LossKind,
-    outputs: torch.Tensor,
+    outputs: torch.Tensor | slice,
     logits: torch.Tensor,
     targets: torch.Tensor,
     weights: torch.Tensor,
     answers: torch.Tensor,
-    strength: torch.Tensor,
     temperature: torch.Tensor,
+    pull: torch.Tensor,
 ) -> torch.Tensor:
     """dL / dz, [s, B, C]."""
-    apart = losses.loss_gradient(kind, logits[:, :, outputs] / temperature, answers) * (strength / temperature)
-    return losses.loss_gradient(kind, logits, targets).index_add_(2, outputs, apart).mul_(weights[:, :, None])
+    gradient = losses.loss_gradient(kind, logits, targets)
+    gradient[:, :, outputs] += losses.loss_gradient(kind, logits[:, :, outputs] / temperature, answers).mul_(pull)
+    return gradient.mul_(weights[:, :, None])
