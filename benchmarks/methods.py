@@ -25,6 +25,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "gdumb": {},
     "mir": {},
     "gem": {},
+    "ewc": {},
+    "si": {},
+    "mas": {},
+    "lwf": {},
 }
 """Settings of each, beside the defaults."""
 

@@ -122,7 +122,7 @@ class NativeLearner(PaperLearner):
         """As `Learner.mean_of_instance_gradients`, many instances at a time."""
         sums = torch.zeros_like(self.parameters.flat)
         by_logits = self._instances_by_logits(rows, loss, given)
-        self._core.sum_of_each(_array(rows), _array(by_logits), of_each == "abs", sums.numpy())
+        self._core.sum_of_each(_array(self.bank.rows(rows)), _array(by_logits), of_each == "abs", sums.numpy())
         return sums.div_(rows.shape[1])
 
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
