@@ -170,7 +170,8 @@ def test_any_loss_on_frames_of_which_some_are_in_use(
         ours = learner(on=on)
         usual = ours.gradient(replace(content, rows=rows), keys)[1].clone()
         any_other = ours.loss_gradient(rows, content.draws, keys, torch.sum, track_statistics=False)[1].clone()
-        found.append((usual, any_other))
+        squares = ours.mean_of_instance_gradients(rows, torch.sum, of_each="square")
+        found.append((usual, any_other, squares))
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
 
