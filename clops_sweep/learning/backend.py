@@ -1,4 +1,7 @@
-"""Which learner computes: the native kernels on a CPU where they were built, PyTorch everywhere else."""
+"""Which learner computes: the native kernels on a CPU where they were built, PyTorch everywhere else.
+
+Runs of networks that are modules are on a GPU computed at once where they can be.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.learning.native_learner import NativeLearner
 from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.learning.stacked_learner import StackedLearner, can_be_stacked
 
 
 def make_learner(
@@ -23,10 +27,21 @@ def make_learner(
     bank: FrameBank,
     network: str = PAPER_NETWORK,
     options: Mapping[str, Any] | None = None,
+    *,
+    together: bool | None = None,
 ) -> Learner:
-    """The fastest learner of a network with its options for the device of the bank; arguments as in `Learner`."""
+    """The fastest learner of a network with its options for the device of the bank.
+
+    Other arguments are those of `Learner`.
+
+    Args:
+        together: whether the runs of a module are computed at once, where that is possible; by default on a GPU.
+    """
     if network != PAPER_NETWORK:
-        return ModuleLearner(seeds, kind, outputs, learning_rate, bank, network, options)
+        wanted = bank.device.type != "cpu" if together is None else together
+        can_be = wanted and can_be_stacked(network, (1, *bank.shape)[-2:], outputs, options or {}, bank.device)
+        of_modules = StackedLearner if can_be else ModuleLearner
+        return of_modules(seeds, kind, outputs, learning_rate, bank, network, options)
     variant = native.chosen() if bank.device.type == "cpu" else None
     if variant is None:
         return PaperLearner(seeds, kind, outputs, learning_rate, bank)

@@ -47,6 +47,14 @@ def random_words(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     return word.view(torch.int16)
 
 
+def mixed(counters: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """The words h(c) for any keys, int32 tensors that broadcast; in operations that `torch.func.vmap` knows."""
+    word = counters + first
+    word = (word ^ (word >> 16 & 0xFFFF)) * _FIRST ^ second
+    word = (word ^ (word >> 15 & 0x1FFFF)) * _SECOND
+    return word ^ (word >> 16 & 0xFFFF)
+
+
 @cache
 def _units(device: torch.device) -> torch.Tensor:
     return torch.arange(_WORDS, dtype=torch.int32, device=device)

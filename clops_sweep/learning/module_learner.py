@@ -26,7 +26,7 @@ _VALUES, _VALUES_ON_A_GPU = 600_000, 8_000_000
 """Of frames, that are computed at a time without a gradient."""
 
 
-_MODES: dict[tuple[bool, bool], Mode] = {
+MODES: dict[tuple[bool, bool], Mode] = {
     (True, True): "training",
     (True, False): "training without dropout",
     (False, True): "sampling",
@@ -126,7 +126,7 @@ class ModuleLearner(Learner):
         """As `Learner.backpropagate`; layers draw from a stream of the keys and the place of the batch in its epoch."""
         if batch_statistics:
             self._probed.check_batch(self._network, rows.shape[1])
-        mode = _MODES[batch_statistics, dropout_keys is not None]
+        mode = MODES[batch_statistics, dropout_keys is not None]
         self._gradient.flat.zero_()
         found = []
         with self._generators.kept(), ExitStack() as buffers:
@@ -193,18 +193,18 @@ class ModuleLearner(Learner):
     def _chunks(
         self, rows: torch.Tensor, noise: torch.Tensor | None, at_a_time: int
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """The place of the first of some instances of a run, and their frames."""
-        step = max(1, at_a_time)
-        for place in range(0, len(rows), step):
-            part = slice(place, place + step)
-            yield place, self._frames(rows[part], None if noise is None else noise[part])
+        """The place of the first of some instances, of a run or of all, and their frames."""
+        axis, count, step = rows.dim() - 1, rows.shape[-1], max(1, at_a_time)
+        for place in range(0, count, step):
+            part = axis, place, min(step, count - place)
+            yield place, self._frames(rows.narrow(*part), None if noise is None else noise.narrow(*part))
 
     def _frames(self, rows: torch.Tensor, noise: torch.Tensor | None) -> torch.Tensor:
-        """Float32 [B, channels, samples], which the module may write to."""
+        """Float32 [..., B, channels, samples], which the module may write to."""
         frames = self.bank.gather(rows)
         if noise is not None:
             frames = frames + noise
-        return frames.view(len(rows), *self._shape)
+        return frames.view(*rows.shape, *self._shape)
 
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
         return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self._network, self._options)

@@ -103,9 +103,17 @@ class RunModule:
         """
         self.set(mode)
         logits: torch.Tensor = self.module(frames)
-        if logits.shape != (len(frames), self._outputs):
-            raise ValueError(f"the network returned logits {list(logits.shape)} for {len(frames)} instances")
+        self.check(logits, len(frames))
         return logits
+
+    def check(self, logits: torch.Tensor, instances: int) -> None:
+        """Sees whether they are [B, C].
+
+        Raises:
+            ValueError: they are not.
+        """
+        if logits.shape != (instances, self._outputs):
+            raise ValueError(f"the network returned logits {list(logits.shape)} for {instances} instances")
 
     @property
     def buffers(self) -> dict[str, torch.Tensor]:
