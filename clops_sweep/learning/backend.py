@@ -1,7 +1,4 @@
-"""Which learner computes: the native kernels on a CPU where they were built, PyTorch everywhere else.
-
-Runs of networks that are modules are on a GPU computed at once where they can be.
-"""
+"""Which learner computes: the native kernels on a CPU where they were built, PyTorch everywhere else."""
 
 from __future__ import annotations
 
@@ -30,12 +27,9 @@ def make_learner(
     *,
     together: bool | None = None,
 ) -> Learner:
-    """The fastest learner of a network with its options for the device of the bank.
+    """The fastest learner of a network with its options for the device of the bank; arguments as in `Learner`.
 
-    Other arguments are those of `Learner`.
-
-    Args:
-        together: whether the runs of a module are computed at once, where that is possible; by default on a GPU.
+    Runs of a module are computed at once on a GPU, where that is possible, or wherever `together` says so.
     """
     if network != PAPER_NETWORK:
         wanted = bank.device.type != "cpu" if together is None else together

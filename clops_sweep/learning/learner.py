@@ -1,7 +1,7 @@
 """Learner: S networks with their optimiser. One training step, evaluation, Monte-Carlo passes: nothing else.
 
 This is all that a strategy or an acquisition function knows of a network. What is behind it is the paper's network
-(`PaperLearner`, `NativeLearner`) or any `torch.nn.Module` (`ModuleLearner`).
+(`PaperLearner`, `NativeLearner`) or any `torch.nn.Module` (`ModuleLearner`, `StackedLearner`).
 """
 
 from __future__ import annotations

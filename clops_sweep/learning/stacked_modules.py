@@ -38,8 +38,8 @@ class CountedDropout(TorchFunctionMode):
 
     def __init__(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
         super().__init__()
-        double = (2 * draws).to(torch.int32)
-        self._keys = [mixed(double + place, keys[:1], keys[1:])[:, None] for place in (0, 1)]
+        counters = (2 * draws).to(torch.int32) + torch.arange(2, dtype=torch.int32, device=draws.device)[:, None]
+        self._first, self._second = mixed(counters, keys[:1], keys[1:])[:, :, None]
         self._units = 0
 
     def __torch_function__(
@@ -59,13 +59,13 @@ class CountedDropout(TorchFunctionMode):
         """
         if not training or p == 0:
             return hidden
-        if hidden.shape[0] != len(self._keys[0]) or hidden.dim() <= (axes or 0):
+        if hidden.shape[0] != len(self._first) or hidden.dim() <= (axes or 0):
             raise ValueError(f"dropout of a tensor {list(hidden.shape)}, whose first axis is not that of instances")
         shape = [*hidden.shape[:axes], *[1] * len(hidden.shape[axes or hidden.dim() :])]
         units = torch.Size(shape[1:]).numel()
         numbers = torch.arange(self._units, self._units + units, dtype=torch.int32, device=hidden.device)
         self._units += units
-        kept = mixed(numbers, *self._keys) >= min(round(p * 2**32) - 2**31, 2**31 - 1)
+        kept = mixed(numbers, self._first, self._second) >= min(round(p * 2**32) - 2**31, 2**31 - 1)
         mask = kept.view(shape) * (0.0 if p == 1 else 1 / (1 - p))
         return hidden.mul_(mask) if inplace else hidden * mask
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,9 +11,11 @@ from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
+from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.packing import peak_of_memory, runs_that_fit
 from clops_sweep.learning.result import RunResult
+from clops_sweep.learning.stacked_learner import can_be_stacked
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import saved_and_loaded
 from tests.learning.methods import one_kind
@@ -84,3 +88,48 @@ def test_a_network_of_ones_own(strategy: str) -> None:
         resumed = ContinualRun(config, tiny_frames("class_il"), "cuda")
         resumed.restore(saved_and_loaded(begun.state()))
         np.testing.assert_allclose(resumed.run().curves["loss"], cpu.curves["loss"], rtol=1e-3)
+
+
+class Dropping(nn.Module):
+    """A network of a user's, recurrent or not; the latter can be computed for all runs at once."""
+
+    def __init__(self, channels: int, samples: int, outputs: int, *, recurrent: bool = False) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv1d(channels, 8, 15, 5, bias=False), nn.BatchNorm1d(8), nn.ReLU())
+        self.pool, self.recurrent = nn.AdaptiveAvgPool1d(4), nn.LSTM(4, 4, batch_first=True) if recurrent else None
+        self.head = nn.Sequential(nn.Flatten(), nn.Dropout(0.2), nn.Linear(32, outputs))
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        hidden = self.pool(self.stem(frames))
+        if self.recurrent is not None:
+            hidden = self.recurrent(hidden)[0]
+        logits: torch.Tensor = self.head(hidden)
+        return logits
+
+
+@pytest.mark.parametrize("strategy", ["clops", "gem", "mir", "er"])
+def test_runs_of_a_network_of_ones_own_at_once(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each is alone, and on a CPU that computes them at once too, with the same dropout."""
+    with NETWORKS.temporarily("own", Dropping):
+        config = tiny_config("class_il", strategy=strategy, network="own", epochs_per_task=2)
+        configs = [config.replace(seed=seed) for seed in range(4)]
+        together, alone = run(configs, "cuda"), run(configs[2], "cuda")
+        assert set(together.runs["backend"]) == set(alone.runs["backend"]) == {"torch-stacked"}
+        part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
+        np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-3)
+        monkeypatch.setattr("clops_sweep.learning.run.make_learner", partial(make_learner, together=True))
+        np.testing.assert_allclose(run(configs, "cpu").curves["loss"], together.curves["loss"], rtol=1e-3)
+
+
+def test_runs_of_a_recurrent_network_one_after_another() -> None:
+    with NETWORKS.temporarily("own", partial(Dropping, recurrent=True)):
+        config = tiny_config("class_il", network="own", epochs_per_task=1)
+        together, alone = run([config, config.replace(seed=1)], "cuda"), run(config, "cuda")
+        assert set(together.runs["backend"]) == {"torch"}
+        part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
+        np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-3)
+
+
+@pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time"])
+def test_built_in_networks_are_computed_at_once(network: str) -> None:
+    assert can_be_stacked(network, (12, 100), 5, {}, torch.device("cuda"))

@@ -6,6 +6,7 @@ import copy
 import logging
 import random
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -50,6 +51,9 @@ class Plain(nn.Module):
         return self.head(self.of_units(F.adaptive_max_pool1d(hidden, 2).flatten(1)))
 
 
+no_dropout = partial(Plain, p=0.0)
+
+
 class OwnNorm(nn.Module):
     """Standardises by a mean of what it has seen, in a buffer that it replaces each time; writes to its input."""
 
@@ -91,6 +95,8 @@ class Odd(nn.Module):
                 hidden = hidden + torch.randn_like(hidden)
             case "time first":
                 hidden = F.dropout(hidden.transpose(0, 1), 0.1, self.training).transpose(0, 1)
+            case "fused attention":
+                hidden = F.scaled_dot_product_attention(hidden, hidden, hidden)
             case "recurrent":
                 hidden = self.recurrent(hidden)[0]
         return self.head(hidden.flatten(1))
@@ -104,6 +110,7 @@ HOWS = {
     "python": "it gives other logits in training",
     "noise": "it raises RuntimeError: vmap: called random operation",
     "time first": "whose first axis is not that of instances",
+    "fused attention": "There is a performance drop",
     "recurrent": "Batching rule not implemented",
     "momentum": "it raises",
 }
@@ -111,10 +118,10 @@ HOWS = {
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
-    networks = {"plain": Plain, "own_norm": OwnNorm, "no_dropout": partial(Plain, p=0.0)}
-    with NETWORKS.temporarily("odd", Odd), NETWORKS.temporarily("own_norm", OwnNorm):
-        with NETWORKS.temporarily("plain", Plain), NETWORKS.temporarily("no_dropout", networks["no_dropout"]):
-            yield
+    with ExitStack() as stack:
+        for name, make in {"plain": Plain, "no_dropout": no_dropout, "own_norm": OwnNorm, "odd": Odd}.items():
+            stack.enter_context(NETWORKS.temporarily(name, make))
+        yield
 
 
 @pytest.fixture(scope="module")
