@@ -28,8 +28,6 @@ CASES = [
     ("gem", "random", "class_il", "clops_cnn"),
     ("mir", "random", "domain_il", "clops_cnn"),
     ("clops", "bald_mcd", "class_il", "own"),
-    ("gem", "random", "domain_il", "own"),
-    ("mir", "random", "class_il", "own"),
     ("er", "random", "class_il", "own"),
 ]
 
