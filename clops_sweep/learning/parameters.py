@@ -51,10 +51,14 @@ class Parameters:
 
     def by_run(self, flat: torch.Tensor) -> torch.Tensor:
         """A vector laid out like `flat`, as one row a run: shape [S, P]."""
+        if self.runs == 1:
+            return flat[None].clone()
         return torch.cat([part.reshape(self.runs, -1) for part in self._split(flat)], dim=1)
 
     def from_runs(self, rows: torch.Tensor) -> torch.Tensor:
         """The inverse of `by_run`."""
+        if self.runs == 1:
+            return rows[0]
         return torch.cat([part.reshape(-1) for part in rows.split(self._sizes, dim=1)])
 
     def of_runs(self, first: int, last: int) -> dict[str, torch.Tensor]:
