@@ -8,7 +8,6 @@ two, with one output for each of the six. Folders `ptbxl...` and `uci_har...` (o
 import ast
 
 import numpy as np
-import pandas as pd
 
 from clops_sweep import IntOption, Recordings, RunConfig, SearchSpace, dataset, network
 
@@ -25,6 +24,8 @@ ACTIVITIES = ("walking", "upstairs", "downstairs", "sitting", "standing", "layin
     normalize="zscore",
 )
 def ptbxl_100hz(data_root):
+    import pandas as pd
+
     folder = next(data_root.glob("ptbxl*"))
     statements = pd.read_csv(folder / "scp_statements.csv", index_col=0)["diagnostic_class"].dropna()
     table = pd.read_csv(folder / "ptbxl_database.csv")
