@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import ATTACHED, ONE_WORKER, Sweep, Tables, running_ray, runs_alone
+from launching import ATTACHED, ONE_WORKER, Sweep, Tables, runs_alone
 from preloaded import SWEEPS, Preloaded
 
 from clops_sweep.experiment.search_space import all_requests, load_spaces
@@ -63,13 +63,6 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
     yield start
     for sweep in started:
         sweep.close()
-
-
-@pytest.fixture(scope="session")
-def ray_at_hand(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The environment of launches that attach to a Ray that is there for all tests of this process."""
-    with running_ray(environment) as found:
-        yield found
 
 
 @pytest.fixture(scope="session")
