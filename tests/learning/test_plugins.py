@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -180,3 +181,13 @@ def test_all_that_a_process_has_one_of_is_put_back(tmp_path: Path) -> None:
     for found, expected in zip(state(), before, strict=True):
         assert found == expected
     del os.environ["CLOPS_TEST_KEPT"]
+
+
+def test_where_nothing_has_changed_pytorch_is_not_told_again_what_it_was() -> None:
+    """To be told whether its algorithms are deterministic it imports its compiler, which takes every worker seconds."""
+    code = (
+        "import sys; from clops_sweep.learning.process_state import ProcessState; ProcessState().restore(); "
+        "print('torch' in sys.modules, 'torch._inductor' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.split() == ["True", "False"]
