@@ -183,8 +183,8 @@ def test_all_that_a_process_has_one_of_is_put_back(tmp_path: Path) -> None:
     del os.environ["CLOPS_TEST_KEPT"]
 
 
-def test_where_nothing_has_changed_pytorch_is_not_told_again_what_it_was() -> None:
-    """To be told whether its algorithms are deterministic it imports its compiler, which takes every worker seconds."""
+def test_putting_back_how_pytorch_computes_does_not_import_its_compiler() -> None:
+    """As its own function does that is told whether algorithms are to be deterministic: seconds for every worker."""
     code = (
         "import sys; from clops_sweep.learning.process_state import ProcessState; ProcessState().restore(); "
         "print('torch' in sys.modules, 'torch._inductor' in sys.modules)"
