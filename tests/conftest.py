@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> int:
         file = item.nodeid.partition("::")[0]
-        return 0 if file in SHARED_SWEEPS else 1 if file.startswith("tests/sweep/") else 2
+        return 0 if file in SHARED_SWEEPS else 1 if file.startswith(("tests/sweep/", "tests/test_face.py")) else 2
 
     items.sort(key=place)
 
@@ -104,6 +104,15 @@ def without_privilege() -> list[str]:
     if shutil.which("setpriv") is None or subprocess.run([*before, "true"], capture_output=True).returncode:
         pytest.skip("root may write everywhere, and giving that up is not possible here")
     return before
+
+
+@pytest.fixture(scope="session")
+def ray_at_hand(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The environment of launches that attach to a Ray that is there for all tests of this process."""
+    from launching import running_ray
+
+    with running_ray(environment) as found:
+        yield found
 
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

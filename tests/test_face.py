@@ -25,7 +25,7 @@ base = RunConfig(epochs_per_task=1, mc_samples=2)
 grid = SearchSpace("grid", base, {"strategy": ["finetune", "clops"], "mc_samples": [2, 3]}, seeds=range(2))
 search = SearchSpace("search", base, seeds=[0],
                      search=OptunaSearch({"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}, n_trials=1))
-outcome = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1, cpus_per_trial=0.5)
+outcome = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1, cpus_per_trial=0.5, address="auto")
 again = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1)
 runs = read("results", "runs", columns=["run_id", "strategy", "batch_size", "auc"])
 print(json.dumps([
@@ -36,12 +36,11 @@ print(json.dumps([
 """
 
 
-def test_a_sweep_from_python(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str]) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run(
         [sys.executable, "-W", "error::DeprecationWarning:clops_sweep", "script.py"],
-        cwd=tmp_path, env=environment | {"RAY_OVERRIDE_RESOURCES": '{"CPU": 1}'},  # room for two workers of half a core
-        capture_output=True, text=True, timeout=250,
+        cwd=tmp_path, env=ray_at_hand, capture_output=True, text=True, timeout=250,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

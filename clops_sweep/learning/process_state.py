@@ -35,11 +35,10 @@ class TorchState:
         torch.set_grad_enabled(self._gradients)
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
-        if (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()) != (
-            self._deterministic,
-            self._only_warns,
-        ):  # only then: to be told so, PyTorch imports its compiler, which takes seconds
-            torch.use_deterministic_algorithms(self._deterministic, warn_only=self._only_warns)
+        # To be told so by its own function, PyTorch imports its compiler, which takes seconds.
+        compiler = "torch._inductor.config" in sys.modules
+        tell = torch.use_deterministic_algorithms if compiler else torch._C._set_deterministic_algorithms
+        tell(self._deterministic, warn_only=self._only_warns)
         torch.set_anomaly_enabled(self._anomalies)
         torch.set_float32_matmul_precision(self._precision)
 

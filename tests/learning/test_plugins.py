@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -180,3 +181,13 @@ def test_all_that_a_process_has_one_of_is_put_back(tmp_path: Path) -> None:
     for found, expected in zip(state(), before, strict=True):
         assert found == expected
     del os.environ["CLOPS_TEST_KEPT"]
+
+
+def test_putting_back_how_pytorch_computes_does_not_import_its_compiler() -> None:
+    """As its own function does that is told whether algorithms are to be deterministic: seconds for every worker."""
+    code = (
+        "import sys; from clops_sweep.learning.process_state import ProcessState; ProcessState().restore(); "
+        "print('torch' in sys.modules, 'torch._inductor' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.split() == ["True", "False"]

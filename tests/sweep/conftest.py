@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import ATTACHED, ONE_WORKER, Sweep, Tables, running_ray, runs_alone
+from forked_worker import PLACE, serving
+from launching import ATTACHED, ONE_WORKER, Sweep, Tables, new_tag, runs_alone
 from preloaded import SWEEPS, Preloaded
 
 from clops_sweep.experiment.search_space import all_requests, load_spaces
@@ -57,7 +59,8 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
         changes: dict[str, str] | None = None,
         script: str | Preloaded = console_script,
     ) -> Sweep:
-        started.append(Sweep(script, folder, environment | (changes or {}), *(arguments or ("space.py",))))
+        place = {PLACE: script.environment[PLACE]} if isinstance(script, Preloaded) else {}
+        started.append(Sweep(script, folder, environment | place | (changes or {}), *(arguments or ("space.py",))))
         return started[-1]
 
     yield start
@@ -66,18 +69,23 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
 
 
 @pytest.fixture(scope="session")
-def ray_at_hand(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The environment of launches that attach to a Ray that is there for all tests of this process."""
-    with running_ray(environment) as found:
-        yield found
-
-
-@pytest.fixture(scope="session")
 def drivers(ray_at_hand: dict[str, str]) -> Iterator[Preloaded]:
     """Starts launches that attach to that Ray and begin with all imported."""
     preloaded = Preloaded(ray_at_hand, SWEEPS)
     yield preloaded
     preloaded.close()
+
+
+@pytest.fixture(scope="session")
+def forked(environment: dict[str, str]) -> Iterator[Preloaded]:
+    """Starts launches that start a Ray of their own; they and their workers begin with what they need imported."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        environment = environment | {PLACE: f"{folder}/workers", "CLOPS_TEST_TAG": new_tag()}
+        workers, preloaded = serving(environment), Preloaded(environment, SWEEPS)
+        yield preloaded
+        preloaded.close()
+        workers.kill()
+        workers.wait()
 
 
 @pytest.fixture

@@ -33,7 +33,8 @@ def serving(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     Args:
         environment: that of their Ray; it names the socket.
     """
-    return subprocess.Popen([sys.executable, __file__, "--serve", environment[PLACE]], env=environment, cwd="/")
+    command = [sys.executable, __file__, "--serve", environment[PLACE]]
+    return subprocess.Popen(command, env=environment, cwd="/", start_new_session=True)
 
 
 def serve(path: str) -> None:
@@ -71,6 +72,7 @@ def serve(path: str) -> None:
         asking.close()
     listening.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setpgid(0, 0)  # Ray ends a worker with its group
     for ours, handle in enumerate(handles):
         os.dup2(handle, ours)
         os.close(handle)

@@ -43,7 +43,7 @@ class Sweep:
     """A launch of the command as a process of its own, with all that it starts."""
 
     def __init__(self, script: str | Preloaded, folder: Path, environment: dict[str, str], *arguments: str) -> None:
-        self.tag = f"clops-sweep-test-{uuid.uuid4().hex}"
+        self.tag = new_tag()
         self.folder = folder
         environment = {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}', **environment, "CLOPS_TEST_TAG": self.tag}  # two workers
         if "--address" in arguments:  # they are no children of this launch, and are to have its tag all the same
@@ -123,7 +123,7 @@ def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
         The environment of launches that attach to it, with `--address auto`.
     """
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path
-    tag = f"clops-sweep-test-{uuid.uuid4().hex}"
+    tag = new_tag()
     environment = environment | {
         "RAY_TMPDIR": folder,
         "RAY_AUTH_MODE": "token",
@@ -151,6 +151,11 @@ def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
         kill_all(tag)
         workers.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_tag() -> str:
+    """A name for what is started together; the processes have it in their environment."""
+    return f"clops-sweep-test-{uuid.uuid4().hex}"
 
 
 def tagged(tag: str) -> dict[int, str]:

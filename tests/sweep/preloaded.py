@@ -22,6 +22,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+import forked_worker
+from forked_worker import PLACE
+
 COMMANDS = (
     "clops_sweep.analysis.report",
     "clops_sweep.cli.commands",
@@ -95,12 +98,16 @@ class Forked:
 class Preloaded:
     """A process that waits, with some modules imported, and starts commands.
 
+    Attributes:
+        environment: what it was started in.
+
     Args:
         environment: what it is started in; libraries that look at it when they are imported go by this one.
         modules: what is imported.
     """
 
     def __init__(self, environment: Mapping[str, str], modules: Sequence[str]) -> None:
+        self.environment = environment
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -136,7 +143,7 @@ class Preloaded:
 # --- in the process that waits ----------------------------------------------------------------------------------------
 
 
-def _next_command(requests: socket.socket) -> list[str] | None:
+def _next_command(requests: socket.socket, settings: Mapping[str, str]) -> list[str] | None:
     """Waits for commands, and returns what is asked of it in the process of each; None at the end of all."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
@@ -145,12 +152,12 @@ def _next_command(requests: socket.socket) -> list[str] | None:
             return None
         if os.fork() == 0:
             requests.close()
-            return _begin(json.loads(message), *handles)
+            return _begin(json.loads(message), settings, *handles)
         for handle in handles:
             os.close(handle)
 
 
-def _begin(request: dict[str, object], out: int, errors: int, report: int) -> list[str]:
+def _begin(request: dict[str, object], settings: Mapping[str, str], out: int, errors: int, report: int) -> list[str]:
     """Forks once more: the command goes on, and this process tells how it has ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     command = os.fork()
@@ -171,23 +178,40 @@ def _begin(request: dict[str, object], out: int, errors: int, report: int) -> li
     assert isinstance(environment, dict)
     assert isinstance(arguments, list)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update({**settings, **environment})
     tempfile.tempdir = None
     return arguments
 
 
+def _fork_workers() -> None:
+    """Has the workers of a Ray that this process starts forked as well."""
+    from ray._private.parameter import RayParams
+
+    worker, make = forked_worker.__file__, RayParams.__init__
+
+    def forked(params: RayParams, *arguments: object, **options: object) -> None:
+        make(params, *arguments, **{"worker_path": worker, "setup_worker_path": worker, **options})
+
+    RayParams.__init__ = forked
+
+
 def _main() -> None:
     requests = socket.socket(fileno=int(sys.argv[1]))
+    before = set(os.environ)
     for name in sys.argv[2:]:
         importlib.import_module(name)
     from clops_sweep.cli.command import main
 
     gc.collect()
     gc.freeze()
-    arguments = _next_command(requests)
+    settings = {name: value for name, value in os.environ.items() if name not in before}  # that modules have made
+    arguments = _next_command(requests, settings)
     if arguments is None:
         return
     sys.argv = [str(Path(sys.executable).with_name("clops-sweep")), *arguments]
+    sys.path[0] = os.path.dirname(sys.argv[0])
+    if PLACE in os.environ:
+        _fork_workers()
     status: object = 1
     try:
         main()

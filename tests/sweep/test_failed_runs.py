@@ -19,6 +19,7 @@ from launching import (
     assert_equal,
     runs_alone,
 )
+from preloaded import Preloaded
 from ray._common.utils import get_system_memory
 from ray._private.utils import get_used_memory
 
@@ -204,14 +205,14 @@ GIGABYTE = 10**9
 
 
 def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_end_of_the_sweep(
-    launch: Launch, tmp_path: Path
+    launch: Launch, forked: Preloaded, tmp_path: Path
 ) -> None:
     used, there = get_used_memory(), get_system_memory()
     if there - used < 8 * GIGABYTE:
         pytest.skip("takes five gigabytes of memory, and there are not many more")
     (tmp_path / "hungry.py").write_text(HUNGRY.format(size=5 * GIGABYTE))
     full = {"RAY_memory_usage_threshold": str((used + 3.5 * GIGABYTE) / there)}
-    ended = launch("hungry.py", "--no-report", "--max-retries", "0", *ONE_WORKER, changes=full)
+    ended = launch("hungry.py", "--no-report", "--max-retries", "0", *ONE_WORKER, changes=full, script=forked)
     assert ended.wait() == 1
     assert "1 run asked for, 0 finished, 0 pending, 1 failed" in ended.output
     status = launch("status")

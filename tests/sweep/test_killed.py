@@ -22,6 +22,7 @@ from launching import (
     kill,
     runs_alone,
 )
+from preloaded import Preloaded
 
 from clops_sweep.store.run_store import RunStore
 
@@ -40,12 +41,12 @@ def moments() -> random.Random:
 
 
 def test_a_driver_killed_again_and_again_loses_only_what_was_running(
-    launch: Launch, tmp_path: Path, prepared_root: Path, moments: random.Random
+    launch: Launch, forked: Preloaded, tmp_path: Path, prepared_root: Path, moments: random.Random
 ) -> None:
     counted = Counted(tmp_path, runs=RUNS, epochs=2)
     killed = []
     for kill_at in range(KILLS):
-        sweep = launch("space.py", "--no-report", *(ONE_WORKER if kill_at else ()))
+        sweep = launch("space.py", "--no-report", *(ONE_WORKER if kill_at else ()), script=forked)
         sweep.read_until("runs to do")
         for _ in range(moments.randint(0, 4)):
             sweep.read_until("finished")
@@ -112,8 +113,8 @@ def test_workers_killed_at_random_cost_no_run_and_change_no_number(
     assert_same(tmp_path / "results", alone)
 
 
-def test_a_dead_process_of_ray_is_said(launch: Launch, tmp_path: Path) -> None:
-    sweep = launch("space.py", "--no-report", *ONE_WORKER)
+def test_a_dead_process_of_ray_is_said(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
+    sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
     sweep.read_until("[1/")
     for number, command in sweep.processes().items():
         if "/raylet/raylet " in command:

@@ -86,7 +86,7 @@ def untidy(context, rows):
     result = helpers.scores(context, rows)
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
-    torch.use_deterministic_algorithms(True)
+    torch._C._set_deterministic_algorithms(True)  # by name it takes PyTorch seconds, for it imports its compiler
     torch.manual_seed(1); np.random.seed(1); random.seed(1)
     np.seterr(all="raise")
     warnings.simplefilter("error")

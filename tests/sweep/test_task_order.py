@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 from launching import ONE_WORKER, Sweep
+from preloaded import Preloaded
 
 from clops_sweep import RunConfig
 from clops_sweep.planning.curriculum import source_config
@@ -21,11 +22,11 @@ SPACE = SearchSpace("order", BASE, axes={"task_order": ["curriculum", "anti_curr
 """
 
 
-def test_the_run_that_tells_a_task_order_comes_first(launch: Launch, tmp_path: Path) -> None:
+def test_the_run_that_tells_a_task_order_comes_first(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
     (tmp_path / "space.py").write_text(CURRICULUM)
     long = tmp_path / "researcher" / "job.12345678" / "scratch"  # as batch systems have it, too long for Ray's sockets
     long.mkdir(parents=True)
-    sweep = launch("space.py", "--no-report", *ONE_WORKER, changes={"TMPDIR": str(long)})
+    sweep = launch("space.py", "--no-report", *ONE_WORKER, changes={"TMPDIR": str(long)}, script=forked)
     assert sweep.wait() == 0, sweep.errors
     lines = sweep.output.splitlines()
     assert lines[0] == "1 run that nobody asked for comes first: its s decides the task order of others"

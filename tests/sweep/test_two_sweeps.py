@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 from launching import ONE_WORKER, Counted, Sweep
+from preloaded import Preloaded
 
 from clops_sweep import RunConfig
 from clops_sweep.planning.plan import PlannedRun
@@ -19,9 +20,9 @@ RUNS = 20
 SECONDS_TO_BEGIN = 3  # from the worker's look at the store to the first task, on a busy machine
 
 
-def test_two_sweeps_on_one_store_share_the_work(launch: Launch, tmp_path: Path) -> None:
+def test_two_sweeps_on_one_store_share_the_work(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
     counted = Counted(tmp_path, runs=RUNS, epochs=3)
-    sweeps = [launch("space.py", "--no-report", *ONE_WORKER) for _ in range(2)]
+    sweeps = [launch("space.py", "--no-report", *ONE_WORKER, script=forked) for _ in range(2)]
     assert [sweep.wait() for sweep in sweeps] == [0, 0]
     for sweep in sweeps:
         assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in sweep.output
