@@ -151,5 +151,7 @@ class Where:
         return value
 
     def _wrong(self, what: str) -> BadInput:
-        fields = ", ".join([*RunConfig.model_fields, *OPTIONS])
-        return BadInput(f"--where {self.expression[:200]!r}: {what}; expected a condition on config fields ({fields})")
+        fields = ", ".join(RunConfig.model_fields)
+        return BadInput(
+            f"--where {self.expression[:200]!r}: {what}; expected a condition on config fields ({fields}) and options"
+        )

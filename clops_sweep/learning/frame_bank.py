@@ -37,11 +37,11 @@ class FrameBank:
         """Takes the instances of a data set.
 
         Args:
-            frames: the data set; a CPU reads its rows where they lie, unless most of them are not used.
+            frames: the data set; a CPU reads its rows where they lie, which all processes share, unless few are used.
             device: where batches are wanted.
             used: the instances that are going to be gathered, in any order; None for all. A GPU gets their rows alone.
-                So does a CPU where these are half of all at most, as those of one lead among twelve: the process then
-                holds a copy of them, and none of the pages of the mapped file, in which they lie scattered.
+                So does a CPU where they lie scattered, half of the rows among which they lie at most, as those of one
+                lead among twelve: the process then holds a copy of them, and none of the pages of the mapped file.
         """
         members = frames.members
         rows: NDArray[np.int64] | slice = slice(None)
@@ -50,7 +50,7 @@ class FrameBank:
         self.shape = (frames.samples,) if members is None else (frames.channels, frames.samples)
         if used is not None:
             needed, places = rows_in_use(members, used, len(frames), len(frames.frames))
-            if device.type != "cpu" or (not isinstance(needed, slice) and 2 * len(needed) <= len(frames.frames)):
+            if device.type != "cpu" or _scattered(needed):
                 rows, members = needed, places
         stored = frames.frames if isinstance(rows, slice) else copied_rows(frames.frames, rows)
         plain = stored.dtype == np.float32 and bool((frames.gain == 1).all() and (frames.offset == 0).all())
@@ -90,3 +90,8 @@ def rows_in_use(
     places = np.full((instances, 1 if members is None else members.shape[1]), -1, np.int64)
     places[wanted] = np.searchsorted(needed, wanted[:, None] if members is None else members[wanted])
     return needed, places
+
+
+def _scattered(rows: NDArray[np.int64] | slice) -> bool:
+    """Whether ascending rows are at most half of those among which they lie."""
+    return not isinstance(rows, slice) and len(rows) > 0 and 2 * len(rows) <= int(rows[-1] - rows[0]) + 1

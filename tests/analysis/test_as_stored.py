@@ -45,7 +45,7 @@ def store(tmp_path: Path, generated: ModuleType) -> RunStore:
         store.write_finished(run_id, generated.generated_tables(config, run_id, tasks=TASKS, epochs=2, instances=6))
         for place, strength in enumerate((1.0, 10.0)):
             number = 16 * (seed + 1) + place
-            write(store, generated, number, seed=seed, strategy="ewc", ewc_strength=strength, pulled=100 * number)
+            write(store, generated, number, seed=seed, strategy="my_ewc", my_ewc_strength=strength, pulled=100 * number)
         write(store, generated, 256 + seed, seed=seed, dataset="wearable", scenario="by_ward", leads="all")
         write(store, generated, 512 + seed, seed=seed, acquisition="mine", storage_fraction=0.1 * (1 + seed))
     return store
@@ -57,21 +57,21 @@ def test_records(store: RunStore) -> None:
     (known,) = spaces_in(runs, said.append)
     assert len(list(known.requests())) == 2
     assert said == [
-        "4 runs are shown by the names in the store alone: nothing here registers strategy 'ewc'",
+        "4 runs are shown by the names in the store alone: nothing here registers strategy 'my_ewc'",
         "2 runs are shown by the names in the store alone: nothing here registers scenario 'by_ward'",
         "2 runs are shown by the names in the store alone: nothing here registers acquisition 'mine'",
     ]
     found = {experiment.name: experiment for experiment in experiments_as_stored(runs)}
     assert sorted(found) == [
         "synthetic class_il clops, as stored",
-        "synthetic class_il ewc, as stored",
+        "synthetic class_il my_ewc, as stored",
         "wearable by_ward clops, as stored",
     ]
-    ewc = found["synthetic class_il ewc, as stored"]
-    assert dict(ewc.axes) == {"ewc_strength": (1.0, 10.0)}, "an option, and no column that counts something"
+    ewc = found["synthetic class_il my_ewc, as stored"]
+    assert dict(ewc.axes) == {"my_ewc_strength": (1.0, 10.0)}, "an option, and no column that counts something"
     assert ewc.counts("finished").tolist() == [2, 2]
     for cell in ewc.cells:
-        rows = runs[(runs["strategy"] == "ewc") & (runs["ewc_strength"] == cell.labels["ewc_strength"])]
+        rows = runs[(runs["strategy"] == "my_ewc") & (runs["my_ewc_strength"] == cell.labels["my_ewc_strength"])]
         here = ewc.by_replicate("auc")[ewc.cells.index(cell)]
         assert here.tolist() == rows.sort_values("seed")["auc"].tolist()
     wearable = found["wearable by_ward clops, as stored"]
@@ -87,7 +87,7 @@ def test_records(store: RunStore) -> None:
 def test_what_cannot_be_told_apart_is_not_put_together(tmp_path: Path, generated: ModuleType) -> None:
     store = RunStore(tmp_path / "results")
     for number in range(2):
-        write(store, generated, number, strategy="ewc")
+        write(store, generated, number, strategy="my_ewc")
     (experiment,) = experiments_as_stored(store.read("runs"))
     assert list(experiment.axes) == ["run_id"]
     assert experiment.counts("finished").tolist() == [1, 1]
@@ -95,8 +95,8 @@ def test_what_cannot_be_told_apart_is_not_put_together(tmp_path: Path, generated
 
 def test_the_newest_data_are_shown_and_the_others_named(tmp_path: Path, generated: ModuleType) -> None:
     store = RunStore(tmp_path / "results")
-    write(store, generated, 1, strategy="ewc")
-    write(store, generated, 2, strategy="ewc", data_hash="generated0002", semantics_version=9)
+    write(store, generated, 1, strategy="my_ewc")
+    write(store, generated, 2, strategy="my_ewc", data_hash="generated0002", semantics_version=9)
     (experiment,) = experiments_as_stored(store.read("runs"))
     assert [edition.data_hash for edition in experiment.shown] == ["generated0002"]
     assert [edition.data_hash for edition in experiment.left_aside] == ["generated0001"]
@@ -110,10 +110,10 @@ def test_the_report_of_the_whole_store(store: RunStore, tmp_path: Path) -> None:
     page = (Path(store.uri) / "report" / "everything" / "index.html").read_text("utf-8")
     for name in (
         "wearable by ward clops",
-        "synthetic class il ewc",
-        "ewc minus clops",
+        "synthetic class il my ewc",
+        "my_ewc minus clops",
         "stairs / lying",
-        "ewc_strength",
+        "my_ewc_strength",
     ):
         assert name in page, name
     assert "10 of 10 runs are finished" in page

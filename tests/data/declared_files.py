@@ -26,7 +26,7 @@ def forget(*names: str) -> None:
 def declare(path: Path, body: str) -> Path:
     """Writes a file that declares data sets, and executes it."""
     path.write_text(
-        "import numpy as np\nimport pandas as pd\nfrom clops_sweep import Recording, Recordings, dataset\n"
+        "import numpy as np, pandas as pd\nfrom clops_sweep import Recording, Recordings, dataset\n"
         + textwrap.dedent(body)
     )
     load_plugins(path)

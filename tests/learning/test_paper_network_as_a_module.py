@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,9 @@ def masked(paper_network: Any, masks_of_run: Callable[..., Any]) -> Iterator[typ
             learning_rate: float,
             bank: FrameBank,
             network: str,
+            options: Mapping[str, Any] | None = None,
         ) -> None:
-            super().__init__(seeds, kind, outputs, learning_rate, bank, network)
+            super().__init__(seeds, kind, outputs, learning_rate, bank, network, options)
             for name, values in initial_parameters(seeds, outputs, CPU).views.items():
                 layer, _, what = name.partition(".")
                 self.parameters.views[f"{LAYERS[layer]}.{what}"].copy_(values)
