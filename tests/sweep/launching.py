@@ -255,6 +255,7 @@ def assert_equal(name: str, found: pd.DataFrame, expected: pd.DataFrame) -> None
 COUNTED = '''
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -271,7 +272,8 @@ class Counted(FineTuning):
     """Fine-tuning that leaves a line in a file whenever a task of a run begins, and waits where it is told to."""
 
     def begin_task(self, task):
-        address = self.training.learner.bank.stored.data_ptr()
+        run = sys._getframe(1).f_locals["self"]  # that calls this, and has the data
+        address = run.frames.frames.__array_interface__["data"][0]
         for line in Path("/proc/self/maps").read_text().splitlines():
             begin, _, rest = line.partition("-")
             if int(begin, 16) <= address < int(rest.split(" ")[0], 16):
