@@ -24,6 +24,7 @@ ACTIVITIES = ("walking", "upstairs", "downstairs", "sitting", "standing", "layin
     normalize="zscore",
 )
 def ptbxl_100hz(data_root):
+    """Recordings with one of the five superclasses or more."""
     import pandas as pd
 
     folder = next(data_root.glob("ptbxl*"))
@@ -55,6 +56,7 @@ def ptbxl_100hz(data_root):
     normalize="zscore",
 )
 def uci_har(data_root):
+    """Windows of 2.56 s."""
     folder = next(data_root.glob("[uU][cC][iI]*[hH][aA][rR]*"))
     files = sorted(file.stem.removesuffix("_train") for file in (folder / "train" / "Inertial Signals").iterdir())
     parts, signals, labels = ("train", "test"), [], []
@@ -79,6 +81,7 @@ def uci_har(data_root):
 
 @network("residual_small", options={"residual_width": IntOption(32, ge=4, le=256, log=True)})
 def residual_small(channels, samples, outputs, *, residual_width):
+    """A stem and two residual layers."""
     from torch import nn
 
     class Residual(nn.Module):

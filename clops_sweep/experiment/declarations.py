@@ -211,8 +211,10 @@ LWF = Declaration(
     ("lwf_strength", "lwf_temperature"),
     {"lwf_strength": FloatOption(1.0, ge=0, log=True), "lwf_temperature": FloatOption(2.0, gt=0, log=True)},
 )
-"""Defaults are the authors', of Kirkpatrick et al. those for Atari games, of Zenke et al. those for split MNIST; the decay
-of the online form is a usual one."""
+"""Defaults are the authors': of Kirkpatrick et al. those for Atari games, of Zenke et al. those for split MNIST.
+
+The decay of EWC's online form is a usual one.
+"""
 
 CLASS_IL = Declaration(("task_classes",))
 DOMAIN_IL = Declaration(("domain",))
