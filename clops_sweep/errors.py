@@ -53,6 +53,12 @@ def one_line(what: object) -> str:
     return " ".join(text.split())
 
 
+def reason(error: BaseException) -> str:
+    """An error of the user's code on a line: its kind, and what it says as far as there is room."""
+    return f"{type(error).__name__}: {one_line(error)[:_LONGEST_REASON]}"
+
+
+_LONGEST_REASON = 500
 _LONGEST_VALUE = 100
 
 

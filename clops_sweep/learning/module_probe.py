@@ -10,7 +10,7 @@ import torch
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, reason
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
@@ -18,7 +18,7 @@ from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.layer_trace import LayerTrace, same_bits, traced
 from clops_sweep.learning.multitask import joint_scenario
 from clops_sweep.learning.process_state import torch_state_kept
-from clops_sweep.learning.run_module import MakeModule, Mode, RunModule, made, reason, trained
+from clops_sweep.learning.run_module import MakeModule, Mode, RunModule, made, trained
 from clops_sweep.learning.threads import one_thread
 
 _FRAMES, _TRIES = 3, 8

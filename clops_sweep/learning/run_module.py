@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import BadInput, reason
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.process_state import torch_state_kept
@@ -63,14 +63,6 @@ def made(
     if not isinstance(module, nn.Module):
         raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     return module
-
-
-def reason(error: BaseException) -> str:
-    """An error of the user's code on a line."""
-    try:
-        return one_line(f"{type(error).__name__}: {error}")[:300]
-    except Exception:  # its text is the user's own code
-        return type(error).__name__
 
 
 class RunModule:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from clops_sweep.data.scenarios import LossKind
+from clops_sweep.errors import reason
 from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Batch
@@ -19,7 +20,7 @@ from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.module_learner import MODES, ModuleLearner
 from clops_sweep.learning.module_probe import probed
 from clops_sweep.learning.process_state import torch_state_kept
-from clops_sweep.learning.run_module import MakeModule, Mode, RunModule, made, reason, trained
+from clops_sweep.learning.run_module import MakeModule, Mode, RunModule, made, trained
 from clops_sweep.learning.stacked_modules import CountedDropout, StackedModules, Views
 from clops_sweep.learning.threads import one_thread
 

@@ -15,7 +15,7 @@ import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read w
 
 from ray import cloudpickle
 
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import BadInput, reason
 from clops_sweep.experiment.declarations import UNKNOWN
 from clops_sweep.experiment.registry import REGISTRIES, Plugin
 
@@ -41,7 +41,7 @@ class PackedPlugin:
             if not (isinstance(plugin, Plugin) and callable(plugin.member)):
                 raise TypeError("what arrives there cannot be called")
         except Exception as error:
-            return Plugin(Unusable(f"{self.what} cannot be taken up by workers ({_reason(error)})"), UNKNOWN)
+            return Plugin(Unusable(f"{self.what} cannot be taken up by workers ({reason(error)})"), UNKNOWN)
         return plugin
 
 
@@ -85,7 +85,7 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
         _Packer(file).dump(plugin)  # type: ignore[no-untyped-call]
     except Exception as error:
         raise BadInput(
-            f"{what} cannot be handed to workers ({_reason(error)}); make what it holds on to inside of it, when it is "
+            f"{what} cannot be handed to workers ({reason(error)}); make what it holds on to inside of it, when it is "
             "called"
         ) from None
     return PackedPlugin(what, file.getvalue())
@@ -104,10 +104,3 @@ class _Packer(cloudpickle.CloudPickler):
 
 def _fill(module: ModuleType, content: dict[str, Any]) -> None:
     vars(module).update(content)
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {one_line(error)[:_LONGEST_REASON]}"
-
-
-_LONGEST_REASON = 500
