@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from clops_sweep.data.dataset import dataset
-    from clops_sweep.data.recordings import Recording, Recordings
+    from clops_sweep.data.one_by_one import Recording
+    from clops_sweep.data.recordings import Recordings
     from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -88,7 +89,7 @@ _LAZY = {
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     "ContinualRun": "clops_sweep.learning.run",
     "Outcome": "clops_sweep.search.launch",
-    "Recording": "clops_sweep.data.recordings",
+    "Recording": "clops_sweep.data.one_by_one",
     "Recordings": "clops_sweep.data.recordings",
     "RunConfig": "clops_sweep.experiment.config",
     "SearchSpace": "clops_sweep.experiment.search_space",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import traceback
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data import random_split
-from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared
+from clops_sweep.data.catalog import DatasetInfo
+from clops_sweep.data.declared_function import DeclaredFunction, Held
 from clops_sweep.data.folder import shorten
 from clops_sweep.data.freshness import declared_files
 from clops_sweep.data.reader import Index, OptionValue, Reader, Signals, Source, Windows
 from clops_sweep.data.recording_checks import require_every_class
-from clops_sweep.data.recording_items import Common, Item
-from clops_sweep.data.recording_stack import Outline, Stack, stacked
-from clops_sweep.data.recordings import Recordings, one_by_one
+from clops_sweep.data.recording_items import Item
+from clops_sweep.data.recording_stack import Stack
 from clops_sweep.data.resampling import resampled
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.split_program import balanced_split, uncovered_classes
-from clops_sweep.errors import AbsentData, BadInput, one_line
+from clops_sweep.errors import BadInput
 
 FEW_PATIENTS: Final = 60
 """Up to so many are split by the integer programme of `balanced_split`; it takes seconds, and more with more."""
@@ -33,18 +33,6 @@ _SHORT: Final = "recording shorter than a frame"
 
 _STEPS: Final = 19
 """Resampled samples are multiples of the greatest power of two that is 2^-19 of the recording's largest one or less."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """Recordings in memory, whose samples are had by calling the function again.
-
-    They are those from `begin` on of the stack that stands at `place` among all that the function gives.
-    """
-
-    outline: Outline
-    place: int
-    begin: int = 0
 
 
 class DeclaredReader(Reader):
@@ -62,20 +50,30 @@ class DeclaredReader(Reader):
         self.name = info.name
         super().__init__(chosen)
         self._info = info
-        self.in_parallel = False
+        self.in_parallel = self._resamples = False
         self._parts: dict[str, int] = {}
         self._root: Path | None = None
-        self._again: Iterator[tuple[int, Item | Stack]] | None = None
-        self._at: tuple[int, Stack] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the function's own objects, which other processes need not be able to have."""
-        return {**vars(self), "_again": None, "_at": None}
+        self._function = DeclaredFunction(info.name)
 
     @property
     def parallel(self) -> bool:
         """Whether every recording is read from files of its own, which other processes can do."""
         return self.in_parallel
+
+    @property
+    def keeps_reads(self) -> bool:
+        """Of recordings in memory where some are resampled: what is only copied is not had sooner from a part."""
+        return self.in_parallel or self._resamples
+
+    def content(self, source: Source) -> bytes | None:
+        """SHA-256 of the samples, with what else of recordings in memory their frames depend on."""
+        if not isinstance(source.detail, Held):
+            return None
+        stack = self._function.samples(source)
+        form = f"{stack.array.dtype.str}{stack.array.shape} {stack.rate!r} {stack.gain.tolist()!r}"
+        digest = hashlib.sha256(form.encode())
+        digest.update(np.ascontiguousarray(stack.array).data)
+        return digest.digest()
 
     def look(self, data_root: Path | None) -> None:
         """Looks for the declared files alone; the function is not called."""
@@ -84,32 +82,32 @@ class DeclaredReader(Reader):
     def tables(self, data_root: Path | None) -> tuple[Path, ...]:
         """The declared files."""
         self._root = data_root
-        return tuple(declared_files(self.name, self._declared().files, data_root).values())
+        return tuple(declared_files(self.name, self._function.declared().files, data_root).values())
 
     def find(self, data_root: Path | None) -> list[Source]:
         """Calls the function, and looks at all of its recordings but for their samples."""
         self.look(data_root)
-        self._again = self._at = None
-        self.common, groups = self._called()
+        self.common, groups = self._function.call(self._root)
         self.classes, self.lead_names, self.unit = self.common.classes, self.common.channels, self.common.units
         self.stored_as = self.common.stored_as
         reference = self._info.reference_lead
         if reference is not None and reference not in self.lead_names:
-            raise self._refused(f"reference_channel: {reference!r} is none of {', '.join(self.lead_names)}")
+            raise self._function.refused(f"reference_channel: {reference!r} is none of {', '.join(self.lead_names)}")
         sources, first = [], None
         try:
             for place, group in enumerate(groups):
                 if isinstance(group, Stack):
                     first = self._of_one_length(group.names[0], group.array.shape[2], group.rate, first)
                     self._parts |= dict(zip(group.patients, group.parts or (), strict=False))
-                    sources.append(_source(_Held(group.outline(), place)))
+                    self._resamples |= not self._keeps_rate(group.rate)
+                    sources.append(Held(group.outline(), place).source())
                     continue
                 first = self._of_one_length_as_said(group, first)
                 if group.part is not None:
                     self._parts[group.patient] = group.part
                 sources.append(Source(group.name, group.samples.files, group))
         except BadInput as problem:
-            raise self._refused(str(problem)) from None
+            raise self._function.refused(str(problem)) from None
         self.given_split = bool(self._parts)
         self.in_parallel = all(source.files for source in sources)
         self.sampling_rate = self.common.rate or (None if first is None else first[2])
@@ -123,7 +121,7 @@ class DeclaredReader(Reader):
 
     def windows(self, source: Source) -> Windows:
         """Window by window, channel after channel."""
-        if isinstance(source.detail, _Held):
+        if isinstance(source.detail, Held):
             return self._windows_of_stack(source.detail.outline.stack)
         item: Item = source.detail
         samples, rate = item.samples.extent()
@@ -161,19 +159,13 @@ class DeclaredReader(Reader):
 
     def apart(self, source: Source) -> list[Source]:
         """Every recording of a stack by itself."""
-        held = source.detail
-        if not isinstance(held, _Held):
-            return [source]
-        return [
-            _source(_Held(held.outline.portion(place, place + 1), held.place, held.begin + place))
-            for place in range(len(held.outline.stack))
-        ]
+        return source.detail.apart() if isinstance(source.detail, Held) else [source]
 
     def signals(self, source: Source, windows: Windows) -> Signals:
         """The samples as they are, or resampled (see `resampling.resampled`)."""
         width = int(windows.length[0])
-        if isinstance(source.detail, _Held):
-            stack = self._with_samples(source)
+        if isinstance(source.detail, Held):
+            stack = self._function.samples(source)
             begins = windows.begin[: len(windows) // len(stack) : len(self.lead_names)]
             whole = width == stack.array.shape[2] and len(begins) == 1
             parts = [stack.array] if whole else [stack.array[:, :, begin : begin + width] for begin in begins]
@@ -246,7 +238,7 @@ class DeclaredReader(Reader):
         try:
             require_every_class(self.classes, self._counts(index).sum(0), "frame")
         except BadInput as problem:
-            raise self._refused(str(problem)) from None
+            raise self._function.refused(str(problem)) from None
         return np.ones(len(index), bool), self.common.left_out
 
     def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
@@ -260,82 +252,6 @@ class DeclaredReader(Reader):
     def _counts(self, index: Index) -> NDArray[np.int64]:
         several = index.labels.ndim == 2
         return index.counts_per_patient(index.labels.shape[1] if several else int(index.labels.max(initial=0)) + 1)
-
-    def _declared(self) -> Declared:
-        declared = DATASETS.declared(self.name)
-        if declared is None:
-            raise AbsentData(
-                f"dataset {self.name!r} is declared by no file that was given; name the one that does: --plugins FILE"
-            )
-        return declared
-
-    def _called(self) -> tuple[Common, Iterator[Item | Stack]]:
-        """What the function returns, whatever form it has; what it raises becomes one sentence."""
-        declared = self._declared()
-        try:
-            returned = declared.member(self._root)
-            if isinstance(returned, Recordings):
-                if declared.recording:
-                    given = next(iter(declared.recording))
-                    raise BadInput(
-                        f"{given}: it goes with a function that yields Recording(...); give it to Recordings(...)"
-                    )
-                found = returned.items
-                return returned.common, found.portions() if isinstance(found, Stack) else stacked(found)
-            if returned is None:
-                raise BadInput(
-                    "the function returns nothing; expected Recordings(...), or that it yields Recording(...)"
-                )
-            if not isinstance(returned, Iterator):
-                what = type(returned).__name__
-                raise BadInput(
-                    f"the function returns a {what}; expected Recordings(...), or that it yields Recording(...)"
-                )
-            common, items = one_by_one(returned, declared.recording)
-        except Exception as error:
-            raise self._refused(_said(error, declared)) from None
-        return common, stacked(self._guarded(items, declared))
-
-    def _guarded(self, items: Iterator[Item], declared: Declared) -> Iterator[Item]:
-        while True:
-            try:
-                item = next(items, None)
-            except Exception as error:
-                raise self._refused(_said(error, declared)) from None
-            if item is None:
-                return
-            yield item
-
-    def _with_samples(self, source: Source) -> Stack:
-        """The recordings with their samples, from a second call, in the same order."""
-        held: _Held = source.detail
-        stack = self._called_again(source, held.place)
-        if len(stack) != len(held.outline.stack):
-            stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
-        change = held.outline.first_change(stack.outline())
-        if change is not None:
-            raise self._changed(held.outline.stack.names[change])
-        return stack
-
-    def _called_again(self, source: Source, place: int) -> Stack:
-        if self._at is not None and self._at[0] == place:
-            return self._at[1]
-        if self._again is None:
-            common, groups = self._called()
-            if common != self.common:
-                raise self._changed(source.record)
-            self._again = enumerate(groups)
-        for number, group in self._again:
-            if number == place and isinstance(group, Stack):
-                self._at = (number, group)
-                return group
-        raise self._changed(source.record)
-
-    def _changed(self, record: str) -> BadInput:
-        return self._refused(
-            f"the function gives other data when it is called again (recording {record!r}); expected the same "
-            "for the same files: draw numbers from a generator with a fixed seed"
-        )
 
     def _of_one_length_as_said(self, item: Item, first: tuple[str, int, float] | None) -> tuple[str, int, float] | None:
         try:
@@ -375,25 +291,3 @@ class DeclaredReader(Reader):
         if source.files:
             return shorten(source.files[0])
         return f"dataset {self.name!r}: signals: recording {shorten(source.record)!r}"
-
-    def _refused(self, what: str) -> BadInput:
-        return BadInput(what if what.startswith(f"dataset {self.name!r}") else f"dataset {self.name!r}: {what}")
-
-
-def _source(held: _Held) -> Source:
-    names = tuple(held.outline.stack.names)
-    return Source(names[0], (), held, records=names)
-
-
-def _said(error: Exception, declared: Declared) -> str:
-    """What a declared function raises, in a sentence: its own checks as they are, others with their line."""
-    if isinstance(error, BadInput):
-        return str(error)
-    place = getattr(declared.member, "__code__", None)
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if place is not None and frame.filename == place.co_filename
-    ]
-    line = f" in line {lines[-1]}" if lines else ""
-    return f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}"

@@ -12,10 +12,11 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.manifest import array_sha256, digest_of_array, file_sha256
+from clops_sweep.data.arrays import npy_header
+from clops_sweep.data.manifest import array_sha256, digest_of_array
 
-_WORTH_A_THREAD: Final = 2**18
-"""Bytes whose checksums are computed while others are read."""
+_AT_ONCE: Final = 2**18
+"""Bytes that are handed to the thread at a time, at least."""
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
@@ -31,8 +32,8 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
 class FrameFile:
     """Appends frames [m, samples] of one dtype; the header with the final shape is written on closing.
 
-    Checksums begin with the number of frames. They are computed in passing, by a thread, for the number that is
-    expected, and from the file where it has become another, so that what is written is seldom read again.
+    A thread writes them, and computes their checksum, while others are read. The checksum begins with the number of
+    frames: it is computed in passing for the number that is expected, and from the file where it has become another.
 
     Attributes:
         dtype: of the samples.
@@ -45,38 +46,45 @@ class FrameFile:
         self.count = 0
         self.samples = 0
         self._path, self._expected = path, expected
-        self._whole, self._array = hashlib.sha256(), hashlib.sha256()
+        self._sum = hashlib.sha256()
+        self._waiting: list[memoryview] = []
+        self._waiting_bytes = 0
+        self._written: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1)
-        self._hashed: Future[None] | None = None
-        self._header_size = len(self._header(0))
-        self._file = open(path, "wb")  # noqa: SIM115 (closed by __exit__)
-        self._file.write(self._header(0))
+        self._file = open(path, "wb", buffering=0)  # noqa: SIM115 (closed by __exit__)
+        self._header_size = self._file.write(npy_header(dtype, (0, 0)))
 
     def append(self, frames: NDArray[Any]) -> None:
-        """Adds frames [m, samples]."""
+        """Adds frames [m, samples], which nobody changes any more."""
         if not self.samples:
             self.samples = frames.shape[1]
-            self._whole = hashlib.sha256(self._header(self._expected))
-            self._array = digest_of_array(self.dtype, (self._expected, self.samples))
+            self._sum = digest_of_array(self.dtype, (self._expected, self.samples))
         assert frames.shape[1:] == (self.samples,)
         content = np.ascontiguousarray(frames, dtype=self.dtype).data
-        if self._hashed is not None:
-            self._hashed.result()
-        self._hashed = self._thread.submit(self._hash, content) if content.nbytes >= _WORTH_A_THREAD else None
-        self._file.write(content)
-        if self._hashed is None:
-            self._hash(content)
+        self._waiting.append(content)
+        self._waiting_bytes += content.nbytes
         self.count += len(frames)
+        if self._waiting_bytes >= _AT_ONCE:
+            self._hand_on()
 
-    def _hash(self, content: memoryview) -> None:
-        self._whole.update(content)
-        self._array.update(content)
+    def _hand_on(self) -> None:
+        if self._written is not None:
+            self._written.result()
+        self._written = self._thread.submit(self._write, self._waiting)
+        self._waiting, self._waiting_bytes = [], 0
 
-    def sums(self) -> tuple[str, str]:
-        """Hex SHA-256 of the whole file and of the array in it (`array_sha256`), once it is closed."""
+    def _write(self, contents: list[memoryview]) -> None:
+        for content in contents:
+            self._sum.update(content)
+            rest = content.cast("B")
+            while rest:
+                rest = rest[self._file.write(rest) :]
+
+    def sha256(self) -> str:
+        """Hex SHA-256 of the array in the file (`array_sha256`), once it is closed."""
         if self.count == self._expected:
-            return self._whole.hexdigest(), self._array.hexdigest()
-        return file_sha256(self._path), array_sha256(np.load(self._path, mmap_mode="r"))
+            return self._sum.hexdigest()
+        return array_sha256(np.load(self._path, mmap_mode="r"))
 
     def __enter__(self) -> Self:
         return self
@@ -86,19 +94,12 @@ class FrameFile:
     ) -> None:
         with self._file, self._thread:
             if kind is None:
-                header = self._header(self.count)
+                self._hand_on()
+                assert self._written is not None
+                self._written.result()
+                header = npy_header(self.dtype, (self.count, self.samples))
                 # numpy pads the header so that the number of rows may grow to 20 digits without moving the data, and
                 # the number of samples stands within the padding.
                 assert len(header) == self._header_size
                 self._file.seek(0)
                 self._file.write(header)
-
-    def _header(self, count: int) -> bytes:
-        buffer = io.BytesIO()
-        fields = {
-            "descr": np.lib.format.dtype_to_descr(self.dtype),
-            "fortran_order": False,
-            "shape": (count, self.samples),
-        }
-        np.lib.format.write_array_header_1_0(buffer, fields)
-        return buffer.getvalue()

@@ -1,8 +1,9 @@
 """What was read of records is kept until the frames are whole, so that a preparation that was killed goes on.
 
-The frames of many records at a time are written to a part, a file that begins with the SHA-256 of the rest, in a hidden
-folder beside the prepared one, named after the code that reads. A record is taken from a part if its reader knows the
-same of it as before and its files have the size and time that they had. A part that is not whole counts for nothing.
+What is read of many records at a time is written to a part (`kept_part`), a file with its checksums, in a hidden folder
+beside the prepared one, named after the code that reads. A record is taken from a part if its reader knows the
+same of it as before and its files have the size and time that they had, or, where it comes from no file, all of its
+samples are the same. A part that is not whole counts for nothing.
 """
 
 from __future__ import annotations
@@ -10,28 +11,29 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import io
 import json
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import tee
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from clops_sweep.data import kept_part
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.manifest import FORMAT_VERSION, file_sha256, hash_of
-from clops_sweep.data.reader import Reader, Signals, Source, Windows
+from clops_sweep.data.reader import Reader, Source, Windows
+from clops_sweep.data.reading import FramesRead, Read
+from clops_sweep.errors import BadInput
 from clops_sweep.machine import installed_version
 
 PART_BYTES: Final = 2**24
 """Samples of a part; what was read of an unfinished one is read again."""
 
-Read = tuple[Signals, dict[str, str]] | str
-"""The frames of a source with the SHA-256 of its files, or why it could not be read."""
 Pair = tuple[Source, Windows]
 
 
@@ -94,21 +96,17 @@ def _lock(handle: int, folder: Path) -> bool:
 
 
 class KeptReads:
-    """The parts in a folder, of which each record is read from one if its files and windows are the same."""
+    """The parts in a folder, from which a record is read if its windows, and its files or samples, are the same."""
 
     def __init__(self, reader: Reader, folder: Path) -> None:
         self._reader, self._folder = reader, folder
         self._known = pickle.dumps(reader)
         self._found: dict[str, tuple[Path, int]] = {}
-        self._open: tuple[Path, _Part] | None = None
+        self._open: tuple[Path, list[FramesRead]] | None = None
         self._number = 0
         for path in sorted(folder.glob("*.part")):
             self._number = max(self._number, int(path.stem) + 1)
-            part = self._part(path)
-            if part is None:
-                path.unlink()
-            else:
-                self._found |= {mark: (path, place) for place, mark in enumerate(part.marks)}
+            self._found |= {mark: (path, place) for place, mark in enumerate(kept_part.marks(path))}
 
     def results(
         self,
@@ -117,30 +115,45 @@ class KeptReads:
         pairs: Sequence[Pair],
     ) -> Iterator[Read]:
         """What `read` gives for each of the records, in their order, from a part or by an ordered map."""
-        marks = [self._mark(source, windows) for source, windows in pairs]
         expected = sum(int(windows.length.sum()) for _, windows in pairs) * np.dtype(self._reader.stored_as).itemsize
         keeps = shutil.disk_usage(self._folder).free > 3 * expected
-        fresh = run(read, (pair for pair, mark in zip(pairs, marks, strict=True) if mark not in self._found))
-        new = _Part.empty()
-        for mark in marks:
+        if not (keeps or self._found):
+            yield from run(read, pairs)
+            return
+        marked, ahead = tee((pair, self._mark(*pair)) for pair in pairs)  # where `run` is `map`, each when it is read
+        fresh = run(read, (pair for pair, mark in ahead if mark not in self._found))
+        new: list[tuple[str, FramesRead]] = []
+        size = 0
+        for pair, mark in marked:
             if mark in self._found:
-                yield self._kept(*self._found[mark])
+                yield self._kept(*self._found[mark]) or read(pair)
                 continue
             result = next(fresh)
-            if isinstance(result, tuple) and keeps:
-                if not new.fits(result[0]):
-                    new = self._write(new)
-                new.add(mark, *result)
-                if new.bytes >= PART_BYTES:
-                    new = self._write(new)
+            if keeps and mark is not None and isinstance(result, FramesRead):
+                new.append((mark, result))
+                size += result.signals.stored.nbytes
+                if size >= PART_BYTES:
+                    kept_part.write(self._folder / f"{self._number:06d}.part", new)
+                    self._number += 1
+                    new, size = [], 0
             yield result
 
-    def _mark(self, source: Source, windows: Windows) -> str:
-        """What stands for a record: all that its reader knows of it, its windows, and its files as they are now."""
+    def _mark(self, source: Source, windows: Windows) -> str | None:
+        """What stands for a record: all that its reader knows of it, its windows, and its files as they are now.
+
+        Of one in memory its content; None where that is not to be had, of which whoever reads it says why.
+        """
         digest = hashlib.blake2b(self._known, digest_size=16)
-        digest.update(pickle.dumps(source.detail))
         for array in (windows.begin, windows.length, windows.leads):
             digest.update(np.ascontiguousarray(array).data)
+        try:
+            content = self._reader.content(source)
+        except BadInput:
+            return None
+        if content is not None:
+            digest.update(content)
+            return digest.hexdigest()
+        digest.update(pickle.dumps(source.detail))
         states = []
         for file in source.files:
             with contextlib.suppress(OSError):
@@ -148,83 +161,8 @@ class KeptReads:
                 states.append([str(file), status.st_size, status.st_mtime_ns])
         return f"{digest.hexdigest()} {json.dumps([source.record, states])}"
 
-    def _kept(self, path: Path, place: int) -> Read:
+    def _kept(self, path: Path, place: int) -> FramesRead | None:
+        """What was read of a record; None where the part is damaged."""
         if self._open is None or self._open[0] != path:
-            part = self._part(path)
-            assert part is not None, path  # it was whole a moment ago, and is this process's own
-            self._open = path, part
-        return self._open[1].results[place]
-
-    def _write(self, part: _Part) -> _Part:
-        payload = part.payload()
-        path = self._folder / f"{self._number:06d}.part"
-        with open(path, "wb") as file:
-            file.write(hashlib.sha256(payload).digest())
-            file.write(payload)
-        self._number += 1
-        return _Part.empty()
-
-    def _part(self, path: Path) -> _Part | None:
-        content = path.read_bytes()
-        if hashlib.sha256(content[32:]).digest() != content[:32]:
-            return None
-        return _Part.of(content[32:])
-
-
-class _Part:
-    """Frames of several records, with what stands for each."""
-
-    def __init__(self, marks: list[str], results: list[tuple[Signals, dict[str, str]]]) -> None:
-        self.marks, self.results = marks, results
-        self.bytes = 0
-
-    @classmethod
-    def empty(cls) -> _Part:
-        return cls([], [])
-
-    def fits(self, signals: Signals) -> bool:
-        """Whether frames can stand in one array with those before."""
-        first = self.results[0][0] if self.results else signals
-        return _form(first) == _form(signals)
-
-    def add(self, mark: str, signals: Signals, hashes: dict[str, str]) -> None:
-        self.marks.append(mark)
-        self.results.append((signals, hashes))
-        self.bytes += signals.stored.nbytes
-
-    def payload(self) -> bytes:
-        """Arrays as in an .npz file, none of them pickled; the rest as JSON."""
-        every = [signals for signals, _ in self.results]
-        known = {
-            "marks": self.marks,
-            "sizes": [len(signals.stored) for signals in every],
-            "recordings": [signals.recording and signals.recording.hex() for signals in every],
-            "hashes": [hashes for _, hashes in self.results],
-        }
-        arrays: dict[str, Any] = {
-            name: np.concatenate([getattr(each, name) for each in every]) for name in _arrays(every[0])
-        }
-        buffer = io.BytesIO()
-        np.savez(buffer, known=np.frombuffer(json.dumps(known).encode(), np.uint8), **arrays)
-        return buffer.getvalue()
-
-    @classmethod
-    def of(cls, payload: bytes) -> _Part:
-        arrays = dict(np.load(io.BytesIO(payload), allow_pickle=False))
-        known: dict[str, Any] = json.loads(arrays.pop("known").tobytes())
-        ends = np.cumsum(known["sizes"])[:-1]
-        cut = {name: np.split(array, ends) for name, array in arrays.items()}
-        results = []
-        for place, (recording, hashes) in enumerate(zip(known["recordings"], known["hashes"], strict=True)):
-            fields: dict[str, Any] = {name: pieces[place] for name, pieces in cut.items()}
-            digest = None if recording is None else bytes.fromhex(recording)
-            results.append((Signals(**fields, recording=digest), hashes))
-        return cls(known["marks"], results)
-
-
-def _arrays(signals: Signals) -> Iterable[str]:
-    return ("stored", "gain", "offset", *(() if signals.missing is None else ("missing",)))
-
-
-def _form(signals: Signals) -> tuple[Any, ...]:
-    return signals.stored.dtype, signals.stored.shape[1:], signals.missing is None
+            self._open = path, kept_part.read(path)
+        return self._open[1][place] if self._open[1] else None

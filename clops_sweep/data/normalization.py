@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.catalog import Normalization
 from clops_sweep.errors import BadInput
 
-_AT_ONCE: Final = 2**16
+_AT_ONCE: Final = 2**17
 """Samples whose statistics are computed at a time."""
 
 
@@ -18,23 +18,26 @@ def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64]:
     """Minimum, maximum, mean and (population) standard deviation of each stored row: [m, samples] -> [m, 4].
 
     What is not finite in a row is not finite in its minimum or its maximum. All are of float64, as numpy computes them,
-    a few rows at a time so that these stay in a processor's cache.
+    a few rows at a time so that these stay in a processor's cache. Whole numbers of 16 bits add up to the same in any
+    order, and a matrix product is the fastest.
     """
     rows, samples = stored.shape
     found = np.empty((rows, 4))
     many = max(1, _AT_ONCE // samples)
     room = np.empty((min(many, rows), samples))
+    whole, ones = stored.dtype == np.int16, np.ones(samples)
     with np.errstate(invalid="ignore", over="ignore"):
         for begin in range(0, rows, many):
             part = stored[begin : begin + many]
-            values = room[: len(part)]
+            values, result = room[: len(part)], found[begin : begin + many]
             values[...] = part
-            exact = part if part.dtype.kind == "i" else values  # the same numbers, found sooner among small integers
-            mean = values.sum(1) / samples
-            found[begin : begin + many, :3] = np.stack([exact.min(1), exact.max(1), mean], axis=1)
+            exact = part if whole else values  # the same numbers, found sooner among small integers
+            result[:, 0], result[:, 1] = exact.min(1), exact.max(1)
+            mean = (values @ ones if whole else values.sum(1)) / samples
             values -= mean[:, None]
             values *= values
-            found[begin : begin + many, 3] = np.sqrt(values.sum(1) / samples)
+            result[:, 2], result[:, 3] = mean, values.sum(1)
+        found[:, 3] = np.sqrt(found[:, 3] / samples)
     return found
 
 

@@ -154,11 +154,12 @@ class Index:
 
     def counts_per_patient(self, classes: int) -> NDArray[np.int64]:
         """Frames of every patient and class, [patients, classes]."""
-        counts = np.zeros((len(self.patient_names), classes), np.int64)
-        if self.labels.ndim == 2:
-            np.add.at(counts, self.patients, self.labels.astype(np.int64))
-        else:
-            np.add.at(counts, (self.patients, self.labels), 1)
+        people = len(self.patient_names)
+        if self.labels.ndim == 1:
+            cells = self.patients.astype(np.int64) * classes + self.labels
+            return np.bincount(cells, minlength=people * classes).reshape(people, classes)
+        counts = np.zeros((people, classes), np.int64)
+        np.add.at(counts, self.patients, self.labels.astype(np.int64))
         return counts
 
 
@@ -222,6 +223,15 @@ class Reader(ABC):
     def parallel(self) -> bool:
         """Whether several processes may read records at a time, each with a copy of this reader."""
         return self.reads_files and self.name not in DATASETS.added
+
+    @property
+    def keeps_reads(self) -> bool:
+        """Whether what was read is kept until the frames are whole, as reading takes longer than writing it down."""
+        return self.parallel
+
+    def content(self, source: Source) -> bytes | None:
+        """Stands for all that the frames of a source are made from where that is in no file; None where files are."""
+        return None
 
     @abstractmethod
     def find(self, data_root: Path | None) -> list[Source]:

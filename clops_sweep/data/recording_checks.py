@@ -230,7 +230,8 @@ class Together:
         """
         given: Sequence[int | None] = parts or [None] * len(names)
         self._names, self._part = set(names), dict(zip(patients, given, strict=True))
-        if len(self._names) < len(names) or len(set(zip(patients, given, strict=True))) > len(self._part):
+        torn = parts is not None and len(set(zip(patients, parts, strict=True))) > len(self._part)
+        if len(self._names) < len(names) or torn:
             self._names, self._part = set(), {}
             for name, patient, part in zip(names, patients, given, strict=True):
                 self.add(name, patient, None, part)

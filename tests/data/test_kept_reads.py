@@ -1,4 +1,4 @@
-"""A preparation that is killed goes on: what was read of files is not read again, and is trusted only where whole."""
+"""A preparation that is killed goes on: what was read is not read again, and trusted only where whole and the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data.prepare import data_hash
 from tests.data.declared_files import waves
 
 YIELDED = """
@@ -21,7 +20,7 @@ import os, signal, sys
 from pathlib import Path
 import numpy as np
 from clops_sweep import Recording, dataset
-from clops_sweep.data import recording_stack
+from clops_sweep.data import kept_reads, recording_stack
 from clops_sweep.data.declared import DeclaredReader
 from clops_sweep.data.prepare import prepare
 
@@ -31,10 +30,11 @@ from clops_sweep.data.prepare import prepare
 )
 def files(data_root):
     print("called", flush=True)
-    for number in range(40):
-        yield Recording(np.load(data_root / "files" / f"r{number:02d}.npy"), number % 4, number // 2)
+    for number, file in enumerate(sorted((data_root / "files").glob("*.npy"))):
+        yield Recording(np.load(file), number % 4, number // 2)
 
-recording_stack.STACK_BYTES = 1
+recording_stack.STACK_BYTES = 1  # every recording by itself
+kept_reads.PART_BYTES = 5 * 2 * 2 * 20 * 4  # five recordings of two windows
 root, most, reads, read = Path(sys.argv[1]), int(sys.argv[2]), [], DeclaredReader.signals
 
 def counting(reader, source, windows):
@@ -130,14 +130,24 @@ def test_other_code_reads_everything(root: Path) -> None:
     assert [file.name for file in (root / "other").iterdir()] == ["files"]
 
 
-def test_a_function_that_yields_is_called_again_from_its_beginning(root: Path) -> None:
-    every = [str(number) for number in range(40)]
-    assert _prepared(root, 100, "yielded", YIELDED) == ["called", "called", *every]
-    assert _prepared(root, 23, "cut", YIELDED) == ["called", "called"]
-    (leftover,) = (root / "cut").iterdir()
-    assert leftover.name.startswith(".")
-    assert data_hash("files", prepared_root=root / "cut") is None
-    assert _prepared(root, 100, "cut", YIELDED) == ["called", "called", *every]
-    whole = {name: content for name, content in _bytes(root / "yielded" / "files") if name != "files.json"}
-    assert {name: content for name, content in _bytes(root / "cut" / "files") if name != "files.json"} == whole
-    assert [file.name for file in (root / "cut").iterdir()] == ["files"]
+def test_what_was_resampled_of_recordings_in_memory_is_used_where_the_same_samples_come(root: Path) -> None:
+    data = shutil.copytree(root / "files", root / "yielded" / "files").parent
+    assert _prepared(data, 23, "killed", YIELDED) == ["called", "called"]
+    (kept,) = (data / "killed").glob(".files.read-*")
+    parts = sorted(kept.iterdir())
+    assert len(parts) == 4  # of five recordings each
+    damaged = bytearray(parts[1].read_bytes())
+    damaged[-100] ^= 1
+    parts[1].write_bytes(damaged)
+    (kept / "000009.part").write_bytes(parts[0].read_bytes()[:50])
+    (data / "files" / "r01.npy").unlink()  # the others move up by one
+    changed = np.load(data / "files" / "r12.npy")
+    changed[1, 30] += 1
+    np.save(data / "files" / "r12.npy", changed)
+    called, again, *read = _prepared(data, 100, "killed", YIELDED)
+    assert (called, again) == ("called", "called")
+    assert read == [str(number - 1) for number in (*range(5, 10), 12, *range(20, 40))]
+    assert len(_prepared(data, 100, "whole", YIELDED)) == 2 + 39
+    whole = {name: content for name, content in _bytes(data / "whole" / "files") if name != "files.json"}
+    assert {name: content for name, content in _bytes(data / "killed" / "files") if name != "files.json"} == whole
+    assert [file.name for file in (data / "killed").iterdir()] == ["files"]

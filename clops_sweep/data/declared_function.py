@@ -1,0 +1,176 @@
+"""The function that declares a data set: called for labels and patients, and once more for the samples."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clops_sweep.data.catalog import DATASETS, Declared
+from clops_sweep.data.one_by_one import one_by_one
+from clops_sweep.data.reader import Source
+from clops_sweep.data.recording_items import Common, Item
+from clops_sweep.data.recording_stack import Outline, Stack, stacked
+from clops_sweep.data.recordings import Recordings
+from clops_sweep.errors import AbsentData, BadInput, one_line
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Recordings in memory, whose samples are had by calling the function again.
+
+    They are those from `begin` on of the stack that stands at `place` among all that the function gives.
+    """
+
+    outline: Outline
+    place: int
+    begin: int = 0
+
+    def source(self) -> Source:
+        """They as a source."""
+        names = tuple(self.outline.stack.names)
+        return Source(names[0], (), self, records=names)
+
+    def apart(self) -> list[Source]:
+        """Every one of them as a source."""
+        return [
+            Held(self.outline.portion(place, place + 1), self.place, self.begin + place).source()
+            for place in range(len(self.outline.stack))
+        ]
+
+
+class DeclaredFunction:
+    """A data set's function, by the data set's name; pickled without the function's own objects."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._root: Path | None = None
+        self._common: Common | None = None
+        self._again: Iterator[tuple[int, Item | Stack]] | None = None
+        self._at: tuple[int, Stack] | None = None
+        self._same: tuple[Held, Stack] | None = None
+        self._failed: BadInput | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what other processes need not be able to have."""
+        return {**vars(self), "_again": None, "_at": None, "_same": None, "_failed": None}
+
+    def declared(self) -> Declared:
+        """The declaration.
+
+        Raises:
+            AbsentData: no file of this process declares the data set.
+        """
+        declared = DATASETS.declared(self._name)
+        if declared is None:
+            raise AbsentData(
+                f"dataset {self._name!r} is declared by no file that was given; name the one that does: --plugins FILE"
+            )
+        return declared
+
+    def call(self, root: Path | None) -> tuple[Common, Iterator[Item | Stack]]:
+        """What the function returns, whatever form it has; what it raises becomes one sentence."""
+        self._root = root
+        self._again = self._at = self._same = self._failed = None
+        self._common, groups = self._called()
+        return self._common, groups
+
+    def samples(self, source: Source) -> Stack:
+        """Recordings that are held, with their samples, from a second call, in the order of the first.
+
+        Raises:
+            BadInput: they are not the same as in the first call, or the function raises.
+        """
+        held: Held = source.detail
+        if self._same is not None and self._same[0] is held:
+            return self._same[1]
+        stack = self._called_again(source, held.place)
+        if len(stack) != len(held.outline.stack):
+            stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
+        change = held.outline.first_change(stack.outline())
+        if change is not None:
+            raise self._changed(held.outline.stack.names[change])
+        self._same = held, stack
+        return stack
+
+    def refused(self, what: str) -> BadInput:
+        """A sentence that begins with the data set."""
+        return BadInput(what if what.startswith(f"dataset {self._name!r}") else f"dataset {self._name!r}: {what}")
+
+    def _called(self) -> tuple[Common, Iterator[Item | Stack]]:
+        declared = self.declared()
+        try:
+            returned = declared.member(self._root)
+            if isinstance(returned, Recordings):
+                if declared.recording:
+                    given = next(iter(declared.recording))
+                    raise BadInput(
+                        f"{given}: it goes with a function that yields Recording(...); give it to Recordings(...)"
+                    )
+                found = returned.items
+                return returned.common, found.portions() if isinstance(found, Stack) else stacked(found)
+            if returned is None:
+                raise BadInput(
+                    "the function returns nothing; expected Recordings(...), or that it yields Recording(...)"
+                )
+            if not isinstance(returned, Iterator):
+                what = type(returned).__name__
+                raise BadInput(
+                    f"the function returns a {what}; expected Recordings(...), or that it yields Recording(...)"
+                )
+            common, items = one_by_one(returned, declared.recording)
+        except Exception as error:
+            raise self.refused(_said(error, declared)) from None
+        return common, stacked(self._guarded(items, declared))
+
+    def _guarded(self, items: Iterator[Item], declared: Declared) -> Iterator[Item]:
+        while True:
+            try:
+                item = next(items, None)
+            except Exception as error:
+                raise self.refused(_said(error, declared)) from None
+            if item is None:
+                return
+            yield item
+
+    def _called_again(self, source: Source, place: int) -> Stack:
+        if self._at is not None and self._at[0] == place:
+            return self._at[1]
+        if self._failed is not None:
+            raise self._failed
+        try:
+            if self._again is None:
+                common, groups = self._called()
+                if common != self._common:
+                    raise self._changed(source.record)
+                self._again = enumerate(groups)
+            for number, group in self._again:
+                if number == place and isinstance(group, Stack):
+                    self._at = (number, group)
+                    return group
+        except BadInput as problem:
+            self._failed = problem  # a generator that has raised gives nothing more, and would not say why
+            raise
+        raise self._changed(source.record)
+
+    def _changed(self, record: str) -> BadInput:
+        return self.refused(
+            f"the function gives other data when it is called again (recording {record!r}); expected the same "
+            "for the same files: draw numbers from a generator with a fixed seed"
+        )
+
+
+def _said(error: Exception, declared: Declared) -> str:
+    """What a declared function raises, in a sentence: its own checks as they are, others with their line."""
+    if isinstance(error, BadInput):
+        return str(error)
+    place = getattr(declared.member, "__code__", None)
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if place is not None and frame.filename == place.co_filename
+    ]
+    line = f" in line {lines[-1]}" if lines else ""
+    return f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}"
