@@ -21,6 +21,14 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     return buffer.getvalue()
 
 
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """The content of the .npy file of an array in C order, as `np.save` writes it.
+
+    numpy itself does not say why it could not write a file; what writes these bytes says that the disk is full.
+    """
+    return npy_header(array.dtype, array.shape) + array.tobytes()
+
+
 class Arrays:
     """The arrays of a prepared folder by name, read-only and never unpickled."""
 

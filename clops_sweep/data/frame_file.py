@@ -1,9 +1,8 @@
-"""Arrays as .npy files: whole, and frames that are written piece by piece, their number known only at the end."""
+"""Frames that are written to an .npy file piece by piece, their number known only at the end."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -17,16 +16,6 @@ from clops_sweep.data.manifest import array_sha256, digest_of_array
 
 _AT_ONCE: Final = 2**18
 """Bytes that are handed to the thread at a time, at least."""
-
-
-def npy_bytes(array: NDArray[Any]) -> bytes:
-    """The content of the .npy file of an array.
-
-    numpy itself does not say why it could not write a file; what writes these bytes says that the disk is full.
-    """
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
 
 
 class FrameFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def index_of(sources: Sequence[Source], windows: Sequence[Windows]) -> Index:
     known = all(time is not None for time in times)
     return Index(
         patient_names,
-        tuple(name for source in sources for name in source.names),
+        tuple(chain.from_iterable(source.names for source in sources)),
         np.repeat(np.array([codes[name] for name in people], np.int32), sizes),
         np.repeat(np.arange(len(people), dtype=np.int32), sizes),
         np.concatenate([w.leads for w in windows]).astype(np.int16),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def write_index(
     import pyarrow.parquet as pq
 
     def named(codes: NDArray[Any], names: tuple[str, ...]) -> Any:
-        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(list(names), pa.string()))
+        return pa.DictionaryArray.from_arrays(_numbers(codes.astype(np.int32)), _texts(names))
 
     if index.labels.ndim == 2:
         # A data set of C labels has few distinct combinations, so naming them is cheap however many frames there are.
@@ -36,12 +37,31 @@ def write_index(
         "patient": named(index.patients, index.patient_names),
         "record": named(index.records, index.record_names),
         "lead": named(index.leads, lead_names),
-        "start": pa.array(index.start),
+        "start": _numbers(index.start),
         "label": label,
     }
     if index.times is not None:
-        columns["time"] = pa.array(index.times)
+        columns["time"] = _numbers(index.times)
     columns |= {f"domain_{name}": named(codes, names) for name, (codes, names) in index.domains.items()}
     columns["split"] = named(split, SPLIT_NAMES)
     with open(path, "wb") as file:  # Arrow itself opens no path that is not UTF-8
-        pq.write_table(pa.table(columns), file, compression="zstd")
+        table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
+        pq.write_table(table, file, compression="zstd")
+
+
+def _numbers(values: NDArray[Any]) -> Any:
+    """An Arrow array of numbers or dates, not made by `pyarrow.array`, as that imports pandas."""
+    import pyarrow as pa
+
+    content = np.ascontiguousarray(values).view(np.uint8)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(content)])
+
+
+def _texts(names: Sequence[str]) -> Any:
+    """An Arrow array of strings, made likewise."""
+    import pyarrow as pa
+
+    content = [name.encode() for name in names]
+    ends = np.cumsum([0, *map(len, content)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(content))]
+    return pa.Array.from_buffers(pa.string(), len(content), buffers)

@@ -24,7 +24,8 @@ _SIGNALS = ("stored", "gain", "offset", "missing")
 
 def write(path: Path, results: Sequence[tuple[str, FramesRead]]) -> None:
     """Writes what was read of records, with a mark that stands for each."""
-    digest, every = hashlib.sha256(), []
+    digest = hashlib.sha256()
+    every: list[NDArray[Any]] = []
     records = []
     for mark, result in results:
         arrays = _arrays(result)

@@ -156,11 +156,11 @@ def _write_signals(
                 good = _without_bad_frames(reader, source, windows, signals, of_each, seen, problems, dropped)
                 if not len(good):
                     continue
-                whole = len(good) == len(windows)
-                file.append(signals.stored if whole else signals.stored[good])
-                gains.append(signals.gain[good])
-                offsets.append(signals.offset[good])
-                statistics.append(of_each[good])
+                rows = slice(None) if len(good) == len(windows) else good
+                file.append(signals.stored[rows])
+                gains.append(signals.gain[rows])
+                offsets.append(signals.offset[rows])
+                statistics.append(of_each[rows])
                 kept.append(begin + good)
     if not kept:
         raise _no_frame(reader, dropped, problems)

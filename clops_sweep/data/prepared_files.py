@@ -12,10 +12,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from clops_sweep.data.arrays import npy_bytes
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.counts import count_table
 from clops_sweep.data.folder import shorten, write_file
-from clops_sweep.data.frame_file import FrameFile, npy_bytes
+from clops_sweep.data.frame_file import FrameFile
 from clops_sweep.data.freshness import State, remember, states_of
 from clops_sweep.data.index_table import write_index
 from clops_sweep.data.manifest import (

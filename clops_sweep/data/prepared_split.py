@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.arrays import Arrays
+from clops_sweep.data.arrays import Arrays, npy_bytes
 from clops_sweep.data.folder import write_file
-from clops_sweep.data.frame_file import npy_bytes
 from clops_sweep.data.manifest import check_content
 from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.data.progress import with_progress
