@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Arrays:
         try:
             with one_sentence(path):
                 array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-        except ValueError:
+        except (ValueError, SyntaxError, TokenError):  # the latter two of a damaged header
             raise DamagedStore(
                 f"{path}: not a whole array file; run 'clops-sweep data prepare {self.folder.name}' again"
             ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,12 +34,13 @@ _ARRAYS: Final = frozenset(
 class FileRecord:
     """A file of the prepared folder: size in bytes, and SHA-256 of the whole file.
 
-    Or, `of_array`, of the array in it (`array_sha256`), which the data hash is made of: one pass then serves both.
+    Where `array` is given, a type and a shape, of the array in it (`array_sha256`), which the data hash is made of: one
+    pass then serves both.
     """
 
     size: int
     sha256: str
-    of_array: bool = False
+    array: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ def check_small_files(folder: Path, manifest: Manifest) -> None:
 def check_content(folder: Path, name: str, record: FileRecord) -> None:
     """SHA-256 of one file of the folder, compared with the manifest's; BadInput where it may not be read."""
     with one_sentence(folder / name):
-        found = _sha256_of_array_in(folder / name) if record.of_array else file_sha256(folder / name)
+        path = folder / name
+        found = file_sha256(path) if record.array is None else _sha256_of_array_in(path, *record.array)
     if found != record.sha256:
         raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
 
@@ -178,17 +180,14 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sha256_of_array_in(path: Path) -> str | None:
-    """`array_sha256` of the array in an .npy file; None where not every byte beside it is as `np.save` writes it."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError):
-        return None
-    header = npy_header(array.dtype, array.shape)
+def _sha256_of_array_in(path: Path, kind: str, shape: Sequence[int]) -> str | None:
+    """`array_sha256` of the array of this type and shape in an .npy file; None where it begins as no such file does."""
+    dtype = np.dtype(kind)
+    header = npy_header(dtype, tuple(shape))
     with open(path, "rb") as file:
         if file.read(len(header)) != header:
             return None
-        return hashlib.file_digest(file, partial(digest_of_array, array.dtype, array.shape)).hexdigest()
+        return hashlib.file_digest(file, partial(digest_of_array, dtype, tuple(shape))).hexdigest()
 
 
 def array_sha256(array: NDArray[Any], rows_at_once: int = 1024) -> str:

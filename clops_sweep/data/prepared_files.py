@@ -70,7 +70,11 @@ def write_rest(
         arrays["times"] = index.times
     arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
     of_frames = frames.sha256()
-    records = {"frames.npy": FileRecord((staging / "frames.npy").stat().st_size, of_frames, of_array=True)}
+    records = {
+        "frames.npy": FileRecord(
+            (staging / "frames.npy").stat().st_size, of_frames, (frames.dtype.str, (frames.count, frames.samples))
+        )
+    }
     for name, array in arrays.items():
         content = npy_bytes(array)
         (staging / f"{name}.npy").write_bytes(content)

@@ -45,6 +45,7 @@ def counting(reader, source, windows):
 
 DeclaredReader.signals = counting
 prepare("files", prepared_root=root / sys.argv[3], data_root=root)
+assert "pandas" not in sys.modules  # to import it takes longer than this
 print(*reads)
 """
 SCRIPT = """

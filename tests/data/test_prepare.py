@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pickle
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,8 @@ from clops_sweep.data import manifest
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.manifest import read_manifest
 from clops_sweep.data.prepare import data_hash, open_frames, prepare
-from clops_sweep.data.prepared_folder import default_prepared_root, state
+from clops_sweep.data.prepared_folder import default_prepared_root, prepared_problems, state
+from clops_sweep.data.readers import reader_for
 from clops_sweep.errors import BadInput, DamagedStore
 
 
@@ -174,6 +177,36 @@ def test_preparing_repairs_a_damaged_set(synthetic: FrameSet, copied_root: Path)
     prepare("synthetic", prepared_root=copied_root, data_root=None)
     assert open_frames("synthetic", prepared_root=copied_root).data_hash == synthetic.data_hash
     assert [path.name for path in copied_root.iterdir()] == ["synthetic"]
+
+
+def test_every_byte_of_the_frames_file_is_verified(copied_root: Path) -> None:
+    path = copied_root / "synthetic" / "frames.npy"
+    whole = path.read_bytes()
+    assert _problems(copied_root) == []
+    path.unlink()
+    for place in (*range(0, 128, 3), 128, len(whole) // 2, len(whole) - 1):
+        with open(path, "wb") as file:
+            file.write(whole)
+            file.seek(place)
+            file.write(bytes([whole[place] ^ 1]))
+        (problem,) = _problems(copied_root)
+        assert "frames.npy: its content has changed since it was prepared" in problem, place
+        with suppress(DamagedStore):
+            open_frames("synthetic", prepared_root=copied_root)
+
+
+def test_a_manifest_with_the_sum_of_the_frames_file_is_as_good(copied_root: Path) -> None:
+    folder = copied_root / "synthetic"
+    entries = json.loads((folder / "manifest.json").read_bytes())
+    for name, record in entries["files"].items():
+        del record["array"]
+        record["sha256"] = manifest.file_sha256(folder / name)
+    _rewrite(folder / "manifest.json", json.dumps(entries).encode())
+    assert _problems(copied_root) == []
+
+
+def _problems(root: Path) -> list[str] | None:
+    return prepared_problems(reader_for("synthetic"), prepared_root=root, files=[])
 
 
 def test_a_flipped_bit_in_a_label_is_noticed(copied_root: Path) -> None:
