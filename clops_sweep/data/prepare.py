@@ -50,7 +50,7 @@ def prepare(
     A prepared set is made anew where it is damaged, of an older reader, of other code or files than a file of the
     user's now declares, or was made with other options than those given here; one from which records were skipped is
     taken as it is. It appears whole or not at all; a killed preparation is started again by the same call, and what it
-    had read of records in files is not read again (`kept_reads`).
+    had read of records in files, or resampled of others, is not read or resampled again (`kept_reads`).
 
     Args:
         name: a data set of the catalogue.

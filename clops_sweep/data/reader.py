@@ -89,7 +89,8 @@ class Signals:
     Shapes: stored [m, samples] (float32 with NaN where nothing was recorded, or int16), gain and offset [m] float32, so
     that gain * stored + offset is in the reader's unit; missing [m] says which frames lack samples where integers
     cannot, and is None for float32. `recording` stands for all samples of the leads that are read, as the publisher
-    stored them: two records with the same one are one recording (`same_samples.samples_digest`).
+    stored them: two records with the same one are one recording (`same_samples.samples_digest`). They are written later
+    on by another thread: a reader makes new arrays for every record.
     """
 
     stored: NDArray[Any]
