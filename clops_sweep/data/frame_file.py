@@ -41,7 +41,7 @@ class FrameFile:
         self._written: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1)
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115 (closed by __exit__)
-        self._header_size = self._file.write(npy_header(dtype, (0, 0)))
+        self._header_size = self._file.seek(len(npy_header(dtype, (0, 0))))
 
     def append(self, frames: NDArray[Any]) -> None:
         """Adds frames [m, samples], which nobody changes any more."""
