@@ -1,4 +1,4 @@
-"""The documentation: sphinx-build -W --keep-going docs build/docs"""
+"""The documentation: sphinx-build -W --keep-going docs build/docs."""
 
 from clops_sweep import __version__
 
