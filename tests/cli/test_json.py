@@ -26,7 +26,7 @@ SPACE = """
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 
 SPACE = [
-    SearchSpace("grid", RunConfig(strategy="finetune", epochs_per_task=1), {"learning_rate": [1e-4, 1e-3]}, seeds=range(3)),
+    SearchSpace("grid", RunConfig(strategy="finetune", epochs_per_task=1), {"learning_rate": [1e-4, 1e-3]}, range(3)),
     SearchSpace("search", RunConfig(epochs_per_task=1), seeds=[0],
                 search=OptunaSearch({"learning_rate": FloatDistribution(1e-4, 1e-2)}, n_trials=4)),
 ]
