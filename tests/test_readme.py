@@ -10,11 +10,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import optuna
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.data.prepare import open_frames
 from clops_sweep.experiment.registry import STRATEGIES
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.store.rows import record_result
+from clops_sweep.store.run_store import RunStore
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -112,6 +118,66 @@ def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest
     assert search is None
     assert isinstance(one_run, pd.DataFrame)
     assert one_run["auc"].between(0.5, 1).all()
+
+
+def _of_page(name: str) -> list[str]:
+    page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def test_what_the_pages_ask_a_store_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    names: dict[str, object] = {}
+    (block,) = _of_page("store")
+    assert _last_value(block, names) is None
+    assert isinstance(names["runs"], pd.DataFrame)
+    assert list(names["runs"]) == ["run_id", "storage_fraction", "auc"]
+    (drawn,) = (_last_value(block, {}) for block in _of_page("report"))
+    assert isinstance(drawn, Figure)
+
+
+def test_what_the_page_of_searches_asks_a_study_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    study = optuna.create_study(study_name="optuna_class_il", storage="sqlite:///results/optuna.db")
+    study.optimize(lambda trial: trial.suggest_float("learning_rate", 0, 1), n_trials=2)
+    (block,) = _of_page("searches")
+    trials = _last_value(block, {})
+    assert isinstance(trials, pd.DataFrame)
+    assert len(trials) == 2
+    assert "optuna_class_il" in {space.name for space in load_spaces(shipped_space("optuna_class_il"))}
+
+
+def test_the_tasks_of_the_synthetic_data_are_as_hard_as_the_page_measures_them(
+    prepared_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    (block,) = _of_page("datasets")
+    _last_value(block.replace("range(3)", "range(1)").replace('="finetune",', '="finetune", epochs_per_task=1,'), {})
+    assert len(capsys.readouterr().out.splitlines()) == 6
+
+
+def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
+    tmp_path: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = RunConfig(strategy="finetune", epochs_per_task=1)
+    run = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root), keep_predictions=True)
+    store = RunStore("results", keep_predictions=True)
+    store.open_for_writing()
+    result = run.run()
+    record_result(store, {str(result.runs["run_id"].item()): config}, result, lambda config: "0", {})
+    *_, block = _of_page("scenarios")
+    precision = _last_value(block, {})
+    assert isinstance(precision, float)
+    assert 0 < precision <= 1
+
+
+def test_every_example_of_a_page_is_run_by_some_test() -> None:
+    tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    for page in (ROOT / "docs").glob("*.md"):
+        if _of_page(page.stem):
+            assert f'_of_page("{page.stem}")' in tests or f'"docs" / "{page.name}"' in tests, page
 
 
 def test_a_sweep_from_python_works(tmp_path: Path, environment: dict[str, str]) -> None:

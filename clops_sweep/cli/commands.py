@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
+from click.shell_completion import CompletionItem
 
 from clops_sweep.cli.asks import asks
 from clops_sweep.cli.check import check
@@ -10,11 +13,11 @@ from clops_sweep.cli.data import data
 from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.launch import launch
 from clops_sweep.cli.new import new
-from clops_sweep.cli.options import Share
-from clops_sweep.cli.plan import say_plan
+from clops_sweep.cli.options import Share, json_option, print_json
+from clops_sweep.cli.plan import Facts, plan_as_data, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.runs import compact, rerun
-from clops_sweep.cli.search import studies_in_words
+from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.errors import several
 from clops_sweep.planning.asked import Asked
@@ -35,6 +38,10 @@ class _LaunchByDefault(click.Group):
             args = ["launch", *args]
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """A subcommand, or else a search-space file."""
+        return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
+
 
 @click.group(cls=_LaunchByDefault, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="clops-sweep")
@@ -53,33 +60,51 @@ def command() -> None:
 @click.option("--calibrate", is_flag=True, help="Measure kinds of runs of which none is finished; half a minute.")
 @click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
 @click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
-def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float) -> None:
+@json_option
+def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
     """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
-    say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial, measure=calibrate)
+    plan = asked.plan()
+    facts = Facts.of(asked, plan, gpus_per_trial, calibrate)
+    if as_json:
+        print_json(plan_as_data(plan, facts))
+    else:
+        say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
 
 
 @command.command()
 @asks(required=False)
-def status(asked: Asked) -> None:
+@json_option
+def status(asked: Asked, as_json: bool) -> None:
     """Say how the sweep stands, from the store alone; also while it runs elsewhere."""
     names: dict[str, str] = {}
+    data: dict[str, Any]
     if asked.selection.given:
         plan = asked.plan()
-        say_plan(asked, plan)
-        names = {str(run.run_id): f"  ({run.name}, seed {run.config.seed})" for run in plan.of("failed")}
+        facts = Facts.of(asked, plan)
+        data = plan_as_data(plan, facts)
+        if not as_json:
+            say_plan(plan, facts)
+        names = {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
         failed = sorted(names.keys() | failed_runs(asked))
     else:
         asked.store.files.check_is_there()
         states = asked.store.statuses()
         failed = sorted(run_id for run_id, state in states.items() if state == "failed")
-        searches = studies_in_words(asked.store)
-        finished = several(len(states) - len(failed), "run")
-        click.echo(f"{finished} finished, {len(failed)} failed in {asked.store.files.shown}")
-        for line in searches:
-            click.echo(line)
-    for row in asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else ():
-        if row["status"] == "failed":
-            click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}{names.get(row['run_id'], '')}")
+        searches = study_counts(asked.store)
+        data = {"finished": len(states) - len(failed), "failed": len(failed), "searches": searches}
+        if not as_json:
+            finished = several(len(states) - len(failed), "run")
+            click.echo(f"{finished} finished, {len(failed)} failed in {asked.store.files.shown}")
+            for line in studies_in_words(searches):
+                click.echo(line)
+    rows = asked.store.rows("runs", ["run_id", "status", "error"], failed) if failed else []
+    reasons = {row["run_id"]: failure_reason(row["error"]) for row in rows if row["status"] == "failed"}
+    if as_json:
+        listed = [{"run_id": it, "name": names.get(it), "reason": reason} for it, reason in reasons.items()]
+        print_json(data | {"results": asked.store.files.shown, "failed_runs": listed})
+        return
+    for run_id, reason in reasons.items():
+        click.echo(f"  failed {run_id}: {reason}" + (f"  ({names[run_id]})" if run_id in names else ""))
 
 
 for other in (check, compact, data, doctor, launch, new, report, rerun, show):

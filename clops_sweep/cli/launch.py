@@ -11,7 +11,7 @@ import click
 
 from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import EXIT_FAILED, EXIT_FINISHED, EXIT_INTERRUPTED, NotEmpty, Share
-from clops_sweep.cli.plan import counts, say_cost, say_first, say_plan
+from clops_sweep.cli.plan import Facts, counts, say_cost, say_first, say_plan
 from clops_sweep.cli.report import render
 from clops_sweep.cli.search import print_searches
 from clops_sweep.errors import BadInput, several, shown
@@ -69,7 +69,9 @@ def launch(
         address, cpus_per_trial, gpus_per_trial, _stack(stack), max_retries, checkpoint_every, epoch_timeout, observe
     )
     if dry_run:
-        say_plan(asked, asked.plan(), cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+        plan = asked.plan()
+        facts = Facts.of(asked, plan, gpus_per_trial)
+        say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         return
 
     def starting(plan: Plan, runs: Sequence[PlannedRun]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,19 @@ import click
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 _LEAST = 0.01
+
+
+def print_json(data: Any) -> None:
+    """Prints what a command tells as JSON; numbers that JSON does not have, nan and infinity, are null."""
+    click.echo(json.dumps(_finite(data), indent=2, default=str))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(name): _finite(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 class Share(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
@@ -110,6 +125,21 @@ prepared_root_option = click.option(
 )
 
 
+def _run_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The runs of the store whose ids begin like this, for a shell that completes."""
+    del parameter
+    from clops_sweep.errors import BadInput
+    from clops_sweep.store.run_store import RunStore
+
+    try:
+        statuses = RunStore.named(context.params.get("results") or "results").statuses()
+    except BadInput:
+        return []
+    return sorted(run_id for run_id in statuses if run_id.startswith(incomplete))
+
+
+run_id_argument = click.argument("run_id", shell_complete=_run_ids)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the same as data.")
 results_option = click.option(
     "--results",
     type=NotEmpty(),

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clops_sweep.cli.search import print_searches
+from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import BadInput, DamagedStore, several
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, plugins_of
 from clops_sweep.machine import available_cores, check_gpu, gpus
-from clops_sweep.search.standing import check_samplers, runs_to_come, standings, unprepared
+from clops_sweep.search.standing import Standing, check_samplers, runs_to_come, standings, unprepared
 
 _FEW_HOURS = 0.01  # less is easier to grasp in seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from clops_sweep.planning.asked import Asked
     from clops_sweep.planning.estimate import Estimate
@@ -33,40 +35,101 @@ def counts(plan: Plan) -> str:
     )
 
 
-def say_plan(
-    asked: Asked, plan: Plan, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0, measure: bool = False
-) -> None:
+@dataclass(frozen=True)
+class Facts:
+    """What `plan` and `status` tell of a plan, in words or as data.
+
+    Attributes:
+        searches: how each search stands.
+        changed: a sentence for each plug-in whose code has changed since finished runs.
+        unprepared: data sets that are not prepared on this machine.
+        pending: the runs that are left, those that searches may still ask for included.
+    """
+
+    searches: list[Standing]
+    changed: list[str]
+    unprepared: list[str]
+    pending: list[PlannedRun]
+    _estimated: Callable[[], Estimate | None]
+
+    @cached_property
+    def cost(self) -> Estimate | None:
+        """What the pending runs will cost; it is found out when somebody asks, which takes longer than the rest."""
+        return self._estimated()
+
+    @classmethod
+    def of(cls, asked: Asked, plan: Plan, gpus_per_trial: float = 0, measure: bool = False) -> Facts:
+        """Looks at store and studies.
+
+        Args:
+            asked: what is asked for.
+            plan: how it stands.
+            gpus_per_trial: share of a GPU that a trial takes.
+            measure: whether kinds of runs of which nothing is known are measured.
+        """
+        check_samplers(asked)
+        searches = standings(asked)  # what is wrong with one is said before anything else is
+        pending = [*plan.of("pending", "waiting"), *runs_to_come(asked)]
+        not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
+
+        def estimated() -> Estimate | None:
+            return _estimated(asked, plan, pending, gpus_per_trial, measure) if pending else None
+
+        return cls(searches, changed_since(asked, plan), not_here, pending, estimated)
+
+
+def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_trial: float = 0) -> None:
     """Prints how the runs stand and what is left.
 
     Args:
-        asked: what is asked for.
-        plan: how it stands.
+        plan: how they stand.
+        facts: what else is known.
         cpus_per_trial: CPUs that a trial takes.
         gpus_per_trial: share of a GPU that a trial takes.
-        measure: whether kinds of runs of which nothing is known are measured.
     """
-    check_samplers(asked)
-    searches = standings(asked)  # what is wrong with one is said before anything else is
     if plan.asked:
         click.echo(counts(plan))
-    print_searches(searches)
-    for sentence in changed_since(asked, plan):
+    print_searches(facts.searches)
+    for sentence in facts.changed:
         click.echo(sentence)
-    for name in dict.fromkeys((*plan.unprepared, *unprepared(asked))):
+    for name in facts.unprepared:
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     say_first(plan)
-    pending = _pending(asked, plan)
-    if not pending:
+    cost = facts.cost
+    if cost is None:
         return
-    cost = _estimated(asked, plan, pending, gpus_per_trial, measure)
     if cost.known:
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
     if cost.unknown:
-        of, kind = ("it", "its") if len(pending) == 1 else ("them", "their")
+        of, kind = ("it", "its") if len(facts.pending) == 1 else ("them", "their")
         which = f"{len(cost.unknown)} of them" if cost.known else of
         click.echo(f"no estimate for {which}: no run of {kind} kind is finished; plan --calibrate measures some epochs")
-    if asked.selection.searches and cost.known:
+    if facts.searches and cost.known:
         click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
+
+
+def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
+    """The same as data: counts, searches, and hours of a core or GPU for what is left."""
+    cost = facts.cost
+    return {
+        "asked": len(plan.asked),
+        "cells_and_seeds": plan.places,
+        **{state: plan.count(state) for state in ("finished", "failed")},
+        "pending": plan.count("pending", "waiting"),
+        "first": [{"run_id": run.run_id, "status": run.state} for run in plan.first],
+        "without_predictions": plan.without_predictions,
+        "unprepared": facts.unprepared,
+        "changed_code": facts.changed,
+        "searches": [search_as_data(it) for it in facts.searches],
+        "estimate": None
+        if cost is None or not cost.known
+        else {
+            **{name: getattr(cost, name) for name in ("hours", "low", "high", "longest")},
+            "devices": sorted(cost.devices),
+        },
+        "runs_estimated": cost.known if cost else 0,
+        "runs_without_estimate": len(cost.unknown) if cost else 0,
+    }
 
 
 def changed_since(asked: Asked, plan: Plan) -> list[str]:
@@ -145,11 +208,6 @@ def _estimated(
             keep(file, kept)
         cost = from_what_is_known()
     return cost
-
-
-def _pending(asked: Asked, plan: Plan) -> list[PlannedRun]:
-    """The runs that are left, those that searches may still ask for included."""
-    return [*plan.of("pending", "waiting"), *runs_to_come(asked)]
 
 
 def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:

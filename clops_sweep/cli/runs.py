@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from clops_sweep.cli.options import Tolerance, plugins_option, prepared_root_option, results_option
+from clops_sweep.cli.options import Tolerance, plugins_option, prepared_root_option, results_option, run_id_argument
 from clops_sweep.errors import BadInput, one_line, several
 from clops_sweep.experiment.provenance import changed_code, plugin_files
 from clops_sweep.experiment.registry import unregistered
@@ -18,7 +18,7 @@ from clops_sweep.store.run_store import RunStore
 
 
 @click.command()
-@click.argument("run_id")
+@run_id_argument
 @results_option
 @prepared_root_option
 @click.option("--verify", is_flag=True, help="Compare every number with the stored ones; exit 1 if any differs.")

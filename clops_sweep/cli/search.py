@@ -9,7 +9,7 @@ import click
 
 from clops_sweep.errors import several
 from clops_sweep.experiment.search_space import in_words
-from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState
 from clops_sweep.search.standing import Standing
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
@@ -28,15 +28,36 @@ def print_searches(searches: Sequence[Standing]) -> None:
             click.echo(f"  {printable(best_in_words(it.record))}")
 
 
-def studies_in_words(store: RunStore) -> list[str]:
-    """The searches whose studies lie beside a store, a line each.
+def search_as_data(standing: Standing) -> dict[str, Any]:
+    """How a search stands, with its best trials: one, or with several objectives those that no other betters."""
+    states: tuple[TrialState, ...] = ("complete", "pruned", "failed", "running")
+    best = standing.record.best if standing.record else []
+    return {
+        "name": standing.space.name,
+        "n_trials": standing.search.n_trials,
+        **{state: standing.count(state) for state in states},
+        "best": [
+            {"number": trial.number, "values": dict(zip(standing.search.objectives, trial.values or (), strict=True))}
+            | {"parameters": dict(trial.labels), "run_ids": list(trial.run_ids)}
+            for trial in best
+        ],
+    }
+
+
+def study_counts(store: RunStore) -> dict[str, dict[str, int]]:
+    """How many trials of the searches whose studies lie beside a store are in which state.
 
     Raises:
         BadInput: the file of the studies is damaged.
     """
     from clops_sweep.search.study import search_counts
 
-    return [f"search {name!r}: trials {_counted(found)}" for name, found in search_counts(store).items()]
+    return {name: {str(state): count for state, count in found.items()} for name, found in search_counts(store).items()}
+
+
+def studies_in_words(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """The same, a line each."""
+    return [f"search {name!r}: trials {_counted(found)}" for name, found in counts.items()]
 
 
 def best_in_words(record: StudyRecord) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from clops_sweep.cli.options import plugins_option, results_option
+from clops_sweep.cli.options import json_option, plugins_option, print_json, results_option, run_id_argument
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput, several
 from clops_sweep.experiment.columns import CONFIG, COUNTS, MEASURES, RECORDED, RESULTS, config_from_row, metrics_of
@@ -36,15 +36,20 @@ class Sections(NamedTuple):
 
 
 @click.command()
-@click.argument("run_id")
+@run_id_argument
 @results_option
 @plugins_option
 @click.option("--all", "everything", is_flag=True, help="Every column, with all digits.")
-def show(run_id: str, results: str, everything: bool) -> None:
+@json_option
+def show(run_id: str, results: str, everything: bool, as_json: bool) -> None:
     """One run: config, metrics, provenance, and the command that repeats it. RUN_ID may be any unambiguous prefix."""
     store = RunStore.named(results)
     found = store.find(run_id)
     (row,) = store.rows("runs", run_ids=[found])
+    if as_json:
+        repeat = rerun_command(found, results, verify=True, plugins=plugin_files(row["plugins"]))
+        print_json(dict(row) | {"changed_code": changed_code([row]), "repeat": repeat})
+        return
     shown = sections(row, everything=everything)
     for heading, names in shown.columns.items():
         click.echo(f"{heading}:")

@@ -68,9 +68,9 @@ class EpochBatch:
         targets: float32 [S, B, C].
         positions: int64 [S, B], positions in the task's training set where `current`, elsewhere 0.
         current: bool [S, B].
-        current_count: float32 [S, B], |I|, the same all along the batch.
-        weights: float32 [S, B], 1 / |I| for current and factor / |J| for replayed instances, so that the sum of
-            weights times losses is mean_I(l) + mean_J(factor l), a term whose set is empty being absent.
+        current_count: float32 [S, B], the number of I, the same all along the batch.
+        weights: float32 [S, B], of current instances one by the number of I, of replayed ones their factor by that of
+            J: the sum of weights times losses is mean_I(l) + mean_J(factor l), without the term whose set is empty.
         draws: int64 [B], places in the epoch, counters of the dropout masks.
         number: int64 [1], the batch's number in the epoch, from 0.
         number_on_host: the same, where the host knows it.

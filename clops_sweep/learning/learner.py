@@ -228,7 +228,7 @@ class Learner(ABC):
 
         Args:
             rows: int64 [S, m].
-            noise: float32 [S, m, *shape of an instance], added to the frames.
+            noise: float32 [S, m, ...], of the shape of the instances, added to the frames.
             shift: laid out like `parameters.flat`, added to the parameters for this call only.
 
         Returns:
@@ -247,7 +247,7 @@ class Learner(ABC):
             rows: int64 [S, m].
             samples: T.
             dropout_keys: int32 [S, 2]; what is dropped follows from them and from the instance's position.
-            noise: float32 [S, m, *shape of an instance], added to the frames, the same for all T.
+            noise: float32 [S, m, ...], of the shape of the instances, added to the frames, the same for all T.
 
         Returns:
             float32 [S, m, T, C].

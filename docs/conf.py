@@ -1,0 +1,23 @@
+"""The documentation: sphinx-build -W --keep-going docs build/docs."""
+
+from clops_sweep import __version__
+
+project = "clops-sweep"
+author = "The clops-sweep developers"
+copyright = author
+version = release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click", "sphinx_copybutton"]
+exclude_patterns = ["build"]
+html_theme = "furo"
+html_title = f"clops-sweep {version}"
+html_show_sourcelink = False
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+default_role = "code"  # what docstrings put between single backquotes
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+napoleon_numpy_docstring = False
+napoleon_preprocess_types = False

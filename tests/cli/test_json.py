@@ -1,0 +1,126 @@
+"""What `--json` prints is what the words say, and is JSON that any reader takes; and what a shell completes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from clops_sweep import RunConfig
+from clops_sweep.cli.commands import command
+from clops_sweep.data.prepare import data_hash
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+
+Tables = Callable[..., dict[str, pa.Table]]
+Told = Callable[..., Any]
+
+SPACE = """
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+
+SPACE = [
+    SearchSpace("grid", RunConfig(strategy="finetune", epochs_per_task=1), {"learning_rate": [1e-4, 1e-3]}, range(3)),
+    SearchSpace("search", RunConfig(epochs_per_task=1), seeds=[0],
+                search=OptunaSearch({"learning_rate": FloatDistribution(1e-4, 1e-2)}, n_trials=4)),
+]
+"""
+
+
+@pytest.fixture
+def ids(tmp_path: Path, prepared_root: Path, finished_tables: Tables) -> list[str]:
+    """The ids of the grid's runs: two are finished, one has failed."""
+    (tmp_path / "space.py").write_text(SPACE)
+    content = data_hash("synthetic", prepared_root=prepared_root)
+    assert content is not None
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    configs = [
+        RunConfig(strategy="finetune", epochs_per_task=1, learning_rate=rate, seed=seed)
+        for rate in (1e-4, 1e-3)
+        for seed in range(3)
+    ]
+    found = [config.run_id(content) for config in configs]
+    for run_id, config in zip(found[:2], configs[:2], strict=True):
+        store.write_finished(run_id, finished_tables(run_id, config, auc=math.nan if run_id == found[1] else 0.75))
+    row = {"run_id": found[2], **configs[2].model_dump(mode="json"), "status": "failed", "error": "Boom\nValueError: 7"}
+    failed = {name: row.get(name) for name in SCHEMAS["runs"].names} | {"task_order": '"sequential"'}
+    store.write_failed(found[2], pa.Table.from_pylist([failed], schema=SCHEMAS["runs"]))
+    return found
+
+
+@pytest.fixture
+def told(tmp_path: Path, prepared_root: Path) -> Told:
+    """The JSON that a command prints."""
+
+    def invoke(*arguments: str) -> Any:
+        done = CliRunner(env={"CLOPS_PREPARED_ROOT": str(prepared_root)}).invoke(
+            command, [*arguments, "--json", "--results", str(tmp_path / "results")], standalone_mode=False
+        )
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
+
+    return invoke
+
+
+def test_plan(ids: list[str], told: Told, tmp_path: Path) -> None:
+    plan = told("plan", str(tmp_path / "space.py"))
+    assert {name: plan[name] for name in ("asked", "cells_and_seeds", "finished", "failed", "pending")} == {
+        "asked": len(ids),
+        "cells_and_seeds": len(ids),
+        "finished": 2,
+        "failed": 1,
+        "pending": 3,
+    }
+    (search,) = plan["searches"]
+    assert (search["name"], search["n_trials"], search["complete"], search["best"]) == ("search", 4, 0, [])
+    assert plan["runs_estimated"] == 3  # fine-tuning has taken 2.5 seconds twice; of CLOPS nothing is known
+    assert plan["runs_without_estimate"] == 4
+    estimate = plan["estimate"]
+    assert estimate["low"] < estimate["hours"] < estimate["high"]
+    assert estimate["hours"] == pytest.approx(3 * 2.5 / 3600, rel=0.5)
+    assert estimate["devices"] == ["cpu"]
+
+
+def test_status(ids: list[str], told: Told, tmp_path: Path) -> None:
+    of_file = told("status", str(tmp_path / "space.py"))
+    assert of_file["failed_runs"] == [
+        {"run_id": ids[2], "name": "learning_rate 0.0001, seed 2", "reason": "ValueError: 7"}
+    ]
+    of_store = told("status")
+    assert (of_store["finished"], of_store["failed"], of_store["searches"]) == (2, 1, {})
+    assert of_store["failed_runs"] == [{"run_id": ids[2], "name": None, "reason": "ValueError: 7"}]
+
+
+def test_show(ids: list[str], told: Told) -> None:
+    finished = told("show", ids[0])
+    assert (finished["run_id"], finished["learning_rate"], finished["auc"]) == (ids[0], 1e-4, 0.75)
+    assert finished["repeat"].startswith(f"clops-sweep rerun {ids[0]} --verify")
+    assert told("show", ids[1])["auc"] is None  # JSON has no nan
+
+
+@pytest.mark.parametrize(
+    ("words", "incomplete", "expected"),
+    [
+        ([], "pl", [("plain", "plan")]),
+        ([], "my_sp", [("file", "my_sp")]),
+        (["space.py"], "--see", [("plain", "--seeds")]),
+        (["plan", "space.py"], "--js", [("plain", "--json")]),
+    ],
+)
+def test_a_shell_completes(words: list[str], incomplete: str, expected: list[tuple[str, str]]) -> None:
+    found = ShellComplete(command, {}, "clops-sweep", "_CLOPS_SWEEP_COMPLETE").get_completions(words, incomplete)
+    assert [(item.type, item.value) for item in found] == expected
+
+
+def test_a_shell_completes_run_ids(ids: list[str], tmp_path: Path) -> None:
+    complete = ShellComplete(command, {}, "clops-sweep", "_CLOPS_SWEEP_COMPLETE").get_completions
+    results = str(tmp_path / "results")
+    assert [item.value for item in complete(["show", "--results", results], ids[0][:6])] == [ids[0]]
+    assert complete(["rerun", "--results", f"{results}/none"], "a") == []
