@@ -107,11 +107,11 @@ def without_privilege() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def ray_at_hand(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+def ray_at_hand(environment: dict[str, str], commands: Preloaded) -> Iterator[dict[str, str]]:
     """The environment of launches that attach to a Ray that is there for all tests of this process."""
     from launching import running_ray
 
-    with running_ray(environment) as found:
+    with running_ray(environment, commands) as found:
         yield found
 
 
