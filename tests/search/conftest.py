@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from alembic.script import ScriptDirectory
+from optuna.storages._rdb.storage import _VersionManager
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import METRICS, config_row
@@ -26,6 +28,21 @@ from clops_sweep.sweep.reports import Finished, Paused, Report, WorkerDied
 from clops_sweep.sweep.retries import Retries
 
 TASKS = 6
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _migrations_read_once() -> Iterator[None]:
+    """Optuna executes the dozen files of its migrations two or three times for each database that it opens."""
+    read, found = _VersionManager._create_alembic_script, list[ScriptDirectory]()
+
+    def once(manager: _VersionManager) -> ScriptDirectory:
+        if not found:
+            found.append(read(manager))
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_VersionManager, "_create_alembic_script", once)
+        yield
 
 
 @pytest.fixture
