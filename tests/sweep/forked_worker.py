@@ -17,7 +17,7 @@ import sys
 PLACE = "CLOPS_TEST_WORKERS"  # the environment variable with the path of the socket
 TAG = "CLOPS_TEST_TAG"
 _SETUP = ("--language=", "--serialized-runtime-env-context=")  # what Ray tells `setup_worker.py` alone
-IMPORTED = (  # what Ray and a worker of a sweep need, without Ray: that goes by the environment it is imported in
+IMPORTED = (  # what Ray and a worker of a sweep need, without Ray: as it is imported, it looks up for which job that is
     *("fsspec", "grpc", "jsonschema", "pandas", "pyarrow.parquet", "requests", "rich.live", "torch", "yaml"),
     *("clops_sweep.learning.native_learner", "clops_sweep.learning.run", "clops_sweep.store.rows"),
 )
