@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +24,7 @@ from clops_sweep.store.tables import SCHEMAS
 from clops_sweep.sweep.jobs import Job
 from clops_sweep.sweep.reports import Finished, Paused, Report, WorkerDied
 from clops_sweep.sweep.retries import Retries
+from tests.conftest import folder_in_memory
 
 TASKS = 6
 
@@ -48,12 +47,8 @@ def _migrations_read_once() -> Iterator[None]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder in memory where there is such a thing: SQLite waits for the disk several times a trial."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as name:
-        yield Path(name)
+    with folder_in_memory(tmp_path) as folder:
+        yield folder
 
 
 @pytest.fixture
