@@ -28,6 +28,7 @@ from forked_worker import PLACE, TAG
 
 COMMANDS = (
     "clops_sweep.analysis.report",
+    "clops_sweep.cli.command",
     "clops_sweep.cli.commands",
     "clops_sweep.learning.run",
     "clops_sweep.search.study",
