@@ -7,7 +7,9 @@ The extension is optional: where it cannot be compiled, the package is installed
 
 from __future__ import annotations
 
+import os
 import platform
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pybind11.setup_helpers import Pybind11Extension
@@ -39,18 +41,32 @@ VARIANTS = BASELINE | (X86 if platform.machine().lower() in {"x86_64", "amd64"} 
 
 
 class BuildKernels(build_ext):
-    """Compiles variant.cpp once for each variant and links all of them into the module."""
+    """Compiles the module and, beside it, variant.cpp once for each variant; links all of them into one."""
 
     def build_extension(self, ext: Pybind11Extension) -> None:
         """Called once; an error in it only leaves the extension out."""
-        for name, (lanes, options) in VARIANTS.items():
-            ext.extra_objects += self.compiler.compile(
-                [str(SOURCES / "variant.cpp")],
-                output_dir=str(Path(self.build_temp) / name),
-                macros=[("CLOPS_VARIANT", name), ("CLOPS_LANES", str(lanes))],
-                extra_postargs=FLAGS + options,
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            compiled = [
+                pool.submit(
+                    self.compiler.compile,
+                    [str(SOURCES / "variant.cpp")],
+                    output_dir=str(Path(self.build_temp) / name),
+                    macros=[("CLOPS_VARIANT", name), ("CLOPS_LANES", str(lanes))],
+                    extra_postargs=FLAGS + options,
+                    depends=ext.depends,
+                )
+                for name, (lanes, options) in VARIANTS.items()
+            ]
+            module = self.compiler.compile(
+                ext.sources,
+                output_dir=self.build_temp,
+                macros=ext.define_macros,
+                include_dirs=ext.include_dirs,
+                extra_postargs=FLAGS,
                 depends=ext.depends,
             )
+        ext.extra_objects += [*module, *(path for unit in compiled for path in unit.result())]
+        ext.sources = []  # what is left to be done is to link
         super().build_extension(ext)
 
 

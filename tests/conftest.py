@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,9 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a script; what tests start is to hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
+"""A file system in memory, for tests that would mostly wait for the disk; None where there is none."""
+
 SHARED_SWEEPS = [
     f"tests/{name}.py" for name in ("sweep/test_nodes", "sweep/test_search", "sweep/test_undisturbed", "test_readme")
 ]
@@ -43,6 +48,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return 0 if file in SHARED_SWEEPS else 1 if file.startswith(("tests/sweep/", "tests/test_face.py")) else 2
 
     items.sort(key=place)
+
+
+@contextlib.contextmanager
+def folder_in_memory(otherwise: Path) -> Iterator[Path]:
+    """An empty folder in memory, or the other where there is no such thing."""
+    if MEMORY is None:
+        yield otherwise
+        return
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="clops-sweep-test-") as name:
+        yield Path(name)
 
 
 def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:
@@ -107,11 +122,11 @@ def without_privilege() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def ray_at_hand(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+def ray_at_hand(environment: dict[str, str], commands: Preloaded) -> Iterator[dict[str, str]]:
     """The environment of launches that attach to a Ray that is there for all tests of this process."""
     from launching import running_ray
 
-    with running_ray(environment) as found:
+    with running_ray(environment, commands) as found:
         yield found
 
 

@@ -14,6 +14,7 @@ import optuna
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from preloaded import Preloaded
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.prepare import open_frames
@@ -36,18 +37,22 @@ INSTALL_AND_RUN, INSTALL_AND_TEST, USAGE, REAL_DATA = _blocks("sh")
 PYTHON = _blocks("python")
 
 
-def _run(command: str, folder: Path, environment: dict[str, str], script: str) -> str:
-    """A line of the README with the installed command in place of its bare or in-environment name."""
+def _run(command: str, folder: Path, environment: dict[str, str], script: str | Preloaded) -> str:
+    """A line of the README with the installed command, or a forked one, in place of its bare or in-environment name."""
     name, *arguments = shlex.split(command)
     assert name in ("clops-sweep", ".venv/bin/clops-sweep")
-    done = subprocess.run(
-        [script, *arguments],
-        cwd=folder,
-        env=environment | ONE_CPU,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=280,
+    done = (
+        script.run(folder, environment | ONE_CPU, *arguments)
+        if isinstance(script, Preloaded)
+        else subprocess.run(
+            [script, *arguments],
+            cwd=folder,
+            env=environment | ONE_CPU,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
@@ -86,19 +91,19 @@ def test_continuous_integration_runs_both_commands_as_they_stand_here() -> None:
     assert shown == [INSTALL_AND_TEST.strip(), INSTALL_AND_RUN.strip()]
 
 
-def test_the_usage_works(folder: Path, environment: dict[str, str], console_script: str) -> None:
+def test_the_usage_works(folder: Path, environment: dict[str, str], commands: Preloaded) -> None:
     plan, launch, status, report = USAGE.splitlines()
     counts = r"18 runs asked for, 0 finished, 18 pending, 0 failed\n"
-    assert re.match(counts, _run(plan, folder, environment, console_script))
-    assert "runs asked for" in _run(f"{launch} --dry-run", folder, environment, console_script)
-    assert "9 runs finished, 0 failed" in _run(status, folder, environment, console_script)
-    assert "index.html" in _run(report, folder, environment, console_script)
+    assert re.match(counts, _run(plan, folder, environment, commands))
+    assert "runs asked for" in _run(f"{launch} --dry-run", folder, environment, commands)
+    assert "9 runs finished, 0 failed" in _run(status, folder, environment, commands)
+    assert "index.html" in _run(report, folder, environment, commands)
 
 
 def test_the_command_for_real_data_is_understood(
-    folder: Path, environment: dict[str, str], console_script: str
+    folder: Path, environment: dict[str, str], commands: Preloaded
 ) -> None:
-    planned = _run(f"{REAL_DATA.strip()} --dry-run", folder, environment, console_script)
+    planned = _run(f"{REAL_DATA.strip()} --dry-run", folder, environment, commands)
     assert re.match(r"27 runs asked for, 0 finished, 27 pending, 0 failed\n", planned)
 
 
@@ -197,12 +202,12 @@ def test_a_sweep_from_python_works(tmp_path: Path, environment: dict[str, str]) 
 
 
 def test_the_search_space_asks_for_what_the_readme_says(
-    tmp_path: Path, environment: dict[str, str], console_script: str
+    tmp_path: Path, environment: dict[str, str], commands: Preloaded
 ) -> None:
     grid, search = (block for block in PYTHON if "SPACE =" in block)
     (tmp_path / "space.py").write_text(grid)
     assert "2 x 3 x 5 = 30 runs" in README
-    assert _run("clops-sweep plan space.py", tmp_path, environment, console_script).startswith("30 runs asked for")
+    assert _run("clops-sweep plan space.py", tmp_path, environment, commands).startswith("30 runs asked for")
     (tmp_path / "space.py").write_text(search)
     assert "40 trials of three seeds each" in README
     (space,) = load_spaces(tmp_path / "space.py")

@@ -156,7 +156,7 @@ class SearchFeed:
                     return job
             if self._release_held():
                 continue
-            if not self._study.to_ask or not self._has_place(places):
+            if not self._has_place(places) or not self._study.to_ask:
                 return None
             self._begin(self._study.ask())
 

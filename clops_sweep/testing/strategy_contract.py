@@ -20,10 +20,11 @@ from clops_sweep.testing.watch import (
     Looks,
     difference,
     global_randomness,
+    loaded,
     require,
     result_difference,
     rows_of,
-    saved_and_loaded,
+    saved,
 )
 
 Stores = Literal["a share", "anything"]
@@ -71,9 +72,9 @@ def check_named_strategy(
 ) -> None:
     """The suite on the strategy, and with all other settings, of one config; arguments as in `check_strategy`."""
     where = config.scenario
-    states, result = _uninterrupted(config, frames)
+    checkpoints, result = _uninterrupted(config, frames)
     _check_result(config, result, stores)
-    _check_resuming(config, frames, states, result)
+    _check_resuming(config, frames, checkpoints, result)
     both = [config, config.replace(seed=config.seed + 1)]
     strategy = config.strategy
     watched = STRATEGIES.temporarily(
@@ -90,32 +91,35 @@ def check_named_strategy(
         require(found is None, f"{where}: {found} differs between a run alone and the same run stacked")
 
 
-def _uninterrupted(config: RunConfig, frames: FrameSet) -> tuple[list[Any], RunResult]:
-    """A run's result, and its state before each epoch."""
+def _uninterrupted(config: RunConfig, frames: FrameSet) -> tuple[list[bytes], RunResult]:
+    """A run's checkpoints, before each epoch and at the end, and its result."""
     run = ContinualRun(config, frames)
-    states = []
+    checkpoints = []
     with global_randomness(1, f"the strategy in {config.scenario}"):
         while not run.finished:
-            states.append(saved_and_loaded(run.state()))
+            checkpoints.append(saved(run.state()))
             try:
                 run.advance()
             except FloatingPointError as error:
                 raise ContractViolation(f"{config.scenario}: {error}") from None
-    states.append(saved_and_loaded(run.state()))
-    return states, run.result()
+    checkpoints.append(saved(run.state()))
+    return checkpoints, run.result()
 
 
-def _check_resuming(config: RunConfig, frames: FrameSet, states: Sequence[Any], result: RunResult) -> None:
+def _check_resuming(config: RunConfig, frames: FrameSet, checkpoints: Sequence[bytes], result: RunResult) -> None:
     """Each epoch, begun from a checkpoint alone, leads to the next checkpoint: so any resumed run ends the same."""
-    for number, state in enumerate(states):
-        resumed = ContinualRun(config, frames)
-        resumed.restore(saved_and_loaded(state))
-        if resumed.finished:
-            found = result_difference(result, resumed.result())
-        else:
-            resumed.advance()
-            found = difference(states[number + 1], saved_and_loaded(resumed.state()), "state")
-        require(found is None, f"{config.scenario}: {found} differs after resuming behind epoch {number}")
+    before: ContinualRun | None = None  # resumed from the last checkpoint, an epoch ago
+    for number, checkpoint in enumerate(checkpoints):
+        state = loaded(checkpoint)
+        found = None if before is None else difference(state, before.state(), "state")
+        require(found is None, f"{config.scenario}: {found} differs after resuming behind epoch {number - 1}")
+        before = ContinualRun(config, frames)
+        before.restore(state)
+        if not before.finished:
+            before.advance()
+    assert before is not None
+    found = result_difference(result, before.result())
+    require(found is None, f"{config.scenario}: {found} differs after resuming behind epoch {len(checkpoints) - 1}")
 
 
 def _check_result(config: RunConfig, result: RunResult, stores: Stores) -> None:

@@ -142,12 +142,21 @@ def rows_of(result: RunResult, run_id: str) -> RunResult:
     return RunResult(**parts)
 
 
-def saved_and_loaded(state: Any) -> Any:
-    """A state after its way through a file that may hold nothing but data."""
+def saved(state: Any) -> bytes:
+    """A state as the content of a file."""
     file = io.BytesIO()
     torch.save(state, file)
-    file.seek(0)
-    return torch.load(file, weights_only=True)
+    return file.getvalue()
+
+
+def loaded(content: bytes) -> Any:
+    """What stands in a file that may hold nothing but data."""
+    return torch.load(io.BytesIO(content), weights_only=True)
+
+
+def saved_and_loaded(state: Any) -> Any:
+    """A state after its way through a file."""
+    return loaded(saved(state))
 
 
 @contextmanager

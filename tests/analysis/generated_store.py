@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from clops_sweep.experiment.columns import METRICS, config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.store.parts import compacted
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
@@ -135,12 +136,23 @@ def write_given_runs(
     store: RunStore, values: Iterable[tuple[RunConfig, dict[str, float]]], data_hash: str = "generated0001"
 ) -> None:
     """Finished runs with exactly these values in `runs` and nothing in the other tables."""
+    found = {}
     for config, given in values:
         run_id = config.run_id(data_hash, SEMANTICS_VERSION)
         row = config_row(config) | {"run_id": run_id, "status": "finished"}
         tables = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
         tables["runs"] = _table("runs", [row | provenance(data_hash, SEMANTICS_VERSION, START) | given])
-        store.write_finished(run_id, tables)
+        found[run_id] = tables
+    _write_together(store, found)
+
+
+def _write_together(store: RunStore, runs: Mapping[str, Mapping[str, pa.Table]]) -> None:
+    """Finished runs as a compaction leaves them: a file each would mean to wait for the disk some hundred times."""
+    new = {run_id: runs[run_id] for run_id in runs.keys() - store.finished(list(runs))}
+    for name, parts in store.parts.items() if new else ():
+        tables = [tables[name] for tables in new.values() if name in tables]
+        if tables:
+            parts.write_compacted(compacted(new), pa.concat_tables(tables), new)
 
 
 def write_generated_runs(
@@ -155,7 +167,7 @@ def write_generated_runs(
     **sizes: Any,
 ) -> list[str]:
     """Fills a store through its own writer; returns the ids of the runs that are there as finished."""
-    written = []
+    written = {}
     for position, request in enumerate(r for space in spaces for r in space.requests()):
         config = request.config
         if not keep(config):
@@ -165,10 +177,9 @@ def write_generated_runs(
         if fails(config):
             write_failed_run(store, config, run_id, data_hash, when)
             continue
-        tables = generated_tables(config, run_id, data_hash, semantics_version, started_at=when, **sizes)
-        store.write_finished(run_id, tables)
-        written.append(run_id)
-    return written
+        written[run_id] = generated_tables(config, run_id, data_hash, semantics_version, started_at=when, **sizes)
+    _write_together(store, written)
+    return list(written)
 
 
 def write_failed_run(

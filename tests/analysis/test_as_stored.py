@@ -103,6 +103,7 @@ def test_the_newest_data_are_shown_and_the_others_named(tmp_path: Path, generate
     assert len(experiment.runs) == 1
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_report_of_the_whole_store(store: RunStore, tmp_path: Path) -> None:
     options = ["--results", store.uri, "--prepared-root", str(tmp_path / "prepared")]
     done = CliRunner().invoke(command, ["report", *options], catch_exceptions=False)

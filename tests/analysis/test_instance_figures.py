@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
@@ -57,6 +58,7 @@ def acquisition_space(fractions: list[float]) -> SearchSpace:
     return SearchSpace("acquisition", RunConfig(), axes, seeds=range(2))
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_overlap_is_shown_where_less_than_everything_is_replayed(tmp_path: Path, generated: ModuleType) -> None:
     space = acquisition_space([1.0, 0.1])
     store = RunStore(tmp_path)
@@ -64,6 +66,7 @@ def test_overlap_is_shown_where_less_than_everything_is_replayed(tmp_path: Path,
     assert "Shown: b = 0.25, a = 0.1, T = 20" in pictures(space, store)["x-overlap"].caption
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_overlap_at_a_of_one_is_said_and_not_drawn(tmp_path: Path, generated: ModuleType) -> None:
     space = acquisition_space([1.0])
     store = RunStore(tmp_path)
@@ -97,6 +100,7 @@ def curriculum_store(tmp_path: Path, generated: ModuleType) -> tuple[SearchSpace
     return asked, space, store
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_chain_is_that_of_the_run_that_decided_the_curriculum(tmp_path: Path, generated: ModuleType) -> None:
     asked, space, store = curriculum_store(tmp_path, generated)
     source = next(SearchSpace("source", RunConfig(), seeds=[0]).requests()).config.run_id("generated0001")

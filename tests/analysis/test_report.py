@@ -147,6 +147,7 @@ def test_spaces_without_a_grid_get_profiles(tmp_path: Path, generated: ModuleTyp
     }
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_text_from_outside_is_escaped(tmp_path: Path, generated: ModuleType) -> None:
     space = SearchSpace(
         "a & b", RunConfig(), {"v": {"<script>alert(1)</script>": {}, "x|y_*": {"mc_samples": 5}}}, seeds=[0]

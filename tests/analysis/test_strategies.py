@@ -98,6 +98,7 @@ def test_drawing(tmp_path: Path, generated: ModuleType, overlaps: ModuleType) ->
     assert "mir minus clops -0.0" in describe_strategies(record)
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_report_begins_with_it(tmp_path: Path, generated: ModuleType) -> None:
     spaces = [TUNED, OTHER]
     paths = write_report(spaces, filled(tmp_path / "store", generated, spaces), tmp_path / "report")

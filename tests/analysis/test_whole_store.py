@@ -75,6 +75,7 @@ def test_a_run_that_several_cells_share_stands_in_each(tmp_path: Path, generated
     assert whole.counts("finished").tolist() == [2, 2, 2, 2]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_the_command_needs_no_file(tmp_path: Path, generated: ModuleType) -> None:
     results = tmp_path / "results"
     generated.write_generated_runs(RunStore(results), SPACES[1:3])

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from clops_sweep import ContinualRun
@@ -93,7 +93,7 @@ in_step = False
 
 
 def compute(operation: Any, args: Any, kwargs: Any) -> Any:
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    tensors = list(tensors_in((args, kwargs)))
     far = [tensor for tensor in tensors if isinstance(tensor, Far)]
     name, device = operation.overloadpacket.__name__, kwargs.get("device")
     there = bool(far) if device is None else torch.device(device).type != "cpu"
@@ -106,7 +106,20 @@ def compute(operation: Any, args: Any, kwargs: Any) -> Any:
 
 
 def near(values: Any) -> Any:
-    return tree_map(lambda value: value.near if isinstance(value, Far) else value, values)
+    """The same with tensors of the CPU."""
+    if isinstance(values, Far):
+        return values.near
+    if isinstance(values, dict):
+        return {name: near(value) for name, value in values.items()}
+    return type(values)(map(near, values)) if type(values) in (list, tuple) else values
+
+
+def tensors_in(values: Any) -> Iterator[torch.Tensor]:
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, dict | list | tuple):
+        for value in values.values() if isinstance(values, dict) else values:
+            yield from tensors_in(value)
 
 
 def check(operation: Any, name: str, far: int, others: list[torch.Tensor], there: bool) -> None:

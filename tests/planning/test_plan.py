@@ -21,6 +21,7 @@ from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from clops_sweep.testing.stepping import Worker
+from tests.conftest import MEMORY
 from tests.data.published_formats import small_mitbih
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -160,7 +161,7 @@ class SweepMachine(RuleBasedStateMachine):
     def __init__(self, finished_tables: Tables) -> None:
         super().__init__()
         self.tables = finished_tables
-        self.folder = Path(tempfile.mkdtemp(prefix="clops-sweep-test-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="clops-sweep-test-", dir=MEMORY))
         self.fractions, self.samples, self.seeds, self.finetune = [0.5], [20], 1, False
         self.states: dict[RunConfig, str] = {}
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +11,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from alembic.script import ScriptDirectory
+from optuna.storages._rdb.storage import _VersionManager
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import METRICS, config_row
@@ -24,19 +24,31 @@ from clops_sweep.store.tables import SCHEMAS
 from clops_sweep.sweep.jobs import Job
 from clops_sweep.sweep.reports import Finished, Paused, Report, WorkerDied
 from clops_sweep.sweep.retries import Retries
+from tests.conftest import folder_in_memory
 
 TASKS = 6
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _migrations_read_once() -> Iterator[None]:
+    """Optuna executes the dozen files of its migrations two or three times for each database that it opens."""
+    read, found = _VersionManager._create_alembic_script, list[ScriptDirectory]()
+
+    def once(manager: _VersionManager) -> ScriptDirectory:
+        if not found:
+            found.append(read(manager))
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_VersionManager, "_create_alembic_script", once)
+        yield
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder in memory where there is such a thing: SQLite waits for the disk several times a trial."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as name:
-        yield Path(name)
+    with folder_in_memory(tmp_path) as folder:
+        yield folder
 
 
 @pytest.fixture

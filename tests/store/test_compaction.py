@@ -30,6 +30,7 @@ from clops_sweep.store.parts import parsed
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
 from clops_sweep.testing.stepping import Worker
+from tests.conftest import MEMORY
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -347,7 +348,7 @@ class Neighbours(RuleBasedStateMachine):
     def __init__(self, finished_tables: Tables) -> None:
         super().__init__()
         self.tables = finished_tables
-        self.folder = tempfile.mkdtemp(prefix="clops-sweep-test-")
+        self.folder = tempfile.mkdtemp(prefix="clops-sweep-test-", dir=MEMORY)
         self.workers: list[tuple[int | None, Worker]] = []
         self.begun: set[int] = set()
         self.finished: set[int] = set()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_worker import PLACE, serving
-from launching import ATTACHED, ONE_WORKER, Sweep, Tables, new_tag, runs_alone
-from preloaded import SWEEPS, Preloaded
+from forked_worker import PLACE
+from launching import ATTACHED, ONE_WORKER, Sweep, Tables, kill_all, runs_alone
+from preloaded import SWEEPS, Preloaded, new_tag
 
 from clops_sweep.experiment.search_space import all_requests, load_spaces
 
@@ -59,7 +59,8 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
         changes: dict[str, str] | None = None,
         script: str | Preloaded = console_script,
     ) -> Sweep:
-        place = {PLACE: script.environment[PLACE]} if isinstance(script, Preloaded) else {}
+        there = script.environment if isinstance(script, Preloaded) else {}
+        place = {PLACE: there[PLACE]} if PLACE in there else {}
         started.append(Sweep(script, folder, environment | place | (changes or {}), *(arguments or ("space.py",))))
         return started[-1]
 
@@ -69,23 +70,23 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
 
 
 @pytest.fixture(scope="session")
-def drivers(ray_at_hand: dict[str, str]) -> Iterator[Preloaded]:
+def drivers(ray_at_hand: dict[str, str], commands: Preloaded) -> Iterator[Preloaded]:
     """Starts launches that attach to that Ray and begin with all imported."""
-    preloaded = Preloaded(ray_at_hand, SWEEPS)
+    preloaded = Preloaded(ray_at_hand, SWEEPS, commands)
     yield preloaded
     preloaded.close()
 
 
 @pytest.fixture(scope="session")
-def forked(environment: dict[str, str]) -> Iterator[Preloaded]:
+def forked(environment: dict[str, str], commands: Preloaded) -> Iterator[Preloaded]:
     """Starts launches that start a Ray of their own; they and their workers begin with what they need imported."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         environment = environment | {PLACE: f"{folder}/workers", "CLOPS_TEST_TAG": new_tag()}
-        workers, preloaded = serving(environment), Preloaded(environment, SWEEPS)
+        commands.serve_workers(environment)
+        preloaded = Preloaded(environment, SWEEPS, commands)
         yield preloaded
         preloaded.close()
-        workers.kill()
-        workers.wait()
+        kill_all(environment["CLOPS_TEST_TAG"])
 
 
 @pytest.fixture

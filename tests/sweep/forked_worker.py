@@ -3,8 +3,8 @@
 Ray is given this file in the place of its own `default_worker.py` and `setup_worker.py`. What a worker then does is
 what stands in the first of them.
 
-    python forked_worker.py --serve PATH    the process that they are forked from, at a socket
-    python forked_worker.py ...             as Ray calls it: asks for a worker, and is there as long as that is
+`preloaded.py` has the process that they are forked from. Called by Ray, this file asks there for a worker, and is there
+as long as that is: it imports little, since each worker waits for it.
 """
 
 from __future__ import annotations
@@ -12,55 +12,42 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 PLACE = "CLOPS_TEST_WORKERS"  # the environment variable with the path of the socket
-_TAG = "CLOPS_TEST_TAG"
+TAG = "CLOPS_TEST_TAG"
 _SETUP = ("--language=", "--serialized-runtime-env-context=")  # what Ray tells `setup_worker.py` alone
-_IMPORTED = (  # what Ray and a worker of a sweep need, without Ray: that goes by the environment it is imported in
+IMPORTED = (  # what Ray and a worker of a sweep need, without Ray: as it is imported, it looks up for which job that is
     *("fsspec", "grpc", "jsonschema", "pandas", "pyarrow.parquet", "requests", "rich.live", "torch", "yaml"),
     *("clops_sweep.learning.native_learner", "clops_sweep.learning.run", "clops_sweep.store.rows"),
 )
 
 
-def serving(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Starts the process that workers are forked from; it ends when it is killed.
+def serve(listening: socket.socket, environment: dict[str, str]) -> None:
+    """Forks a worker whenever one is asked for.
 
     Args:
-        environment: that of their Ray; it names the socket.
+        listening: where they are asked for.
+        environment: that of their Ray.
     """
-    command = [sys.executable, __file__, "--serve", environment[PLACE]]
-    return subprocess.Popen(command, env=environment, cwd="/", start_new_session=True)
-
-
-def serve(path: str) -> None:
-    """Forks a worker whenever one is asked for."""
     import gc
-    import importlib
     import random
     import runpy
     import signal
     from importlib.util import find_spec
+    from pathlib import Path
 
     import numpy as np
 
-    for name in _IMPORTED:
-        importlib.import_module(name)
     assert "ray" not in sys.modules
     ray = find_spec("ray")
     assert ray is not None
     assert ray.origin is not None
     script = Path(ray.origin).parent / "_private" / "workers" / "default_worker.py"
 
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listening.bind(path)
-    listening.listen(64)
+    _show_tag(environment[TAG])
+    os.environ[TAG] = environment[TAG]
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    gc.collect()
     gc.freeze()
     while True:
         asking, _ = listening.accept()
@@ -76,8 +63,8 @@ def serve(path: str) -> None:
     for ours, handle in enumerate(handles):
         os.dup2(handle, ours)
         os.close(handle)
-    asked: dict[str, Any] = json.loads(message)
-    _show_tag(asked["environment"].get(_TAG, ""))
+    asked = json.loads(message)
+    _show_tag(asked["environment"].get(TAG, ""))
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
@@ -90,14 +77,15 @@ def serve(path: str) -> None:
 
 def _show_tag(tag: str) -> None:
     """Writes a tag over the one that this process has been started with, in what others see of its environment."""
-    before = os.environ[_TAG].encode()
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    before = os.environ[TAG].encode()
+    with open("/proc/self/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
     first, last = int(fields[47]), int(fields[48])
     with open("/proc/self/mem", "r+b", buffering=0) as memory:
         memory.seek(first)
-        place = memory.read(last - first).find(_TAG.encode() + b"=" + before)
+        place = memory.read(last - first).find(TAG.encode() + b"=" + before)
         if place >= 0 and len(tag) == len(before):
-            memory.seek(first + place + len(_TAG) + 1)
+            memory.seek(first + place + len(TAG) + 1)
             memory.write(tag.encode())
 
 
@@ -116,7 +104,4 @@ def ask(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--serve":
-        serve(sys.argv[2])
-    else:
-        ask(sys.argv[1:])
+    ask(sys.argv[1:])

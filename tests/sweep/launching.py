@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from forked_worker import PLACE, serving
-from preloaded import Preloaded
+from forked_worker import PLACE
+from preloaded import Preloaded, new_tag
 from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
 from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
 
@@ -113,11 +113,12 @@ class Sweep:
 
 
 @contextlib.contextmanager
-def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+def running_ray(environment: dict[str, str], base: Preloaded) -> Iterator[dict[str, str]]:
     """A Ray of two CPUs that no launch has started.
 
     Args:
         environment: what its processes are started in.
+        base: what its workers are forked from.
 
     Yields:
         The environment of launches that attach to it, with `--address auto`.
@@ -133,7 +134,7 @@ def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
         ENABLE_RAY_CLUSTERS_ENV_VAR: "0",  # on the loopback interface, as Ray has it by itself elsewhere than on Linux
         PLACE: f"{folder}/workers",
     }
-    workers = serving(environment | {"CLOPS_TEST_TAG": tag})
+    base.serve_workers(environment | {"CLOPS_TEST_TAG": tag})
     process = subprocess.Popen(
         [sys.executable, Path(__file__).with_name("one_node.py")],
         cwd=folder,
@@ -149,13 +150,7 @@ def running_ray(environment: dict[str, str]) -> Iterator[dict[str, str]]:
     finally:
         process.communicate()
         kill_all(tag)
-        workers.wait()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def new_tag() -> str:
-    """A name for what is started together; the processes have it in their environment."""
-    return f"clops-sweep-test-{uuid.uuid4().hex}"
 
 
 def tagged(tag: str) -> dict[int, str]:

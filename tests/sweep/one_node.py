@@ -7,6 +7,8 @@ from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
+from clops_sweep.sweep.cluster import _without_dashboard
+
 worker = str(Path(__file__).with_name("forked_worker.py"))
 node = {
     "num_cpus": 2,
@@ -16,6 +18,7 @@ node = {
     "worker_path": worker,
     "setup_worker_path": worker,
 }
-cluster = Cluster(initialize_head=True, head_node_args=node)
+with _without_dashboard():
+    cluster = Cluster(initialize_head=True, head_node_args=node)
 print(cluster.address, flush=True)
 sys.stdin.read()

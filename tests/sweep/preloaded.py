@@ -18,30 +18,32 @@ import subprocess
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import forked_worker
-from forked_worker import PLACE
+from forked_worker import PLACE, TAG
 
 COMMANDS = (
     "clops_sweep.analysis.report",
+    "clops_sweep.cli.command",
     "clops_sweep.cli.commands",
     "clops_sweep.learning.run",
     "clops_sweep.search.study",
     "clops_sweep.sweep.rerun",
+    *forked_worker.IMPORTED,
 )
-"""What commands import that start no sweep."""
+"""What commands import that start no sweep, and workers: all but Ray, which goes by the environment of its import."""
 
-SWEEPS = (
-    "clops_sweep.analysis.report",
-    "clops_sweep.cli.commands",
-    "clops_sweep.search.run",
-    "clops_sweep.sweep.tune",
-    "ray.dag.compiled_dag_node",
-)
-"""What a launch imports that attaches to a Ray."""
+SWEEPS = ("clops_sweep.search.run", "clops_sweep.sweep.tune", "ray.dag.compiled_dag_node")
+"""What a launch imports beside that."""
+
+
+def new_tag() -> str:
+    """A name for what is started together; the processes have it in their environment."""
+    return f"clops-sweep-test-{uuid.uuid4().hex}"
 
 
 class Forked:
@@ -104,26 +106,45 @@ class Preloaded:
     Args:
         environment: what it is started in; libraries that look at it when they are imported go by this one.
         modules: what is imported.
+        base: one that has the most of it imported already, and that it is forked from.
     """
 
-    def __init__(self, environment: Mapping[str, str], modules: Sequence[str]) -> None:
+    def __init__(self, environment: Mapping[str, str], modules: Sequence[str], base: Preloaded | None = None) -> None:
         self.environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
+            if base is not None:
+                base._ask({"commands": modules, "environment": dict(environment)}, theirs.fileno())
+                return
             self._process = subprocess.Popen(
                 [sys.executable, __file__, str(theirs.fileno()), *modules],
-                env=environment,
+                env={**environment, TAG: new_tag()},
                 cwd="/",
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
 
+    def _ask(self, request: Mapping[str, object], *handles: int) -> None:
+        socket.send_fds(self._socket, [json.dumps(request).encode()], handles)
+
+    def serve_workers(self, environment: Mapping[str, str]) -> None:
+        """Forks a process that workers of a Ray are forked from; it ends when it is killed.
+
+        Args:
+            environment: that of their Ray: it names the socket at which workers are asked for, and has a tag.
+        """
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.bind(environment[PLACE])
+            listening.listen(64)
+            self._ask({"workers": True, "environment": dict(environment)}, listening.fileno())
+
     def start(self, folder: Path, environment: Mapping[str, str], *arguments: str) -> Forked:
         """Starts a command, the first in a group of processes of its own, in a folder and an environment."""
         request = {"folder": str(folder), "environment": dict(environment), "arguments": arguments}
         (out, their_out), (errors, their_errors), (report, their_report) = os.pipe(), os.pipe(), os.pipe()
-        socket.send_fds(self._socket, [json.dumps(request).encode()], [their_out, their_errors, their_report])
+        self._ask(request, their_out, their_errors, their_report)
         for end in (their_out, their_errors, their_report):
             os.close(end)
         return Forked(open(out), open(errors), report)  # closed with what it prints
@@ -137,14 +158,17 @@ class Preloaded:
     def close(self) -> None:
         """Ends it; commands that run go on."""
         self._socket.close()
-        self._process.wait()
+        if self._process is not None:
+            self._process.wait()
 
 
 # --- in the process that waits ----------------------------------------------------------------------------------------
 
 
-def _next_command(requests: socket.socket, settings: Mapping[str, str]) -> list[str] | None:
-    """Waits for commands, and returns what is asked of it in the process of each; None at the end of all."""
+def _next_request(requests: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """Waits for requests, and returns each in a process of its own; None at the end of all."""
+    gc.collect()
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         message, handles, _, _ = socket.recv_fds(requests, 2**20, 3)
@@ -152,12 +176,20 @@ def _next_command(requests: socket.socket, settings: Mapping[str, str]) -> list[
             return None
         if os.fork() == 0:
             requests.close()
-            return _begin(json.loads(message), settings, *handles)
+            return json.loads(message), handles
         for handle in handles:
             os.close(handle)
 
 
-def _begin(request: dict[str, object], settings: Mapping[str, str], out: int, errors: int, report: int) -> list[str]:
+def _load(modules: Sequence[str]) -> dict[str, str]:
+    """Imports modules, and tells which environment variables they have made."""
+    before = set(os.environ)
+    for name in modules:
+        importlib.import_module(name)
+    return {name: value for name, value in os.environ.items() if name not in before}
+
+
+def _begin(request: dict[str, Any], settings: Mapping[str, str], out: int, errors: int, report: int) -> list[str]:
     """Forks once more: the command goes on, and this process tells how it has ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     command = os.fork()
@@ -173,14 +205,11 @@ def _begin(request: dict[str, object], settings: Mapping[str, str], out: int, er
     for ours, handle in ((1, out), (2, errors)):
         os.dup2(handle, ours)
         os.close(handle)
-    os.chdir(str(request["folder"]))
-    environment, arguments = request["environment"], request["arguments"]
-    assert isinstance(environment, dict)
-    assert isinstance(arguments, list)
+    os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update({**settings, **environment})
+    os.environ.update({**settings, **request["environment"]})
     tempfile.tempdir = None
-    return arguments
+    return list(request["arguments"])
 
 
 def _fork_workers() -> None:
@@ -196,18 +225,24 @@ def _fork_workers() -> None:
 
 
 def _main() -> None:
-    requests = socket.socket(fileno=int(sys.argv[1]))
-    before = set(os.environ)
-    for name in sys.argv[2:]:
-        importlib.import_module(name)
+    requests, settings = socket.socket(fileno=int(sys.argv[1])), _load(sys.argv[2:])
+    while True:
+        found = _next_request(requests)
+        if found is None:
+            return
+        request, handles = found
+        if "arguments" in request:
+            break
+        os.setsid()
+        if "workers" in request:
+            forked_worker.serve(socket.socket(fileno=handles[0]), request["environment"])
+            return
+        os.environ.clear()
+        os.environ.update({**settings, **request["environment"]})
+        requests, settings = socket.socket(fileno=handles[0]), settings | _load(request["commands"])
+    arguments = _begin(request, settings, *handles)
     from clops_sweep.cli.command import main
 
-    gc.collect()
-    gc.freeze()
-    settings = {name: value for name, value in os.environ.items() if name not in before}  # that modules have made
-    arguments = _next_command(requests, settings)
-    if arguments is None:
-        return
     sys.argv = [str(Path(sys.executable).with_name("clops-sweep")), *arguments]
     sys.path[0] = os.path.dirname(sys.argv[0])
     if PLACE in os.environ:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from launching import Sweep, Tables, assert_same
+from preloaded import Preloaded
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.prepare import open_frames
@@ -27,7 +28,7 @@ def _record(space: Path, results: Path, prepared_root: Path) -> None:
 
 
 def test_what_is_damaged_is_computed_anew_by_the_next_launch(
-    launch: Launch, attach: Launch, alone: Tables, tmp_path: Path, prepared_root: Path
+    launch: Launch, attach: Launch, commands: Preloaded, alone: Tables, tmp_path: Path, prepared_root: Path
 ) -> None:
     results = tmp_path / "results"
     _record(tmp_path / "space.py", results, prepared_root)
@@ -40,7 +41,7 @@ def test_what_is_damaged_is_computed_anew_by_the_next_launch(
     flipped.write_bytes(content)
     cut.write_bytes(cut.read_bytes()[:-40])
     gone.unlink()
-    checked = launch("check")
+    checked = launch("check", script=commands)
     assert checked.wait() == 1
     said = checked.output.splitlines()
     assert [line.startswith(start) for line, start in zip(said, (f"{flipped}: ", f"{cut}: ", "run "), strict=True)] == [

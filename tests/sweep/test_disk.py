@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from launching import ATTACHED, ONE_WORKER, Sweep, Tables, assert_same
+from preloaded import Preloaded
 
 Launch = Callable[..., Sweep]
 
@@ -28,7 +29,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_is_named_and_the_same_command_completes_once_there_is_room(
-    launch: Launch, attach: Launch, small_disk: Path, alone: Tables
+    launch: Launch, attach: Launch, commands: Preloaded, small_disk: Path, alone: Tables
 ) -> None:
     results = small_disk / "results"
     command = ("space.py", "--no-report", "--results", str(results))
@@ -43,7 +44,7 @@ def test_a_full_disk_is_named_and_the_same_command_completes_once_there_is_room(
     )
     assert "Traceback" not in full.output
 
-    status = launch("status", "--results", str(results))
+    status = launch("status", "--results", str(results), script=commands)
     assert status.wait() == 0
     assert "0 failed" in status.output
 

@@ -85,7 +85,7 @@ SPACE = SearchSpace(
 
 
 def test_failed_and_unrecorded_runs_are_taken_up_again(
-    launch: Launch, attach: Launch, alone: Tables, tmp_path: Path, prepared_root: Path
+    launch: Launch, attach: Launch, commands: Preloaded, alone: Tables, tmp_path: Path, prepared_root: Path
 ) -> None:
     results, flag = tmp_path / "results", tmp_path / "flag"
     flag.touch()
@@ -112,7 +112,7 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
     assert errors.get_group("breakable").str.contains("RuntimeError: the flag is up").all()
     assert errors.get_group("greedy").str.contains("MemoryError: Unable to allocate").all()
 
-    status = launch("status")
+    status = launch("status", script=commands)
     assert status.wait() == 0
     assert f"3 runs finished, 4 failed in {results}" in status.output
     assert (
@@ -132,7 +132,9 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
         assert_equal(name, _of(found, {recorded, unrecorded}), _of(frame, {recorded, unrecorded}))
 
 
-def test_failed_runs_are_left_alone_unless_asked_for(launch: Launch, tmp_path: Path, prepared_root: Path) -> None:
+def test_failed_runs_are_left_alone_unless_asked_for(
+    launch: Launch, commands: Preloaded, tmp_path: Path, prepared_root: Path
+) -> None:
     config = next(load_spaces(tmp_path / "space.py")[0].requests()).config
     key = config.data_key
     frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
@@ -140,7 +142,7 @@ def test_failed_runs_are_left_alone_unless_asked_for(launch: Launch, tmp_path: P
     row = {"run_id": run_id, **config_row(config), "status": "failed", "error": "ValueError: no"}
     table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
     RunStore(tmp_path / "results").write_failed(run_id, table)
-    left = launch("space.py", "--limit", "1", "--no-report")
+    left = launch("space.py", "--limit", "1", "--no-report", script=commands)
     assert left.wait() == 1
     assert left.output.startswith("nothing is pending: 1 run asked for, 0 finished, 0 pending, 1 failed")
 
@@ -205,7 +207,7 @@ GIGABYTE = 10**9
 
 
 def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_end_of_the_sweep(
-    launch: Launch, forked: Preloaded, tmp_path: Path
+    launch: Launch, forked: Preloaded, commands: Preloaded, tmp_path: Path
 ) -> None:
     used, there = get_used_memory(), get_system_memory()
     if there - used < 8 * GIGABYTE:
@@ -215,7 +217,7 @@ def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_e
     ended = launch("hungry.py", "--no-report", "--max-retries", "0", *ONE_WORKER, changes=full, script=forked)
     assert ended.wait() == 1
     assert "1 run asked for, 0 finished, 0 pending, 1 failed" in ended.output
-    status = launch("status")
+    status = launch("status", script=commands)
     assert status.wait() == 0
     assert ": the machine ran out of memory and Ray ended the worker; fewer run at a time" in status.output
 

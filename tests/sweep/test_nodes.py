@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from forked_worker import PLACE, serving
+from forked_worker import PLACE
 from launching import (
     TABLES,
     Beginning,
@@ -31,6 +31,7 @@ from launching import (
     tagged,
     wait_for,
 )
+from preloaded import Preloaded, new_tag
 from pyarrow import fs
 
 from clops_sweep import RunConfig
@@ -111,10 +112,12 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def nodes(environment: dict[str, str], credentials: dict[str, str], s3_port: int) -> Iterator[Nodes]:
+def nodes(
+    environment: dict[str, str], credentials: dict[str, str], s3_port: int, commands: Preloaded
+) -> Iterator[Nodes]:
     del s3_port  # only so that both start at the same time
     temporary = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path
-    tag = f"clops-sweep-test-{uuid.uuid4().hex}"
+    tag = new_tag()
     port = _free_port()
     changed = (
         environment
@@ -129,7 +132,7 @@ def nodes(environment: dict[str, str], credentials: dict[str, str], s3_port: int
             PLACE: f"{temporary}/workers",
         }
     )
-    workers = serving(changed)
+    commands.serve_workers(changed)
     script = Path(__file__).with_name("two_nodes.py")
     process = subprocess.Popen(
         [sys.executable, str(script), str(port)],
@@ -145,7 +148,6 @@ def nodes(environment: dict[str, str], credentials: dict[str, str], s3_port: int
     finally:
         kill_all(tag)
         process.communicate()
-        workers.wait()
         shutil.rmtree(temporary, ignore_errors=True)
 
 

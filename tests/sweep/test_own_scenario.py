@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from clops_sweep import read
 
 Launch = Callable[..., Sweep]
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 SPACE = """
 import numpy as np
@@ -35,7 +36,7 @@ SPACE = [
 
 
 def test_predictions_are_kept_afterwards_and_give_what_is_stored(
-    attach: Launch, tmp_path: Path, console_script: str, environment: dict[str, str]
+    attach: Launch, clops_sweep: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "space.py").write_text(SPACE)
     first = attach("space.py", "--where", "scenario == 'by_decade'", "--no-report")
@@ -63,9 +64,6 @@ def test_predictions_are_kept_afterwards_and_give_what_is_stored(
         assert abs(found.loc[key, "auc"] - auc) < 1e-6
         assert abs(found.loc[key, "accuracy"] - accuracy_score(truth.argmax(1), p.argmax(1))) < 1e-12
 
-    done = subprocess.run(
-        [console_script, "rerun", before["run_id"][0], "--verify", "--plugins", "space.py"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = clops_sweep("rerun", before["run_id"][0], "--verify", "--plugins", "space.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every number equals the stored one, bit for bit" in done.stdout

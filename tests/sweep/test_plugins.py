@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from launching import Counted, Sweep, comparable, runs_alone
+from preloaded import Preloaded
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import BadInput
@@ -194,9 +195,11 @@ SPACE = SearchSpace("locked", RunConfig(strategy="finetune"), seeds=range(1))
 """
 
 
-def test_one_that_cannot_be_handed_to_workers_is_refused_before_any_starts(launch: Launch, tmp_path: Path) -> None:
+def test_one_that_cannot_be_handed_to_workers_is_refused_before_any_starts(
+    launch: Launch, forked: Preloaded, tmp_path: Path
+) -> None:
     (tmp_path / "locked.py").write_text(UNSHIPPABLE)
-    sweep = launch("locked.py", "--no-report")
+    sweep = launch("locked.py", "--no-report", script=forked)
     assert sweep.wait() == 2
     assert sweep.errors.splitlines()[-1] == (
         "clops-sweep: acquisition 'locked' cannot be handed to workers (TypeError: cannot pickle '_thread.lock' "

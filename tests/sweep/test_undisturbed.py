@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from launching import ALL_METRICS, TABLES, Sweep, Tables, assert_same
+from preloaded import Preloaded
 
 RUNS = 6
 
@@ -73,9 +74,9 @@ def test_pandas_reads_finite_metrics_and_where_they_come_from(finished: Sweep) -
     assert table.shape == (2, 2)
 
 
-def test_a_second_launch_has_nothing_to_do(finished: Sweep, launch: Launch) -> None:
+def test_a_second_launch_has_nothing_to_do(finished: Sweep, launch: Launch, commands: Preloaded) -> None:
     parts = _parts(finished.folder)
-    again = launch("space.py", folder=finished.folder)
+    again = launch("space.py", folder=finished.folder, script=commands)
     assert again.wait() == 0
     assert again.output.splitlines() == [
         "nothing is pending: 6 runs asked for, 6 finished, 0 pending, 0 failed",
@@ -85,8 +86,8 @@ def test_a_second_launch_has_nothing_to_do(finished: Sweep, launch: Launch) -> N
     assert _parts(finished.folder) == parts
 
 
-def test_more_seeds_mean_the_difference_only(finished: Sweep, launch: Launch) -> None:
-    plan = launch("plan", "space.py", "--seeds", "3", folder=finished.folder)
+def test_more_seeds_mean_the_difference_only(finished: Sweep, launch: Launch, commands: Preloaded) -> None:
+    plan = launch("plan", "space.py", "--seeds", "3", folder=finished.folder, script=commands)
     assert plan.wait() == 0
     assert plan.output.splitlines()[0] == "9 runs asked for, 6 finished, 3 pending, 0 failed"
     assert "finished runs of the" in plan.output
