@@ -38,26 +38,28 @@ _OF_MEMORY = ("storage_fraction", "acquisition_fraction")
 class ContrastRuns:
     """The runs of a contrast: of every replicate that has them the same pairs, one for each place.
 
-    `missing` says why there are none.
+    `missing` says why there are none, and `lacking` counts the sides that have none.
     """
 
     contrast: Contrast
     pairs: Mapping[Replicate, tuple[Pair, ...]] = field(hash=False)
     missing: str = ""
+    lacking: int = 0
 
 
 @dataclass(frozen=True)
 class ClaimRuns:
     """The runs of a claim on one data set.
 
-    `condition` selects them, as `--where` takes it; `departures` are the settings in which they are not the paper's.
+    `condition` selects them, as `--where` takes it; `departures` are the settings in which they are not the paper's,
+    with their values.
     """
 
     claim: Claim
     dataset: str
     contrasts: tuple[ContrastRuns, ...]
     condition: str
-    departures: tuple[str, ...]
+    departures: Mapping[str, Any] = field(hash=False)
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -121,15 +123,20 @@ class FinishedRuns:
         ]
         if not found:
             missing = f"no finished run of {claim.scenario}"
-            return ClaimRuns(claim, dataset, tuple(ContrastRuns(it, {}, missing) for it in claim.contrasts), "", ())
-        return max(found, key=lambda it: (min(it.units, MIN_PAIRS), -len(it.departures), it.units))
+            return ClaimRuns(claim, dataset, tuple(ContrastRuns(it, {}, missing) for it in claim.contrasts), "", {})
+
+        def preference(runs: ClaimRuns) -> tuple[int, ...]:
+            lacking = sum(contrast.lacking for contrast in runs.contrasts)
+            return min(runs.units, MIN_PAIRS), -lacking, -len(runs.departures), runs.units
+
+        return max(found, key=preference)
 
     def _with(self, claim: Claim, dataset: str, background: RunConfig) -> ClaimRuns:
         contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
         settings = [settings for contrast in claim.contrasts for _, settings in _settings(contrast)]
         named = {name for of_side in settings for name in of_side}
-        unlike = tuple(name for name in departures(background) if name not in named)
-        return ClaimRuns(claim, dataset, contrasts, _condition(claim, background, unlike), unlike)
+        unlike = {name: background.get(name) for name in departures(background) if name not in named}
+        return ClaimRuns(claim, dataset, contrasts, _condition(claim, background, list(unlike)), unlike)
 
     def _contrast(self, contrast: Contrast, background: RunConfig) -> ContrastRuns:
         by_place = [self._sides(contrast, place, background) for place in contrast.places]
@@ -139,7 +146,7 @@ class FinishedRuns:
                 if ours[replicate] != theirs[replicate]:  # what is one run for both says nothing
                     had.setdefault(replicate, {})[number] = ours[replicate], theirs[replicate]
         if not had:
-            return ContrastRuns(contrast, {}, _why(contrast, by_place))
+            return _no_runs(contrast, by_place)
         most = max((frozenset(of_it) for of_it in had.values()), key=lambda places: (len(places), sorted(places)))
         pairs = {it: tuple(of_it[n] for n in sorted(most)) for it, of_it in sorted(had.items()) if most <= of_it.keys()}
         return ContrastRuns(contrast, pairs)
@@ -202,15 +209,16 @@ def _settings(contrast: Contrast) -> Iterator[tuple[Side, Settings]]:
             yield from ((side, {**place, **side.settings}) for place in contrast.places)
 
 
-def _why(contrast: Contrast, by_place: Sequence[tuple[_Ids, _Ids]]) -> str:
-    """Why a contrast has no runs."""
+def _no_runs(contrast: Contrast, by_place: Sequence[tuple[_Ids, _Ids]]) -> ContrastRuns:
+    """A contrast without runs, and why."""
     sides = zip((contrast.ours, contrast.theirs), zip(*by_place, strict=True), strict=True)
     lacking = [side.name for side, of_places in sides if side is not None and not any(of_places)]
     if lacking:
         where = f" at {_places(contrast)}" if contrast.places[0] else ""
-        return f"no finished run of {' and '.join(lacking)}{where}"
+        return ContrastRuns(contrast, {}, f"no finished run of {' and '.join(lacking)}{where}", len(lacking))
     same = any(ours.keys() & theirs.keys() for ours, theirs in by_place)
-    return "both sides are the same runs" if same else "no finished runs of the same patient split and seed"
+    missing = "both sides are the same runs" if same else "no finished runs of the same patient split and seed"
+    return ContrastRuns(contrast, {}, missing)
 
 
 def _places(contrast: Contrast) -> str:

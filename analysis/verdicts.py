@@ -70,7 +70,7 @@ class Verdict:
         dataset: on what.
         outcome: holds, does not hold, or undecided.
         evidence: by contrast.
-        unit: what `n` counts, "patient splits" or "seeds of one patient split".
+        unit: what `n` counts: "patient splits", or "seeds of patient split 0", which the verdict is then about.
         p_for: corrected over all claims on the data set; NaN where it could not be tested.
         p_against: likewise.
         runs: behind it.
@@ -87,7 +87,9 @@ class Verdict:
 
     @property
     def weakest(self) -> Evidence:
-        """Of several differences the one that speaks least for the claim, or that is missing."""
+        """Of several differences the one that decides against the claim, or that is missing, or speaks least for it."""
+        if self.outcome == "does not hold":
+            return min(self.evidence, key=lambda it: np.nan_to_num(it.p_against, nan=1.0))
         return max(self.evidence, key=lambda it: (np.isnan(it.p_for) and not it.n, np.nan_to_num(it.p_for, nan=1.0)))
 
     @property
@@ -129,7 +131,7 @@ def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verd
     for (runs, evidence), ours, theirs in zip(tested, p_for.tolist(), p_against.tolist(), strict=True):
         outcome = outcome_of(runs.claim.says, ours, theirs)
         splits = {split for contrast in runs.contrasts for split, _ in contrast.pairs}
-        unit = "patient splits" if len(splits) > 1 else "seeds of one patient split"
+        unit = "patient splits" if len(splits) > 1 else f"seeds of patient split {min(splits)}" if splits else ""
         verdicts.append(Verdict(runs.claim, runs.dataset, outcome, tuple(evidence), unit, ours, theirs, runs))
     return verdicts
 

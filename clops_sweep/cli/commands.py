@@ -6,6 +6,7 @@ import click
 
 from clops_sweep.cli.asks import asks
 from clops_sweep.cli.check import check
+from clops_sweep.cli.claims import claims
 from clops_sweep.cli.data import data
 from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.launch import launch
@@ -82,5 +83,5 @@ def status(asked: Asked) -> None:
             click.echo(f"  failed {row['run_id']}: {failure_reason(row['error'])}{names.get(row['run_id'], '')}")
 
 
-for other in (check, compact, data, doctor, launch, new, report, rerun, show):
+for other in (check, claims, compact, data, doctor, launch, new, report, rerun, show):
     command.add_command(other)

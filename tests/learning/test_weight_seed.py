@@ -78,5 +78,3 @@ def test_a_network_that_is_begun_anew_keeps_to_it(kind: str, frames: FrameSet) -
     for each in (run, given):
         each._training.learner.begin_anew(1)
     assert torch.equal(parameters(run), parameters(given))
-
-
