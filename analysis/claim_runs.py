@@ -189,7 +189,10 @@ class FinishedRuns:
         """The config with its order of tasks, where that follows from an earlier run."""
         if config.task_order not in BY_DIFFICULTY:
             return config
-        return orders_by_difficulty([config], self.store, lambda _: edition.data_hash)[config]
+        try:
+            return orders_by_difficulty([config], self.store, lambda _: edition.data_hash)[config]
+        except ValueError:  # the run that would tell it has no instances
+            return None
 
 
 def _family(edition: Edition) -> tuple[str, str, str, str, int]:

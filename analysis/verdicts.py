@@ -19,7 +19,7 @@ so is that of a single "does not hold".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -231,7 +231,7 @@ class Values:
     def _difference(self, contrast: Contrast, ours: str | None, theirs: str | None) -> float:
         if contrast.measure in OF_TWO and ours is not None and theirs is not None:
             table, function = OF_TWO[contrast.measure]
-            return function(self._run(ours, table), self._run(theirs, table))
+            return _measured(function, self._run(ours, table), self._run(theirs, table))
         return self._number(contrast.measure, ours) - self._number(contrast.of_theirs or contrast.measure, theirs)
 
     def _number(self, measure: str, run_id: str | None) -> float:
@@ -242,8 +242,7 @@ class Values:
         key = measure, run_id
         if key not in self._known:
             table, function = MEASURES[measure]
-            run = self._run(run_id, table)
-            self._known[key] = function(run) if table == "runs" or len(run.rows) else np.nan
+            self._known[key] = _measured(function, self._run(run_id, table))
         return self._known[key]
 
     def _run(self, run_id: str, table: TableName) -> RunTables:
@@ -263,6 +262,16 @@ _COLUMNS: Mapping[TableName, list[str]] = {
     "curves": ["run_id", "epoch", "training_task", "task", "auc"],
     "instances": ["run_id", "task", "instance", "s", "beta"],
 }
+
+
+def _measured(function: Callable[..., float], *runs: RunTables) -> float:
+    """A number of a run; NaN where its tables do not have what it takes, as when others have written them."""
+    if any(run.rows.empty and not run.rows.columns.empty for run in runs):
+        return np.nan
+    try:
+        return function(*runs)
+    except (KeyError, IndexError, ValueError):
+        return np.nan
 
 
 def _table_of(measure: str) -> TableName:
