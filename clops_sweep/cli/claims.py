@@ -10,7 +10,6 @@ import click
 from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import plugins_option
 from clops_sweep.cli.report import all_spaces
-from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import all_requests
 from clops_sweep.planning.asked import Asked
 
@@ -43,9 +42,10 @@ def claims(asked: Asked, conditions: bool) -> None:
     grids = [space for space in spaces if space.search is None]
     frames = asked.data.of_prepared(request.config.data_key for request in all_requests(grids))
     found = verdicts(collect(grids, asked.store.read("runs")), asked.store, frames)
-    if not found:
-        raise BadInput(f"{asked.store.files.shown}: no run of a scenario of the paper is finished there")
-    _print(found, conditions)
+    if found:
+        _print(found, conditions)
+    else:
+        click.echo(f"no run of a scenario of the paper is finished in {asked.store.files.shown}: nothing can be said")
 
 
 def _print(verdicts: list[Verdict], conditions: bool) -> None:

@@ -81,6 +81,12 @@ def test_it_says_what_selects_the_runs(folder: Path, prepared_root: Path) -> Non
     assert 'strategy == "clops"' in line
 
 
+def test_of_nothing_nothing_is_said(folder: Path, prepared_root: Path) -> None:
+    done = told("space.py", "--set", "scenario=class_il_union", prepared_root=prepared_root)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("no run of a scenario of the paper is finished in ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -88,7 +94,6 @@ def test_it_says_what_selects_the_runs(folder: Path, prepared_root: Path) -> Non
         (["space.py", "--limit", "3"], "takes neither --limit nor --where"),
         (["--seeds", "3"], "--set and --seeds change what a search-space file asks for"),
         (["nothing.py"], "no such search-space file"),
-        (["space.py", "--set", "scenario=class_il_union"], "no run of a scenario of the paper is finished there"),
     ],
 )
 def test_what_it_cannot_tell_it_says_in_a_sentence(
