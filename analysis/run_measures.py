@@ -142,7 +142,9 @@ def _similarity_by_curriculum(run: RunTables) -> float:
     matrix = similarity_matrix(fits)
     order = chain(matrix, int(np.argmax([fit.mean for fit in fits])))
     neighbours = [matrix[list(path[:-1]), list(path[1:])].mean() for path in (order, range(len(fits)))]
-    return float(neighbours[0] - neighbours[1]) if len(fits) > 2 else np.nan
+    # With two tasks there is one pair of neighbours, and without any spread of s, as after one epoch, nothing to chain.
+    told = len(fits) > 2 and any(fit.standard_deviation for fit in fits)
+    return float(neighbours[0] - neighbours[1]) if told else np.nan
 
 
 def _s_of_89_above_67(run: RunTables) -> float:

@@ -75,7 +75,7 @@ class VarianceBySource:
 def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceBySource:
     """Splits the variance over a search space with an axis `weight_seed`, one over `split_seed`, and methods.
 
-    Seeds of which a run is missing are left out, with all their runs.
+    What has no finished run at all is left out, and then seeds of which a run is missing, with all their runs.
 
     Raises:
         BadInput: it has no such axes, or there are fewer than two of anything that is finished throughout.
@@ -96,6 +96,9 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
         weight = weights.index(cell.labels["weight_seed"])
         for (split, seed), value in zip(experiment.replicates, row, strict=True):
             values[method, splits.index(split), weight, seeds.index(seed)] = value
+    for axis in range(values.ndim):
+        others_of = tuple(it for it in range(values.ndim) if it != axis)
+        values = values.compress(np.isfinite(values).any(axis=others_of), axis=axis)
     values = values[..., np.isfinite(values).all(axis=(0, 1, 2))]
     if min(values.shape) < 2:
         sizes = ", ".join(f"{size} of {name}" for size, name in zip(values.shape, FACTORS, strict=True))

@@ -108,6 +108,13 @@ def test_of_instances(instances: pd.DataFrame) -> None:
     assert number("similarity_by_curriculum", instances) == pytest.approx(by_hand)
 
 
+def test_s_that_does_not_vary_says_nothing(instances: pd.DataFrame) -> None:
+    after_one_epoch = instances.assign(s=0.0)
+    for name, (table, _) in MEASURES.items():
+        if table == "instances" and name not in ("final_beta", "s_of_89_above_67"):
+            assert np.isnan(number(name, after_one_epoch)), name
+
+
 def test_of_two_runs(instances: pd.DataFrame) -> None:
     agreement = OF_TWO["agreement_of_tasks"][1]
     shuffled = pd.concat([instances[instances["task"] == task] for task in ("6-7", "0-1", "4-5", "2-3")])

@@ -91,7 +91,7 @@ EFFECT = {
 }
 
 
-def experiment(*, without: tuple[int, int] | None = None, **axes: object) -> Experiment:
+def experiment(*, without: tuple[int, int] | None = None, splits: int = 4, **axes: object) -> Experiment:
     """Additive effects of split, weights and seed, and of each method on each split."""
     base = RunConfig(dataset="mitbih")
     given = axes or {"method": METHODS, "weight_seed": range(3), "split_seed": range(4)}
@@ -106,7 +106,7 @@ def experiment(*, without: tuple[int, int] | None = None, **axes: object) -> Exp
             + EFFECT["seed"][config.seed]
         )
         auc += 0.01 * method * (config.split_seed - 1.5)
-        if without != (config.initial_seed, config.seed):
+        if without != (config.initial_seed, config.seed) and config.split_seed < splits:
             common = {"status": "finished", "data_hash": "x", "semantics_version": SEMANTICS_VERSION}
             started = {"started_at": pd.Timestamp("2026-01-05", tz="UTC")}
             rows.append({"run_id": config.run_id("x"), **config_row(config), **common, **started, "auc": auc})
@@ -133,6 +133,12 @@ def test_sources_of_a_search_space() -> None:
 def test_seeds_that_are_not_whole_are_left_out() -> None:
     with pytest.raises(BadInput, match="there are 3 of method, 4 of patient split, 3 of initial weights, 1 of order"):
         variance_by_source(experiment(without=(1, 1)))
+
+
+def test_what_has_not_begun_is_left_out() -> None:
+    record = variance_by_source(experiment(splits=3))
+    assert dict(record.sizes) == {METHOD: 3, SPLIT: 3, WEIGHTS: 3, SEED: 2}
+    assert record.by_source[WEIGHTS] == pytest.approx(EFFECT["weights"].var(ddof=1))
 
 
 def test_a_space_without_such_axes_is_refused() -> None:
