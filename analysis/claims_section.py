@@ -54,19 +54,20 @@ def units_in_words(verdict: Verdict) -> str:
 
 def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
     """Verdicts as a table; `others` counts the claims that have no runs here."""
-    header = ("claim", "data", "paper", "verdict", "difference", "matters", "n", "p for", "p against")
+    header = ("claim", "data", "verdict", "difference", "n", "matters", "p for", "p against", "paper")
     rows = []
     for verdict in verdicts:
         found, claim = verdict.weakest, verdict.claim
         rows.append(
             (
-                *(TextCell(text, text) for text in (claim.sentence, data_in_words(verdict), claim.where)),
+                *(TextCell(text, text) for text in (claim.sentence, data_in_words(verdict))),
                 TextCell(verdict.outcome, verdict.outcome, verdict.outcome != "undecided"),
                 TextCell(difference_in_words(verdict), found.mean),
-                TextCell(f"{claim.matters:.2g}", claim.matters),
                 TextCell(units_in_words(verdict), float(found.n)),
+                TextCell(f"{claim.matters:.2g}", claim.matters),
                 TextCell(_p(verdict.p_for), verdict.p_for),
                 TextCell(_p(verdict.p_against), verdict.p_against),
+                TextCell(claim.where, claim.where),
             )
         )
     notes = [

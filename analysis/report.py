@@ -81,8 +81,8 @@ def write_report(
             raise BadInput(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     collected = collect_with_searches(spaces, store, data_hashes, axes or ())
     experiments = [*(experiment for experiment, _ in collected), *as_stored]
-    grids = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
-    grids += as_stored
+    written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
+    grids = [*written, *as_stored]
     sections, files, titles = [], SectionFiles(), TaskTitles(frames)
     referenced = [
         _references(experiment, grids) if space.search is None else []
@@ -106,7 +106,6 @@ def write_report(
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     if compared is not None:
         sections.insert(0, compared)
-    written = [experiment for experiment in grids if experiment not in as_stored]
     claimed = claims_section(verdicts(written, store, frames), sections, files)
     if claimed is not None:
         sections.insert(0, claimed)
