@@ -55,7 +55,7 @@ def test_additive_effects_come_apart_exactly() -> None:
 def test_components_are_unbiased() -> None:
     rng, truth = np.random.default_rng(2), {"a": 1.0, "b": 0.25, "ab": 0.5, "abc": 0.1}
     estimates = []
-    for _ in range(400):
+    for _ in range(200):
         values = rng.normal(0, 1.0, (4, 1, 1)) + rng.normal(0, 0.5, (1, 5, 1)) + rng.normal(0, 0.5**0.5, (4, 5, 1))
         estimates.append(variance_components(values + rng.normal(0, 0.1**0.5, (4, 5, 3)), "abc"))
     for effect in estimates[0]:
