@@ -20,7 +20,7 @@ from clops_sweep.experiment.search_space import RunRequest, SearchSpace
 REPLICATE_AXIS = "split_seed"
 """An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""
 
-_NOT_A_SCALE = {"task_order", REPLICATE_AXIS}
+_NOT_A_SCALE = {"task_order", "weight_seed", REPLICATE_AXIS}
 _PLACES = {"cell", "seed", "split_seed"}
 
 

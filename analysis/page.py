@@ -72,12 +72,17 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class RunList:
-    """The runs of one configuration, folded away under an anchor."""
+    """The runs of one configuration, folded away under an anchor.
+
+    Of many, `condition` selects them, as `--where` takes it, and `figure` is the anchor of what shows them.
+    """
 
     anchor: str
     title: str
     count: str
     runs: tuple[RunEntry, ...]
+    condition: str = ""
+    figure: str = ""
 
 
 @dataclass(frozen=True)

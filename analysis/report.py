@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clops_sweep.analysis.claims_section import claims_section
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.formats import plural
 from clops_sweep.analysis.page import render_page
@@ -21,6 +22,7 @@ from clops_sweep.analysis.strategies_section import strategies_section
 from clops_sweep.analysis.style import write_whole
 from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import Frames
+from clops_sweep.analysis.verdicts import verdicts
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import check_names, file_name
@@ -79,8 +81,8 @@ def write_report(
             raise BadInput(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     collected = collect_with_searches(spaces, store, data_hashes, axes or ())
     experiments = [*(experiment for experiment, _ in collected), *as_stored]
-    grids = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
-    grids += as_stored
+    written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
+    grids = [*written, *as_stored]
     sections, files, titles = [], SectionFiles(), TaskTitles(frames)
     referenced = [
         _references(experiment, grids) if space.search is None else []
@@ -104,6 +106,9 @@ def write_report(
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     if compared is not None:
         sections.insert(0, compared)
+    claimed = claims_section(verdicts(written, store, frames), sections, files)
+    if claimed is not None:
+        sections.insert(0, claimed)
     lead, sources, files_needed = _lead(experiments), provenance(experiments), files_of_plugins(experiments)
     page = render_page(title, lead, sections, sources, store.files.anywhere, files_needed)
     try:

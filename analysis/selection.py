@@ -17,7 +17,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.options import OPTIONS
 
 Floats = npt.NDArray[np.float64]
-_NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed"})
+_NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed", "weight_seed"})
 """Fields of which no value is more the paper's than another."""
 
 

@@ -9,10 +9,12 @@ from clops_sweep.analysis.cost import COSTS, cost_frontier, describe_cost_fronti
 from clops_sweep.analysis.importance import describe_importance, draw_importance, importance
 from clops_sweep.analysis.instance_figures import shown_or_said
 from clops_sweep.analysis.page import Picture, picture
+from clops_sweep.analysis.variance import variance_by_source
+from clops_sweep.analysis.variance_figure import describe_variance, draw_variance, needed_in_words
 
 
 def sweep_figures(experiment: Experiment, prefix: str) -> list[Picture | str]:
-    """Cost frontiers and importance of axes, for experiments with several finished configurations.
+    """Cost frontiers, importance of axes and sources of variance, for experiments with several configurations.
 
     Returns:
         Pictures, and sentences for those that cannot be shown.
@@ -25,6 +27,8 @@ def sweep_figures(experiment: Experiment, prefix: str) -> list[Picture | str]:
         items += shown_or_said(lambda: _frontier(experiment, "replayed", prefix))
     if sum(len(labels) > 1 for labels in experiment.axes.values()) > 1:
         items += shown_or_said(lambda: _importance(experiment, prefix))
+    if "weight_seed" in experiment.axes:
+        items += shown_or_said(lambda: _variance(experiment, prefix))
     return items
 
 
@@ -48,3 +52,16 @@ def _importance(experiment: Experiment, prefix: str) -> Picture:
     )
     figure = draw_importance(record)
     return picture(figure, f"{prefix}-importance", "Importance of the axes", caption, describe_importance(record))
+
+
+def _variance(experiment: Experiment, prefix: str) -> Picture:
+    record = variance_by_source(experiment)
+    sizes = ", ".join(f"{size} of {name}" for name, size in record.sizes.items())
+    caption = (
+        f"Left: square roots of variance components of average AUC ({record.n} runs: {sizes}, all with one another), "
+        "from the analysis of variance; an interaction stands with the last of its factors, those of the method by "
+        "themselves. Right: the chance that a paired t-test over patient splits tells two methods apart. "
+        f"{needed_in_words(record)}"
+    )
+    figure = draw_variance(record)
+    return picture(figure, f"{prefix}-variance", "Where variance comes from", caption, describe_variance(record))

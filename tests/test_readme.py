@@ -92,11 +92,12 @@ def test_continuous_integration_runs_both_commands_as_they_stand_here() -> None:
 
 
 def test_the_usage_works(folder: Path, environment: dict[str, str], commands: Preloaded) -> None:
-    plan, launch, status, report = USAGE.splitlines()
+    plan, launch, status, claims, report = USAGE.splitlines()
     counts = r"18 runs asked for, 0 finished, 18 pending, 0 failed\n"
     assert re.match(counts, _run(plan, folder, environment, commands))
     assert "runs asked for" in _run(f"{launch} --dry-run", folder, environment, commands)
     assert "9 runs finished, 0 failed" in _run(status, folder, environment, commands)
+    assert "1 seed where 3 are needed" in " ".join(_run(claims, folder, environment, commands).split())
     assert "index.html" in _run(report, folder, environment, commands)
 
 

@@ -56,7 +56,7 @@ def render(asked: Asked, output: Path | None, *, keep: bool, axes: tuple[str, st
         from clops_sweep.analysis.report import check_folder, write_report
 
         check_folder(folder, asked.store)
-        spaces = asked.resolved_spaces() if asked.selection.given else _all_spaces(asked)
+        spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)
         as_stored = [] if asked.selection.given else experiments_as_stored(asked.store.read("runs"))
         if not spaces and not as_stored:
             raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
@@ -87,7 +87,8 @@ def _default_folder(asked: Asked) -> Path:
     return base / name
 
 
-def _all_spaces(asked: Asked) -> list[SearchSpace]:
+def all_spaces(asked: Asked) -> list[SearchSpace]:
+    """Search spaces that ask for everything in the store."""
     from clops_sweep.analysis.whole_store import spaces_in
     from clops_sweep.data.prepared_folder import know
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from types import NoneType
 from typing import Annotated, Any, get_args, get_origin
 
 from clops_sweep.data.catalog import DATASETS
@@ -45,7 +46,9 @@ OPTIONS.reserve((*RESULTS, *RECORDED), "that of a column of runs")
 
 
 def _scalar(annotation: Any) -> type:
-    """The type of a field's column: text for anything but a number or a truth value."""
+    """The type of a field's column, None aside: text for anything but a number or a truth value."""
+    if len(given := [it for it in get_args(annotation) if it is not NoneType]) == 1:
+        (annotation,) = given
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     return annotation if annotation in (int, float, bool) else str
@@ -97,6 +100,7 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = None
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
+    values |= {name: None for name, default in DEFAULTS.items() if default is None and _missing(values[name])}
     return values | {name: row[name] for name in OPTIONS if name in row and not _missing(row[name])}
 
 

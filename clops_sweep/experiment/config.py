@@ -141,6 +141,7 @@ class RunConfig(BaseModel):
     network: str = PAPER_NETWORK
     split_seed: Seed = 0
     seed: Seed = 0
+    weight_seed: Seed | None = Field(None, description="seed of the initial weights alone; by default the run's seed")
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -174,13 +175,16 @@ class RunConfig(BaseModel):
     @field_validator(
         *("storage_fraction", "acquisition_fraction", "mc_samples", "acquire_every", "replay_ratio"),
         *("epochs_per_task", "batch_size", "learning_rate", "beta_learning_rate", "beta_penalty", "perturbation_std"),
-        *("split_seed", "seed"),
+        *("split_seed", "seed", "weight_seed"),
         mode="before",
     )
     @classmethod
     def _is_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[str(info.field_name)]
+        if value is None and field.default is None:
+            return None
         if not _is_number(value):
-            whole = cls.model_fields[str(info.field_name)].annotation is int
+            whole = field.annotation is not float
             raise ValueError(f"expected a {'whole ' if whole else ''}number, not {_kind(value)}")
         return value
 
@@ -283,6 +287,11 @@ class RunConfig(BaseModel):
         return type(self)(**(explicit | changes))
 
     @property
+    def initial_seed(self) -> int:
+        """The seed that the initial weights are drawn with; everything else is drawn with `seed`."""
+        return self.seed if self.weight_seed is None else self.weight_seed
+
+    @property
     def data_key(self) -> DataKey:
         """The frames that this config runs on."""
         return DataKey(self.dataset, self.split_seed, self.normalize, self.leads)
@@ -308,6 +317,8 @@ class RunConfig(BaseModel):
         order = self.task_order
         if isinstance(order, tuple) and order == tuple(range(len(order))):
             seen["task_order"] = "sequential"
+        if self.weight_seed == self.seed:
+            seen["weight_seed"] = None
         later = {name: type(self).model_fields[name] for name in seen.keys() - FOUNDING}
         defaults = {n: it.get_default(call_default_factory=True, validated_data=fields) for n, it in later.items()}
         used = [(registry, seen[kind]) for kind, registry in REGISTRIES.items() if kind in seen]

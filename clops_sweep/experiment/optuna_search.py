@@ -40,6 +40,7 @@ MAX_COMBINATIONS = 2_000
 
 _NOT_COMPARABLE = {
     "seed": "give seeds as seeds=...; a trial is their mean",
+    "weight_seed": "a search over it would find the luckiest initial weights",
     "split_seed": "a search over it would find the luckiest split of the patients",
     "dataset": "results on different data cannot be compared",
     "scenario": "results of different scenarios cannot be compared",

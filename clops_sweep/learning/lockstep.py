@@ -7,8 +7,8 @@ from clops_sweep.experiment.registry import STRATEGIES
 
 
 def free_fields(strategy: str) -> frozenset[str]:
-    """The fields in which runs of a strategy may differ in lockstep; the seed alone where it declares no others."""
-    return frozenset({"seed", *STRATEGIES.declaration(strategy).lockstep})
+    """The fields in which runs of a strategy may differ in lockstep; the seeds alone where it declares no others."""
+    return frozenset({"seed", "weight_seed", *STRATEGIES.declaration(strategy).lockstep})
 
 
 def lockstep_key(config: RunConfig) -> str:

@@ -83,11 +83,11 @@ class ContinualRun:
         scenario = scenario_of(common, frames)
         self.scenario = joint_scenario(scenario) if strategy.joint else scenario
         self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
-        seeds, runs = [each.seed for each in self.configs], len(self.configs)
+        runs = len(self.configs)
         parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
         bank = FrameBank(frames, self.device, np.concatenate(parts))
         learner = make_learner(
-            seeds,
+            [each.initial_seed for each in self.configs],
             self.scenario.kind,
             self.scenario.outputs,
             common.learning_rate,

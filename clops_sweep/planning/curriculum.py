@@ -16,10 +16,12 @@ BY_DIFFICULTY = ("curriculum", "anti_curriculum")
 def source_config(config: RunConfig) -> RunConfig:
     """The run whose s decides a task order by difficulty.
 
-    CLOPS with the same settings, seed 0, tasks in the scenario's order, storing by s: one order for all seeds.
+    CLOPS with the same settings, seed 0 of everything but the patient split, tasks in the scenario's order, storing by
+    s: one order for all seeds.
     """
     order = "top" if config.storage_order == "random" else config.storage_order
-    return config.replace(strategy="clops", task_order="sequential", storage_order=order, seed=0)
+    changes = {"strategy": "clops", "task_order": "sequential", "storage_order": order, "seed": 0, "weight_seed": None}
+    return config.replace(**changes)
 
 
 def orders_by_difficulty(

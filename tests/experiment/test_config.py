@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clops_sweep import RunConfig
+from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
+from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.config import FOUNDING, RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
 from clops_sweep.experiment.declarations import DECLARED
 from clops_sweep.experiment.registry import STRATEGIES
@@ -23,7 +25,7 @@ from clops_sweep.experiment.registry import STRATEGIES
 FRACTIONS = ["storage_fraction", "acquisition_fraction"]
 COUNTS = ["mc_samples", "acquire_every", "epochs_per_task", "batch_size"]
 POSITIVE = ["learning_rate", "beta_learning_rate"]
-SEEDS = ["seed", "split_seed"]
+SEEDS = ["seed", "split_seed", "weight_seed"]
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -183,6 +185,8 @@ def test_a_task_order_is_a_permutation(order: list[int]) -> None:
         ("storage_fraction", "0.5"),
         ("seed", False),
         ("seed", "1"),
+        ("weight_seed", "1"),
+        ("weight_seed", False),
         ("weight_replay", 1),
         ("weight_replay", "yes"),
     ],
@@ -235,7 +239,7 @@ def _refused(name: str, value: object) -> None:
 
 ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
-    *("split_seed", "seed", "leads", "network", "task_classes"),
+    *("split_seed", "seed", "weight_seed", "leads", "network", "task_classes"),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 LOOKED_AT = {
@@ -292,7 +296,7 @@ def test_a_field_changes_the_run_id_where_the_strategy_looks_at_it(strategy: str
 
 OTHERS = {
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
-    **{"task_order": 3, "task_classes": ((1, 0), (2, 3))},
+    **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7},
 }
 
 
@@ -336,6 +340,7 @@ def test_the_founding_fields_are_those_of_version_0_2() -> None:
         ({"storage_order": "random", "acquisition": "random"}, {"strategy": "replay"}),
         ({"strategy": "replay"}, {"storage_order": "bottom", "acquisition": "entropy", "weight_replay": True}),
         ({}, {"task_order": (0, 1, 2, 3, 4, 5)}),
+        ({"seed": 4}, {"weight_seed": 4}),
     ],
 )
 def test_what_cannot_make_a_difference_is_no_part_of_the_identity(
@@ -356,11 +361,28 @@ def test_what_cannot_make_a_difference_is_no_part_of_the_identity(
         ({"storage_fraction": 1}, {"storage_function": "squared_area"}),  # s is another number
         ({"storage_fraction": 0.99}, {"storage_order": "bottom"}),
         ({"strategy": "replay", "acquisition_fraction": 1}, {"acquisition_fraction": 0.5}),
+        ({"seed": 4}, {"weight_seed": 0}),
+        ({"strategy": "finetune", "weight_seed": 4}, {"seed": 4}),
     ],
 )
 def test_what_makes_a_difference_does(settings: dict[str, Any], different: dict[str, Any]) -> None:
     config = RunConfig(**settings)
     assert config.replace(**different).identity != config.identity
+
+
+def test_initial_weights_follow_the_seed_until_they_have_one_of_their_own() -> None:
+    config = RunConfig(seed=4)
+    assert (config.weight_seed, config.initial_seed, config.replace(seed=5).initial_seed) == (None, 4, 5)
+    apart = config.replace(weight_seed=2)
+    assert (apart.initial_seed, apart.replace(seed=5).initial_seed) == (2, 2)
+    assert apart.replace(weight_seed=None).identity == config.identity
+    for row in (config_row(apart), config_row(config)):
+        (from_pandas,) = pd.DataFrame([row, config_row(config)]).head(1).to_dict("records")
+        for read in (row, from_pandas):
+            assert config_from_row(read).weight_seed == row["weight_seed"]
+    space = SearchSpace("s", RunConfig(), {"weight_seed": [0, 1]}, seeds=[0, 1])
+    assert [request.config.initial_seed for request in space.requests()] == [0, 1, 0, 1]
+    assert len({request.config.identity for request in space.requests()}) == 4
 
 
 def test_data_and_semantics_change_the_run_id() -> None:

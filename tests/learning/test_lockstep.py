@@ -18,6 +18,7 @@ from clops_sweep.testing import tiny_config, tiny_frames
 VARIANTS = (
     {},
     {"seed": 3},
+    {"weight_seed": 4},
     {"storage_order": "random"},
     {"storage_order": "random", "acquisition": "random", "seed": 1},
     {"acquisition": "bald_mcp", "perturbation_std": 0.3},

@@ -1,0 +1,91 @@
+"""`clops-sweep claims`: which of the paper's claims hold on the runs of a store."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from clops_sweep.cli.asks import asks
+from clops_sweep.cli.options import plugins_option
+from clops_sweep.cli.report import all_spaces
+from clops_sweep.experiment.search_space import all_requests
+from clops_sweep.planning.asked import Asked
+
+if TYPE_CHECKING:
+    from clops_sweep.analysis.verdicts import Verdict
+
+_WIDE = 120
+"""Columns, where no terminal says how many it has."""
+
+
+@click.command()
+@asks(required=False)
+@plugins_option
+@click.option("--runs", "conditions", is_flag=True, help="Say of each claim what selects its runs, for --where.")
+def claims(asked: Asked, conditions: bool) -> None:
+    """Say which of the paper's claims hold on what is finished, and what is missing; also of an unfinished sweep.
+
+    Without a search-space file: on everything in the store.
+    """
+    from clops_sweep.analysis.collect import collect
+    from clops_sweep.analysis.verdicts import verdicts
+
+    if asked.selection.limit or asked.selection.where:
+        raise click.UsageError("claims are about whole search spaces: it takes neither --limit nor --where")
+    if not asked.selection.given and (asked.selection.settings or asked.selection.seeds):
+        raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
+    _ = asked.selection.spaces  # a search-space file that is wrong is said first
+    asked.store.files.check_is_there()
+    spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)
+    grids = [space for space in spaces if space.search is None]
+    frames = asked.data.of_prepared(request.config.data_key for request in all_requests(grids))
+    found = verdicts(collect(grids, asked.store.read("runs")), asked.store, frames)
+    if found:
+        _print(found, conditions)
+    else:
+        click.echo(f"no run of a scenario of the paper is finished in {asked.store.files.shown}: nothing can be said")
+
+
+def _print(verdicts: list[Verdict], conditions: bool) -> None:
+    """A table for each data set and scenario."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from clops_sweep.analysis.claims_section import (
+        counts_in_words,
+        data_in_words,
+        departures_in_words,
+        difference_in_words,
+        units_in_words,
+    )
+
+    console = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False, markup=False, emoji=False)
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        groups.setdefault((verdict.dataset, verdict.claim.scenario), []).append(verdict)
+    for group in groups.values():
+        table = Table(box=None, pad_edge=False)
+        for heading, least in (("verdict", 13), ("difference [95 %]", 23), ("n", 8)):
+            table.add_column(
+                heading, no_wrap=True, justify="left" if heading == "verdict" else "right", min_width=least
+            )
+        table.add_column("claim", ratio=1)
+        lacking: dict[str, list[str]] = {}
+        for verdict in group:
+            if not verdict.weakest.n:
+                lacking.setdefault(verdict.missing, []).append(verdict.claim.key)
+                continue
+            notes = [*departures_in_words(verdict), *([] if verdict.unit == "patient splits" else [verdict.unit])]
+            notes += [verdict.missing] if verdict.missing else []
+            claim = f"{verdict.claim.sentence} ({'; '.join([verdict.claim.where, *notes])})"
+            table.add_row(verdict.outcome, difference_in_words(verdict), units_in_words(verdict), claim)
+        console.print(f"{', '.join(data_in_words(group[0]).split(', ')[:2])}: {counts_in_words(group)}", style="bold")
+        if table.row_count:
+            console.print(table)
+        for missing, keys in lacking.items():
+            console.print(f"undecided, {missing}: {', '.join(keys)}")
+        for verdict in group if conditions else ():
+            click.echo(f"{verdict.claim.key}: {verdict.runs.condition}")
+    click.echo("verdicts are corrected for the number of claims, and are about these runs alone: see docs/claims.md")

@@ -1,0 +1,213 @@
+"""The paper's claims as data: what they are about is in the search spaces that are shipped, and is found there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.claim_runs import FinishedRuns
+from clops_sweep.analysis.claims import CLAIMS, CLOPS, CURRICULUM, FINETUNE, FRACTIONS, MIR, Claim, Contrast
+from clops_sweep.analysis.claims_section import claims_section
+from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.report import ReportPaths
+from clops_sweep.analysis.run_measures import MEASURES, OF_TWO
+from clops_sweep.analysis.sections import SectionFiles
+from clops_sweep.analysis.verdicts import verdicts
+from clops_sweep.experiment.columns import RESULTS, config_row
+from clops_sweep.experiment.config import SEMANTICS_VERSION
+from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.where import Where
+from clops_sweep.store.run_store import RunStore
+
+START = pd.Timestamp("2026-01-05", tz="UTC")
+
+
+def finished(spaces: list[SearchSpace], store: RunStore, *, keep: Any = lambda config: True) -> FinishedRuns:
+    return FinishedRuns(collect(spaces, rows_of(spaces, keep)), store)
+
+
+def rows_of(spaces: list[SearchSpace], keep: Any = lambda config: True) -> pd.DataFrame:
+    """Every run of some spaces that is kept, finished: a table `runs` without numbers."""
+    configs = {r.config.identity: r.config for space in spaces for r in space.requests() if keep(r.config)}
+    common = {"status": "finished", "data_hash": "x", "semantics_version": SEMANTICS_VERSION, "started_at": START}
+    return pd.DataFrame([{"run_id": c.run_id("x"), **config_row(c), **common} for c in configs.values()])
+
+
+@pytest.fixture(scope="module")
+def paper() -> list[SearchSpace]:
+    return load_spaces(shipped_space("paper"))
+
+
+@pytest.fixture(scope="module")
+def of_paper(paper: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory) -> FinishedRuns:
+    return finished(paper, RunStore(tmp_path_factory.mktemp("empty")))
+
+
+def test_claims_are_many_and_have_names_of_their_own() -> None:
+    assert len(CLAIMS) >= 25
+    assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
+    assert {claim.scenario for claim in CLAIMS} == {"class_il", "time_il", "domain_il"}
+    for claim in CLAIMS:
+        assert claim.matters > 0
+        for contrast in claim.contrasts:
+            for measure in filter(None, (contrast.measure, contrast.of_theirs)):
+                assert measure in {*RESULTS, *MEASURES, *OF_TWO}, claim.key
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.key)
+def test_the_paper_s_search_spaces_hold_the_runs_of_every_claim(claim: Claim, of_paper: FinishedRuns) -> None:
+    dataset = {"class_il": "cardiology", "time_il": "chapman", "domain_il": "physionet2020"}[claim.scenario]
+    found = of_paper.of(claim, dataset)
+    by_difficulty = any(side is CURRICULUM for contrast in claim.contrasts for side in (contrast.ours, contrast.theirs))
+    if by_difficulty or claim.key == "penalty_keeps_beta":  # no run has decided the order; no experiment goes without
+        assert found.units == 0
+        assert "no finished run of" in found.contrasts[0].missing
+        return
+    assert (found.units, dict(found.departures)) == (5, {}), "five seeds, as the paper has them"
+    for contrast in found.contrasts:
+        assert {len(pairs) for pairs in contrast.pairs.values()} == {len(contrast.contrast.places)}
+
+
+def test_the_condition_selects_the_runs_of_a_claim_and_no_other(
+    paper: list[SearchSpace], of_paper: FinishedRuns
+) -> None:
+    configs = {request.config for space in paper for request in space.requests()}
+    for claim in CLAIMS[::4]:
+        for dataset in {config.dataset for config in configs if config.scenario == claim.scenario}:
+            found = of_paper.of(claim, dataset)
+            if found.units == 0:
+                continue
+            holds = Where(found.condition)
+            selected = {config.run_id("x") for config in configs if holds(config)}
+            ids = {run_id for run_id in found.run_ids if run_id is not None}
+            assert ids <= selected, claim.key
+            if len(claim.contrasts) == 1 and len(claim.contrasts[0].places) == 1:
+                assert ids == selected, claim.key
+
+
+# --- which runs -------------------------------------------------------------------------------------------------------
+
+ABOVE = Claim("above", "x", "6.1", "class_il", (Contrast(CLOPS, FINETUNE),))
+
+
+def space(name: str, base: RunConfig, seeds: int = 3, **axes: Any) -> SearchSpace:
+    return SearchSpace(name, base, axes, range(seeds))
+
+
+def test_runs_that_are_trained_otherwise_are_never_put_together(tmp_path: Path) -> None:
+    long, short = RunConfig(dataset="mitbih"), RunConfig(dataset="mitbih", epochs_per_task=3)
+    spaces = [space("a", long), space("b", short.replace(strategy="finetune"))]
+    found = finished(spaces, RunStore(tmp_path)).of(ABOVE, "mitbih")
+    assert found.contrasts[0].missing in ("no finished run of fine-tuning", "no finished run of CLOPS")
+
+
+def test_the_paper_s_settings_come_before_others_with_more_runs(tmp_path: Path) -> None:
+    base = RunConfig(dataset="mitbih")
+    methods = {"method": {"f": {"strategy": "finetune"}, "c": {}}}
+    others = space("other", base.replace(epochs_per_task=3), 9, **methods)
+    runs = finished([others, space("paper", base, 3, **methods)], RunStore(tmp_path))
+    assert (runs.of(ABOVE, "mitbih").units, dict(runs.of(ABOVE, "mitbih").departures)) == (3, {})
+    runs = finished([others, space("paper", base, 2, **methods)], RunStore(tmp_path))
+    found = runs.of(ABOVE, "mitbih")
+    assert (found.units, dict(found.departures)) == (9, {"epochs_per_task": 3}), "two seeds would decide nothing"
+    assert "epochs_per_task == 3" in found.condition
+
+
+def test_another_size_of_memory_stands_in(tmp_path: Path) -> None:
+    base = RunConfig(dataset="mitbih")
+    spaces = [space("c", base, storage_fraction=[0.1, 0.5]), space("f", base.replace(strategy="finetune"))]
+    found = finished(spaces, RunStore(tmp_path)).of(ABOVE, "mitbih")
+    assert found.units == 3
+    assert list(found.departures) == ["storage_fraction"]
+
+
+def test_a_grid_with_holes_is_averaged_over_the_same_places_in_every_seed(tmp_path: Path) -> None:
+    corners = space("g", RunConfig(dataset="mitbih"), 4, storage_fraction=[0.1, 1.0], acquisition_fraction=[0.1, 1.0],
+                    variant={"c": {}, "r": {"storage_order": "random"}})  # fmt: skip
+    claim = next(claim for claim in CLAIMS if claim.key == "storage_costs")
+    assert len(claim.contrasts[0].places) == len(FRACTIONS) ** 2
+    there = finished([corners], RunStore(tmp_path)).of(claim, "mitbih").contrasts[0].pairs
+    assert {key: len(pairs) for key, pairs in there.items()} == {(0, seed): 4 for seed in range(4)}
+
+    def hole(config: RunConfig) -> bool:
+        return (config.seed, config.storage_fraction, config.acquisition_fraction) != (2, 0.1, 0.1)
+
+    there = finished([corners], RunStore(tmp_path), keep=hole).of(claim, "mitbih").contrasts[0].pairs
+    assert {key: len(pairs) for key, pairs in there.items()} == {(0, seed): 4 for seed in (0, 1, 3)}
+
+
+def test_an_order_by_difficulty_is_that_of_the_run_that_decided_it(tmp_path: Path, generated: ModuleType) -> None:
+    base = RunConfig(dataset="mitbih", epochs_per_task=2)
+    store, plain = RunStore(tmp_path), space("plain", base)
+    generated.write_generated_runs(store, [plain])
+    instances = store.read("instances", [base.run_id("generated0001")])
+    means = instances.groupby("task", sort=False)["s"].mean()
+    ordered = space("ordered", base, task_order=["curriculum"])
+    resolved = FinishedRuns(collect([plain], store.read("runs")), store)
+    (config,) = [request.config for request in ordered.requests() if request.config.seed == 0]
+    order = resolved._ordered(config, next(iter(resolved._editions.values())))
+    assert order is not None
+    assert isinstance(order.task_order, tuple)
+    assert order.task_order[0] == int(np.argmax(means)), "it begins with the easiest task"
+    by_hand = space("by hand", base, task_order=[order.task_order])
+    generated.write_generated_runs(store, [by_hand])
+    claim = Claim("it", "x", "6.5", "class_il", (Contrast(CURRICULUM, CLOPS, "bwt"),))
+    (verdict,) = verdicts(collect([plain, by_hand], store.read("runs")), store, claims=[claim])
+    assert verdict.weakest.n == 3
+    assert json.dumps(list(order.task_order)) in set(store.read("runs")["task_order"])
+
+
+# --- in the report ----------------------------------------------------------------------------------------------------
+
+
+def test_the_report_begins_with_the_claims_that_have_runs(report: ReportPaths, store: RunStore) -> None:
+    page = report.index.read_text()
+    assert page.index('<section id="claims">') < page.index('<section id="grid">')
+    assert "Storing at random costs average AUC" in page
+    assert "CLOPS is above MIR" not in page, "there is no run of MIR"
+    assert '<a href="#grid-heatmap-auc">What shows them.</a>' in page
+    assert '<figure id="grid-heatmap-auc">' in page
+    csv = pd.read_csv(report.index.parent / "tables" / "claims.csv").set_index("claim")
+    cells = ["storage_order", "storage_fraction", "acquisition_fraction", "seed"]
+    auc = store.read("runs").query("status == 'finished' and strategy == 'clops'").set_index(cells)["auc"]
+    difference = (auc["top"] - auc["random"]).dropna().drop(index=2, level="seed")  # it lacks a place that others have
+    assert len(difference) == 8
+    assert csv.loc["storage_costs", "difference"] == pytest.approx(difference.mean())
+    assert csv.loc["storage_costs", "n"] == 2
+    assert csv.loc["storage_costs", "missing"] == "2 seeds where 3 are needed"
+    assert csv.loc["class_il_clops_above_mir", "missing"].tolist() == ["no finished run of MIR"] * 2
+
+
+def test_runs_that_no_claim_is_about_have_no_such_table(tmp_path: Path) -> None:
+    mine = [space("mine", RunConfig(strategy="ewc", dataset="mitbih"))]
+    assert finished(mine, RunStore(tmp_path)).data == [("mitbih", "class_il")]
+    found = verdicts(collect(mine, rows_of(mine)), RunStore(tmp_path))
+    assert {verdict.outcome for verdict in found} == {"undecided"}
+    assert claims_section(found, [], SectionFiles()) is None
+
+
+def test_claims_stand_where_the_paper_has_them() -> None:
+    """Sections by number, appendices by letter; there are seven of these and fifteen of those."""
+    for claim in CLAIMS:
+        for part in claim.where.split(", "):
+            if part.startswith("App. "):
+                assert part[-1] in "ABCDEFGHIJKLMNO"
+            elif part != "Abstract":
+                assert 1 <= float(part) < 8
+    paper = os.environ.get("CLOPS_PAPER")
+    if paper:
+        assert Path(paper).read_text().count(r"\begin{subappendices}") >= 14
+
+
+def test_mir_is_compared_at_its_own_settings() -> None:
+    ratio = next(claim for claim in CLAIMS if claim.key == "mir_ratio").contrasts[0]
+    assert ratio.ours is not None
+    assert dict(ratio.ours.settings) == {**MIR.settings, "replay_ratio": 0.5}

@@ -1,0 +1,240 @@
+"""What a verdict is worth: known verdicts on stores made for it, and how often the procedure is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.claim_runs import ClaimRuns, ContrastRuns
+from clops_sweep.analysis.claims import CLOPS, FINETUNE, MIR, Claim, Contrast, Says, Side
+from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.statistics import paired_difference
+from clops_sweep.analysis.verdicts import ALPHA, Verdict, decided, evidence_of, outcome_of, p_values, verdicts
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.config import SEMANTICS_VERSION
+from clops_sweep.store.run_store import RunStore
+
+Auc = Callable[[RunConfig], float]
+BOTH = ("clops", "finetune")
+START = pd.Timestamp("2026-01-05", tz="UTC")
+
+
+def claim(says: Says = "more", ours: Side = CLOPS, theirs: Side = FINETUNE, key: str = "it") -> Claim:
+    return Claim(key, "it is so", "6.1", "class_il", (Contrast(ours, theirs),), says, matters=0.02)
+
+
+def on(
+    auc: Auc,
+    claims: Sequence[Claim],
+    *,
+    seeds: Sequence[int] = range(5),
+    splits: Sequence[int] = (0,),
+    strategies: Sequence[str] = BOTH,
+    keep: Callable[[RunConfig], bool] = lambda config: True,
+) -> list[Verdict]:
+    """The verdicts on a table `runs` that holds such runs."""
+    axes = {"split_seed": list(splits)}
+    spaces = [SearchSpace(name, RunConfig(strategy=name, dataset="mitbih"), axes, seeds) for name in strategies]
+    common = {"status": "finished", "data_hash": "x", "semantics_version": SEMANTICS_VERSION, "started_at": START}
+    configs = [request.config for space in spaces for request in space.requests() if keep(request.config)]
+    rows = [{"run_id": c.run_id("x"), **config_row(c), **common, "auc": auc(c)} for c in configs]
+    return verdicts(collect(spaces, pd.DataFrame(rows)), RunStore("nowhere"), claims=claims)
+
+
+def apart(by: float, noise: float = 0.002, split: float = 0.0) -> Auc:
+    """CLOPS above fine-tuning by so much, on ground that both share."""
+
+    def auc(config: RunConfig) -> float:
+        ground = 0.7 + 0.05 * config.split_seed + 0.02 * config.seed
+        if config.strategy != "clops":
+            return ground
+        wave = (-1) ** config.seed * (1 + 0.1 * config.seed)
+        return ground + by + noise * wave + split * (-1) ** config.split_seed * (1 + 0.1 * config.split_seed)
+
+    return auc
+
+
+@pytest.mark.parametrize(
+    ("says", "by", "noise", "outcome"),
+    [
+        ("more", 0.1, 0.01, "holds"),
+        ("more", -0.1, 0.01, "does not hold"),
+        ("more", 0.004, 0.0005, "does not hold"),  # above 0 beyond doubt, and too small to matter
+        ("more", 0.01, 0.05, "undecided"),
+        ("same", 0.004, 0.002, "holds"),
+        ("same", 0.1, 0.01, "does not hold"),
+        ("same", -0.1, 0.01, "does not hold"),
+        ("same", 0.0, 0.05, "undecided"),
+        ("same", 0.021, 0.002, "undecided"),  # differs beyond doubt, and whether by as much as matters is open
+        ("not less", 0.1, 0.01, "holds"),
+        ("not less", -0.004, 0.0005, "holds"),  # below 0 beyond doubt, and too little to matter
+        ("not less", -0.1, 0.01, "does not hold"),
+        ("not less", -0.01, 0.05, "undecided"),
+    ],
+)
+def test_known_verdicts(says: Says, by: float, noise: float, outcome: str) -> None:
+    (verdict,) = on(apart(by, noise), [claim(says)])
+    assert (verdict.outcome, verdict.unit, verdict.missing) == (outcome, "seeds of patient split 0", "")
+    (found,) = verdict.evidence
+    differences = [
+        apart(by, noise)(RunConfig(seed=s)) - apart(by)(RunConfig(strategy="finetune", seed=s)) for s in range(5)
+    ]
+    assert (found.n, found.mean) == (5, pytest.approx(np.mean(differences)))
+    interval = stats.t.interval(0.95, 4, np.mean(differences), stats.sem(differences))
+    assert (found.low, found.high) == pytest.approx(interval)
+    assert len(verdict.runs.run_ids) == 10
+
+
+def test_p_values_are_those_of_scipy() -> None:
+    x = np.array([0.03, 0.01, 0.05, -0.01, 0.02])
+    above = [stats.ttest_1samp(x, bound, alternative="greater").pvalue for bound in (-0.02, 0.0, 0.02)]
+    below = [stats.ttest_1samp(x, bound, alternative="less").pvalue for bound in (-0.02, 0.0, 0.02)]
+    assert p_values(x, "more", 0.02) == pytest.approx((above[1], below[2]))
+    assert p_values(x, "same", 0.02) == pytest.approx((max(above[0], below[2]), min(1.0, 2 * min(above[2], below[0]))))
+    assert p_values(x, "not less", 0.02) == pytest.approx((above[0], below[1]))
+
+
+def test_differences_that_are_all_equal_leave_no_doubt() -> None:
+    assert p_values(np.zeros(3), "more", 0.02) == (1.0, 0.0)
+    assert p_values(np.zeros(3), "same", 0.02) == (0.0, 1.0)
+    assert p_values(np.full(3, 0.5), "more", 0.02) == (0.0, 1.0)
+
+
+# --- what is missing --------------------------------------------------------------------------------------------------
+
+
+def test_no_runs_of_one_side() -> None:
+    (verdict,) = on(apart(0.1), [claim()], strategies=("clops",))
+    assert (verdict.outcome, verdict.missing) == ("undecided", "no finished run of fine-tuning")
+    assert verdict.weakest.n == 0
+    assert "finetune" in verdict.runs.condition
+
+
+@pytest.mark.parametrize(("seeds", "said"), [((0,), "1 seed where"), ((0, 1), "2 seeds where")])
+def test_too_few_seeds(seeds: tuple[int, ...], said: str) -> None:
+    (verdict,) = on(apart(0.1), [claim()], seeds=seeds)
+    assert (verdict.outcome, verdict.missing) == ("undecided", f"{said} 3 are needed")
+    assert verdict.weakest.mean == pytest.approx(0.1, abs=0.01)
+    assert np.isnan(verdict.p_for)
+
+
+def test_two_splits_are_too_few_whatever_the_seeds() -> None:
+    (verdict,) = on(apart(0.1), [claim()], seeds=range(4), splits=(0, 1))
+    assert (verdict.unit, verdict.missing) == ("patient splits", "2 patient splits where 3 are needed")
+
+
+def test_seeds_that_are_not_the_same() -> None:
+    (verdict,) = on(
+        apart(0.1),
+        [claim()],
+        seeds=range(6),
+        keep=lambda c: (c.seed < 3) == (c.strategy == "clops"),
+    )
+    assert verdict.missing == "no finished runs of the same patient split and seed"
+
+
+def test_what_is_the_same_run_says_nothing() -> None:
+    (verdict,) = on(apart(0.1), [claim("same", CLOPS, CLOPS.but("again", mc_samples=20))])
+    assert (verdict.outcome, verdict.missing) == ("undecided", "both sides are the same runs")
+
+
+def test_a_scenario_without_runs_is_not_asked_about() -> None:
+    other = Claim("other", "x", "6.2", "time_il", (Contrast(CLOPS, FINETUNE),))
+    assert [it.claim.key for it in on(apart(0.1), [claim(), other])] == ["it"]
+
+
+def test_one_of_several_differences_is_missing() -> None:
+    """What is there can speak against the claim, and nothing can speak for it."""
+    both = Claim("both", "x", "6.1", "class_il", (Contrast(CLOPS, FINETUNE), Contrast(CLOPS, MIR)))
+    (verdict,) = on(apart(0.1), [both])
+    assert (verdict.outcome, verdict.missing) == ("undecided", "no finished run of MIR")
+    (verdict,) = on(apart(-0.1), [both])
+    assert verdict.outcome == "does not hold"
+
+
+# --- patient splits ---------------------------------------------------------------------------------------------------
+
+
+def test_seeds_of_one_split_are_one_difference() -> None:
+    """Five seeds that agree in each of three splits that do not: fifteen differences would be taken for a proof."""
+    auc = apart(0.03, noise=0.001, split=0.06)
+    (verdict,) = on(auc, [claim()], splits=(0, 1, 2))
+    assert (verdict.outcome, verdict.unit, verdict.weakest.n) == ("undecided", "patient splits", 3)
+    configs = [RunConfig(split_seed=split, seed=seed) for split in range(3) for seed in range(5)]
+    by_seed = [auc(c) - auc(c.replace(strategy="finetune")) for c in configs]
+    assert stats.ttest_1samp(by_seed, 0, alternative="greater").pvalue < ALPHA
+    by_split = paired_difference(by_seed, np.zeros(15), [c.split_seed for c in configs])
+    assert verdict.weakest.mean == pytest.approx(by_split.mean)
+    assert verdict.weakest.p_for == pytest.approx(by_split.p / 2)
+
+
+def test_splits_that_agree_decide() -> None:
+    (verdict,) = on(apart(0.1, 0.01, 0.005), [claim()], splits=(0, 1, 2, 3))
+    assert (verdict.outcome, verdict.weakest.n) == ("holds", 4)
+
+
+# --- how often it is wrong --------------------------------------------------------------------------------------------
+
+MANY = 250
+CLAIMS = 5
+
+
+def wrong(
+    rng: np.random.Generator, says: Says, mean: float, outcome: str, splits: int, seeds: int, spread: float
+) -> float:
+    """How often any of five claims is found to be so, their true differences being the same; by hand from values."""
+    it = claim(says)
+    runs = ClaimRuns(it, "mitbih", (ContrastRuns(it.contrasts[0], {}),), "", {})
+    found = 0
+    for _ in range(MANY):
+        of_split = mean + rng.normal(0, spread, (CLAIMS, splits, 1))
+        values = of_split + rng.normal(0, 0.02, (CLAIMS, splits, seeds))
+        tested = [
+            (
+                runs,
+                [
+                    evidence_of(
+                        it.contrasts[0],
+                        says,
+                        it.matters,
+                        dict(zip(np.ndindex(splits, seeds), each.ravel(), strict=True)),
+                    )
+                ],
+            )
+            for each in values
+        ]
+        found += any(verdict.outcome == outcome for verdict in decided(tested))
+    return found / MANY
+
+
+@pytest.mark.parametrize(("splits", "seeds", "spread"), [(1, 5, 0.0), (5, 2, 0.04)])
+@pytest.mark.parametrize(
+    ("says", "mean", "outcome"),
+    [
+        ("more", 0.0, "holds"),
+        ("more", 0.02, "does not hold"),
+        ("same", 0.02, "holds"),
+        ("same", -0.02, "does not hold"),
+        ("not less", -0.02, "holds"),
+        ("not less", 0.0, "does not hold"),
+    ],
+)
+def test_the_chance_of_one_wrong_verdict_is_what_it_says(
+    says: Says, mean: float, outcome: str, splits: int, seeds: int, spread: float
+) -> None:
+    """At the edge of what a claim excludes, where the chance is largest, of five claims that are independent."""
+    share = wrong(np.random.default_rng(3), says, mean, outcome, splits, seeds, spread)
+    assert share < ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / MANY)
+    if says != "same":
+        assert share > ALPHA - 4 * np.sqrt(ALPHA * (1 - ALPHA) / MANY), "neither is more asked for than has to be"
+
+
+def test_a_corrected_p_decides() -> None:
+    assert outcome_of("more", 0.049, 1.0) == "holds"
+    assert outcome_of("more", 0.051, 1.0) == outcome_of("more", float("nan"), float("nan")) == "undecided"
+    assert outcome_of("same", 1.0, 0.049) == "does not hold"

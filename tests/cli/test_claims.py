@@ -1,0 +1,104 @@
+"""`clops-sweep claims`: what it says of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep.cli.commands import command
+from clops_sweep.data.prepare import data_hash
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.store.run_store import RunStore
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+SPACE = """
+from clops_sweep import RunConfig, SearchSpace
+
+METHODS = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}
+SPACE = SearchSpace("methods", RunConfig(epochs_per_task=2), {"method": METHODS}, seeds=range(4))
+"""
+
+
+def told(*arguments: str, prepared_root: Path) -> Result:
+    return CliRunner().invoke(command, ["claims", *arguments, "--prepared-root", str(prepared_root)])
+
+
+def auc(config: RunConfig) -> float:
+    return 0.6 + 0.01 * config.seed + (0.2 + 0.001 * config.seed) * (config.strategy == "clops")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A search space, and a store in which CLOPS is far above fine-tuning."""
+    (tmp_path / "space.py").write_text(SPACE)
+    content = data_hash("synthetic", prepared_root=prepared_root)
+    assert content is not None
+    store = RunStore(tmp_path / "results")
+    for request in all_requests(load_spaces(tmp_path / "space.py")):
+        run_id = request.config.run_id(content)
+        tables = finished_tables(run_id, request.config, auc(request.config))
+        runs = tables["runs"]
+        runs = runs.set_column(runs.schema.get_field_index("data_hash"), "data_hash", pa.array([content]))
+        version = pa.array([2], pa.int64())
+        tables["runs"] = runs.set_column(runs.schema.get_field_index("semantics_version"), "semantics_version", version)
+        store.write_finished(run_id, tables)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def in_one_line(said: Sequence[str]) -> str:
+    return " ".join(" ".join(said).split())
+
+
+@pytest.mark.parametrize("files", [["space.py"], []])
+def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Path, files: list[str]) -> None:
+    done = told(*files, "--results", str(folder / "results"), prepared_root=prepared_root)
+    assert (done.exit_code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Class-IL, synthetic: ")
+    assert all(len(line) <= 120 for line in lines), "it fits where nobody says how wide it is"
+    of_clops = next(i for i, line in enumerate(lines) if "CLOPS is above fine-tuning in average AUC" in line)
+    assert in_one_line(lines[of_clops : of_clops + 2]).startswith(
+        "holds +0.202 [0.199, 0.204] 4 seeds CLOPS is above fine-tuning in average AUC "
+        "(6.1; τ = 2; seeds of patient split 0)"
+    )
+    assert "undecided, no finished run of GEM: class_il_clops_above_gem" in in_one_line(lines)
+    assert lines[-1].endswith("see docs/claims.md")
+
+
+def test_it_says_what_selects_the_runs(folder: Path, prepared_root: Path) -> None:
+    done = told("space.py", "--runs", prepared_root=prepared_root)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("class_il_constructive: ")]
+    assert line.startswith(
+        'class_il_constructive: scenario == "class_il" and dataset == "synthetic" and epochs_per_task == 2'
+    )
+    assert 'strategy == "clops"' in line
+
+
+def test_of_nothing_nothing_is_said(folder: Path, prepared_root: Path) -> None:
+    done = told("space.py", "--set", "scenario=class_il_union", prepared_root=prepared_root)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("no run of a scenario of the paper is finished in ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--results", "nowhere"], "nowhere"),
+        (["space.py", "--limit", "3"], "takes neither --limit nor --where"),
+        (["--seeds", "3"], "--set and --seeds change what a search-space file asks for"),
+        (["nothing.py"], "no such search-space file"),
+    ],
+)
+def test_what_it_cannot_tell_it_says_in_a_sentence(
+    folder: Path, prepared_root: Path, arguments: list[str], said: str
+) -> None:
+    done = told(*arguments, prepared_root=prepared_root)
+    assert done.exit_code != 0
+    assert said in f"{done.stderr} {done.exception}"
