@@ -47,6 +47,11 @@ class Contrast:
     of_theirs: str | None = None
     places: tuple[Settings, ...] = field(default=(MappingProxyType({}),), hash=False)
 
+    @property
+    def sides(self) -> tuple[Side | None, Side | None]:
+        """Ours and theirs."""
+        return self.ours, self.theirs
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -85,24 +85,46 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
     return TextTable(NAME, "Claims of the paper", header, tuple(rows), 2, (), tuple(notes))
 
 
-def claims_csv(verdicts: Sequence[Verdict]) -> str:
+def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
     """Every contrast of every claim in full precision, with the condition that selects its runs."""
-    names = "claim sentence paper scenario dataset verdict says matters measure minus difference low high n unit"
-    lines: list[Sequence[object]] = [[*names.split(), "p_for_holm", "p_against_holm", "missing", "where"]]
-    for verdict in verdicts:
-        claim = verdict.claim
-        for found in verdict.evidence:
-            sides = (it.name if it is not None else "0" for it in (found.contrast.ours, found.contrast.theirs))
-            numbers = (found.mean, found.low, found.high)
-            lines.append(
-                [claim.key, claim.sentence, claim.where, claim.scenario, verdict.dataset, verdict.outcome, claim.says]
-                + [claim.matters, found.contrast.measure, " minus ".join(sides)]
-                + [repr(x) if np.isfinite(x) else "" for x in numbers]
-                + [found.n, verdict.unit]
-                + [repr(p) if np.isfinite(p) else "" for p in (verdict.p_for, verdict.p_against)]
-                + [found.missing, verdict.runs.condition]
-            )
+    return [
+        {
+            "claim": verdict.claim.key,
+            "sentence": verdict.claim.sentence,
+            "paper": verdict.claim.where,
+            "scenario": verdict.claim.scenario,
+            "dataset": verdict.dataset,
+            "verdict": verdict.outcome,
+            "says": verdict.claim.says,
+            "matters": verdict.claim.matters,
+            "measure": found.contrast.measure,
+            "minus": " minus ".join(it.name if it is not None else "0" for it in found.contrast.sides),
+            "difference": found.mean,
+            "low": found.low,
+            "high": found.high,
+            "n": found.n,
+            "unit": verdict.unit,
+            "p_for_holm": verdict.p_for,
+            "p_against_holm": verdict.p_against,
+            "missing": found.missing,
+            "where": verdict.runs.condition,
+        }
+        for verdict in verdicts
+        for found in verdict.evidence
+    ]
+
+
+def claims_csv(verdicts: Sequence[Verdict]) -> str:
+    """The same as CSV; what is not finite is empty."""
+    found = claims_as_data(verdicts)
+    lines: list[Sequence[object]] = [list(found[0])] if found else []
+    for row in found:
+        lines.append([_full(value) if isinstance(value, float) else value for value in row.values()])
     return as_csv(lines)
+
+
+def _full(value: float) -> str:
+    return repr(float(value)) if np.isfinite(value) else ""
 
 
 def claims_section(verdicts: Sequence[Verdict], sections: Sequence[Section], files: SectionFiles) -> Section | None:

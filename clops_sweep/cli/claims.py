@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clops_sweep.cli.asks import asks
-from clops_sweep.cli.options import plugins_option
+from clops_sweep.cli.options import json_option, plugins_option, print_json
 from clops_sweep.cli.report import all_spaces
 from clops_sweep.experiment.search_space import all_requests
 from clops_sweep.planning.asked import Asked
@@ -24,7 +24,8 @@ _WIDE = 120
 @asks(required=False)
 @plugins_option
 @click.option("--runs", "conditions", is_flag=True, help="Say of each claim what selects its runs, for --where.")
-def claims(asked: Asked, conditions: bool) -> None:
+@json_option
+def claims(asked: Asked, conditions: bool, as_json: bool) -> None:
     """Say which of the paper's claims hold on what is finished, and what is missing; also of an unfinished sweep.
 
     Without a search-space file: on everything in the store.
@@ -42,7 +43,11 @@ def claims(asked: Asked, conditions: bool) -> None:
     grids = [space for space in spaces if space.search is None]
     frames = asked.data.of_prepared(request.config.data_key for request in all_requests(grids))
     found = verdicts(collect(grids, asked.store.read("runs")), asked.store, frames)
-    if found:
+    if as_json:
+        from clops_sweep.analysis.claims_section import claims_as_data
+
+        print_json(claims_as_data(found))
+    elif found:
         _print(found, conditions)
     else:
         click.echo(f"no run of a scenario of the paper is finished in {asked.store.files.shown}: nothing can be said")
