@@ -228,10 +228,10 @@ class GradientOfBatch {
   }
 
   template <class Block>
-  static void backward_convolution(const float* paired_weight, const V* input, const V* gradient, BlockScratch<Block>& scratch,
-                                   V* input_gradient_to) {
+  void backward_convolution(const float* paired_weight, const V* input, const V* gradient, BlockScratch<Block>& scratch,
+                            V* input_gradient_to) const {
     mix_parities<Block>(gradient, scratch.mixed);
-    pair_inputs<Block>(input, scratch.paired);
+    if (groups_ > 1) pair_inputs<Block>(input, scratch.paired);  // those of a single group are still there
     add_weight_gradient<Block>(gradient, scratch.mixed, scratch.paired, scratch.paired_gradient);
     input_gradient<Block>(paired_weight, gradient, scratch.mixed, scratch.paired);
     unpair_input_gradient<Block>(scratch.paired, input_gradient_to);
