@@ -58,12 +58,11 @@ class FrameBank:
         self.gain = None if plain else shared_tensor(frames.gain[rows]).to(device)
         self.offset = None if plain else shared_tensor(frames.offset[rows]).to(device)
         self.members = None if members is None else shared_tensor(members).to(device)
-        self._first = None if self.members is None else self.members[:, 0]
         self.device = device
 
     def rows(self, instances: torch.Tensor) -> torch.Tensor:
         """Where instances of one channel are stored: int64, of any shape."""
-        return instances if self._first is None else self._first.take(instances)
+        return instances if self.members is None else self.members[:, 0].take(instances)
 
     def gather(self, instances: torch.Tensor) -> torch.Tensor:
         """Instances by position: int64 [...] to float32 [..., *shape]."""
