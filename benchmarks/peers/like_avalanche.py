@@ -16,8 +16,8 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 class DERppOfAvalanche(FixedMemory):
     """mean_I(l_i) + alpha mean_J(|z_j - z_j(stored)|^2 / C) + beta mean_J(l_j), J drawn from a class-balanced memory.
 
-    A task is offered to the memory at its end, with the logits that it has then in evaluation mode. The options are those
-    of `derpp`, and have to be given.
+    A task is offered to the memory at its end, with the logits that it has then in evaluation mode. The options are
+    those of `derpp`, and have to be given.
     """
 
     division = "class_balanced"

@@ -11,28 +11,19 @@ from benchmarks.timing import table
 
 
 def table_of(runs: Sequence[Outcome]) -> str:
-    """A Markdown table, a row a case. A case that only Avalanche has is compared with ours before it."""
-    rows, ours = [], list[Outcome]()
+    """A Markdown table, a row a case. The time of a case that only Avalanche has is compared with ours before it."""
+    rows, beside = [], list[Outcome]()
     for name, case in CASES.items():
-        theirs = [run for run in runs if run.case == name and run.side == "rival"]
-        ours = [run for run in runs if run.case == name and run.side == "ours"] or ours
-        own = ours if case.ours else []
-        if not own and not theirs:
+        ours, theirs = ([run for run in runs if (run.case, run.side) == (name, side)] for side in ("ours", "rival"))
+        beside = ours if case.ours else beside
+        if not ours and not theirs:
             continue
-        rows.append(
-            [
-                name,
-                _mean_of(own, "auc"),
-                _mean_of(theirs, "auc"),
-                _mean_of(own, "bwt"),
-                _mean_of(theirs, "bwt"),
-                _seconds(own),
-                _seconds(theirs),
-                f"{_processor(theirs) / _processor(ours):.0f}" if theirs and ours else "",
-            ]
-        )
-    header = ["method", "AUC, ours", "Avalanche", "BWT, ours", "Avalanche", "seconds, ours", "Avalanche", "ratio"]
-    return table(header, rows)
+        ratio = f"{_processor(theirs) / _processor(beside):.1f}" if theirs and beside else ""
+        measured = (_mean_of(of, metric) for metric in ("auc", "bwt") for of in (ours, theirs))
+        seeds = " and ".join(str(len(of)) for of in (ours, theirs) if of)
+        rows.append([name, *measured, _seconds(ours), _seconds(theirs), ratio, seeds])
+    header = ["AUC, ours", "Avalanche", "BWT, ours", "Avalanche", "seconds, ours", "Avalanche", "ratio", "seeds"]
+    return table(["method", *header], rows)
 
 
 def _mean_of(runs: Sequence[Outcome], name: str) -> str:

@@ -39,6 +39,8 @@ class Case:
 
     def config(self, seed: int) -> RunConfig:
         """The run; the rival takes from it what all methods have."""
+        from benchmarks.peers import like_avalanche  # noqa: F401  registers a strategy
+
         common = {"dataset": DATASET, "scenario": self.scenario, "batch_size": BATCH, "epochs_per_task": self.epochs}
         return RunConfig(**common, seed=seed, **(self.ours or {"strategy": "finetune"}))
 
@@ -61,6 +63,8 @@ _SI = {"strategy": "si", "si_strength": 1.0, "si_damping": 1e-3}
 _LWF = {"strategy": "lwf", "lwf_strength": 1.0, "lwf_temperature": 2.0}
 _DERPP = {"strategy": "derpp", "memory_fraction": MEMORY, "derpp_alpha": 0.1, "derpp_beta": 0.5}
 
+_LIKE_AVALANCHE = {"strategy": "derpp_of_avalanche"}
+
 _ALL = (
     Case("naive", {"strategy": "finetune"}, "Naive"),
     Case("replay", {"strategy": "replay"}, None),
@@ -77,7 +81,8 @@ _ALL = (
     Case("naive, union", {"strategy": "finetune"}, "Naive", scenario=_UNION),
     Case("lwf", _LWF, "TeacherAtRest", {"alpha": 1.0, "temperature": 2.0}, scenario=_UNION),
     Case("lwf, as shipped", None, "LwF", {"alpha": 1.0, "temperature": 2.0}, scenario=_UNION),
-    Case("derpp", _DERPP, "DER", {"alpha": 0.1, "beta": 0.5}, scenario=_UNION),
+    Case("derpp", _DERPP, None, scenario=_UNION),
+    Case("derpp, as Avalanche has it", _DERPP | _LIKE_AVALANCHE, "DER", {"alpha": 0.1, "beta": 0.5}, scenario=_UNION),
     Case("gdumb", {"strategy": "gdumb", "memory_fraction": MEMORY}, "GDumb", scenario=_UNION),
 )
 CASES = {case.name: case for case in _ALL}
