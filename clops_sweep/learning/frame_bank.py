@@ -62,7 +62,7 @@ class FrameBank:
 
     def rows(self, instances: torch.Tensor) -> torch.Tensor:
         """Where instances of one channel are stored: int64, of any shape."""
-        return instances if self.members is None else self.members[instances, 0]
+        return instances if self.members is None else self.members[:, 0].take(instances)
 
     def gather(self, instances: torch.Tensor) -> torch.Tensor:
         """Instances by position: int64 [...] to float32 [..., *shape]."""

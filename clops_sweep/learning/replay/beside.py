@@ -32,9 +32,11 @@ def beside(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Tensor:
         the task, then n + M ..., so that batches of B + M are what is to be trained on.
     """
     runs, size = order.shape
-    others = torch.arange(size, size + steps_of(size, batch_size) * replayed, device=order.device).view(-1, replayed)
-    parts = zip(order.split(batch_size, dim=1), others.expand(runs, -1, -1).unbind(1), strict=True)
-    return torch.cat([part for pair in parts for part in pair], dim=1)
+    steps = steps_of(size, batch_size)
+    others = torch.arange(size, size + steps * replayed, device=order.device).view(-1, replayed).expand(runs, -1, -1)
+    whole, rest = order.split([(steps - 1) * batch_size, size - (steps - 1) * batch_size], dim=1)
+    batches = torch.cat([whole.unflatten(1, (-1, batch_size)), others[:, :-1]], dim=2)
+    return torch.cat([batches.flatten(1), rest, others[:, -1]], dim=1)
 
 
 def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -31,14 +31,20 @@ class GradientEpisodicMemory(RandomMemory):
 
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
         """Each step's memory of each past task, at most 256 instances, and the masks that go with it."""
+        steps, runs = len(current.sizes), len(self.training.seeds)
         for portion in self.buffer.portions:
             size, name = portion.rows.shape[1], f"memory {portion.task}"
             count = min(size, _MEMORY_BATCH)
             if count < size:
                 chosen = self.choices("memory batch", current, size, count, task, epoch, portion.task)
             else:
-                chosen = torch.arange(size).expand(len(current.sizes), len(self.training.seeds), -1)
-            current.keep(name, chosen)
+                chosen = torch.arange(size).expand(steps, runs, -1)
+            used = portion.replay(chosen.transpose(0, 1).flatten(1).to(portion.rows.device)).instances
+            for kept, values in vars(used).items():
+                by_step = values.unflatten(1, (steps, count)).transpose(0, 1)
+                current.keep(f"{name} {kept}", by_step.contiguous())
+            current.keep(f"{name} weights", torch.full((runs, count), 1 / count))
+            current.keep(f"{name} draws", torch.arange(count))
             current.keep(f"{name} dropout", self.keys("memory dropout", current, task, epoch, portion.task))
 
     def train_with_memory(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
@@ -53,14 +59,9 @@ class GradientEpisodicMemory(RandomMemory):
     def _memory_gradient(self, portion: Portion, current: Epoch, batch: EpochBatch) -> torch.Tensor:
         """g_j: the gradient of the mean loss over a past task's memory."""
         name = f"memory {portion.task}"
-        used = portion.replay(current.kept_for(name, batch))
-        rows = used.instances.rows
-        count = rows.shape[1]
-        weights = torch.full(rows.shape, 1 / count, device=rows.device)
-        draws = torch.arange(count, device=rows.device)
-        return self.training.learner.memory_gradient(
-            Batch(rows, used.instances.targets, weights, draws), current.kept_for(f"{name} dropout", batch)
-        )
+        rows, targets, keys = (current.kept_for(f"{name} {it}", batch) for it in ("rows", "targets", "dropout"))
+        weights, draws = current.kept(f"{name} weights"), current.kept(f"{name} draws")
+        return self.training.learner.memory_gradient(Batch(rows, targets, weights, draws), keys)
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Each run's projection: gradients [S, P] and memory gradients [S, J, P] to [S, P]."""

@@ -122,20 +122,16 @@ class SumOfEach : public GradientOfBatch {
 };
 
 template <class Of>
-inline void add_each(const Network<const float>& network, int outputs, const Statistics<const float>& running, Instances instances,
+inline void add_each(const Network<const float>& network, int outputs, const Statistics<const float>& running, const Instances& instances,
                      const float* by_logits, const Network<float>& sums, void* workspace) {
   const Pass pass{Normalization::running, nullptr};
-  while (instances.count > 0) {
-    Instances part = instances;
-    part.count = instances.count < kLanes ? instances.count : kLanes;
-    SumOfEach<Of> group(network, outputs, part.count, pass, workspace);
-    group.forward(part, nullptr, running, nullptr);
-    group.put_gradients(by_logits);
-    group.add_to(sums);
-    instances.rows += part.count;
-    instances.count -= part.count;
-    by_logits += static_cast<std::ptrdiff_t>(part.count) * outputs;
-  }
+  SumOfEach<Of> each(network, outputs, instances.count, pass, 1, workspace);
+  each.prepare();
+  each.for_groups([&] {
+    each.forward(instances, nullptr, running, nullptr);
+    each.put_gradients(by_logits);
+    each.add_to(sums);
+  });
 }
 
 inline void sum_of_each(const Network<const float>& network, int outputs, const Statistics<const float>& running,

@@ -1,0 +1,1 @@
+"""clops-sweep beside Avalanche: the same methods on equal frames, network, optimiser and budget. See `__main__`."""

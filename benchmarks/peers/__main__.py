@@ -1,0 +1,54 @@
+"""Avalanche 0.6 as rival and as oracle: ``python -m benchmarks.peers [--seeds 0 1] [--only CASE ...]``.
+
+Needs the extra, ``pip install -e '.[peers]'``, and the frames, ``clops-sweep data prepare synthetic_paper``. Each run
+has a process and a core of its own, one after the other, and is a line of a table as soon as it has ended: what is in
+the table is not computed again. The report is printed from it, without the extra too where nothing is left to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.peers import outcome, report, settings
+
+ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def sides(case: settings.Case) -> list[str]:
+    """Who has such a method: `ours`, `rival`."""
+    return ["ours"] * (case.ours is not None) + ["rival"] * (case.plugin is not None)
+
+
+def main() -> None:
+    """Runs what is missing, and prints the report."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)), help="which (default: 0 1 2 3 4)")
+    parser.add_argument("--only", nargs="+", choices=settings.CASES, default=list(settings.CASES), metavar="CASE")
+    parser.add_argument("--table", type=Path, default=Path(__file__).with_name("results.csv"), help="CSV, a line a run")
+    arguments = parser.parse_args()
+    done = {(run.case, run.side, run.seed) for run in outcome.read(arguments.table)}
+    asked = [
+        (name, side, seed)
+        for seed in arguments.seeds
+        for name in arguments.only
+        for side in sides(settings.CASES[name])
+    ]
+    for name, side, seed in asked:
+        if (name, side, seed) in done:
+            continue
+        command = [sys.executable, "-W", "ignore", "-m", f"benchmarks.peers.{side}", name, str(seed)]
+        line = subprocess.run(command, env=os.environ | ONE_CORE, stdout=subprocess.PIPE, text=True, check=True).stdout
+        print(line.strip(), flush=True)
+        if not arguments.table.exists():
+            arguments.table.write_text(outcome.HEADER + "\n")
+        with arguments.table.open("a") as table:
+            table.write(line)
+    print(report.table_of(outcome.read(arguments.table)))
+
+
+if __name__ == "__main__":
+    main()

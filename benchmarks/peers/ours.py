@@ -1,0 +1,24 @@
+"""One run of clops-sweep, in a process of its own: ``python -m benchmarks.peers.ours CASE SEED``."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from benchmarks.peers import settings
+from benchmarks.peers.outcome import Outcome
+from clops_sweep.learning.run import ContinualRun
+
+
+def run(case: settings.Case, seed: int) -> Outcome:
+    """The whole run, with the evaluation after every epoch that belongs to it; opening the frames takes no part."""
+    frames = settings.frames()
+    start, clock = time.process_time(), time.perf_counter()
+    result = ContinualRun(case.config(seed), frames).run()
+    processor, elapsed = time.process_time() - start, time.perf_counter() - clock
+    row = result.runs.iloc[0]
+    return Outcome(case.name, "ours", seed, float(row["auc"]), float(row["bwt"]), processor, elapsed)
+
+
+if __name__ == "__main__":
+    print(run(settings.CASES[sys.argv[1]], int(sys.argv[2])).line())
