@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import numbers
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -27,6 +26,7 @@ from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS, STRATEGIES
+from clops_sweep.experiment.values import groups_of_classes, is_number, is_whole, kind_in_words
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
@@ -183,16 +183,16 @@ class RunConfig(BaseModel):
         field = cls.model_fields[str(info.field_name)]
         if value is None and field.default is None:
             return None
-        if not _is_number(value):
+        if not is_number(value):
             whole = field.annotation is not float
-            raise ValueError(f"expected a {'whole ' if whole else ''}number, not {_kind(value)}")
+            raise ValueError(f"expected a {'whole ' if whole else ''}number, not {kind_in_words(value)}")
         return value
 
     @field_validator("weight_replay", mode="before")
     @classmethod
     def _is_true_or_false(cls, value: Any) -> Any:
         if type(value).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
-            raise ValueError(f"expected true or false, not {_kind(value)}")
+            raise ValueError(f"expected true or false, not {kind_in_words(value)}")
         return value
 
     @field_validator("task_order", mode="before")
@@ -204,30 +204,14 @@ class RunConfig(BaseModel):
             return NAMED_TASK_ORDERS.get(value, value)
         in_order = isinstance(value, Iterable) and not isinstance(value, Set | Mapping | Iterator)
         positions = list(value) if in_order else [value]
-        if not positions or not all(map(_is_whole, positions)):
+        if not positions or not all(map(is_whole, positions)):
             raise ValueError("no positions")
         return value
 
     @field_validator("task_classes", mode="before")
     @classmethod
     def _groups_of_classes(cls, value: Any) -> Any:
-        if value is None:
-            return None
-        expected = "expected groups of two classes or more, as in [[0, 1], [2, 3]]"
-        if not isinstance(value, list | tuple) or not value:
-            raise ValueError(expected)
-        groups = []
-        for group in value:
-            if not isinstance(group, list | tuple) or len(group) < 2:
-                raise ValueError(expected)
-            if not all(isinstance(it, str) or _is_whole(it) for it in group):
-                raise ValueError(f"{expected}, by number or name")
-            groups.append(tuple(it if isinstance(it, str) else int(it) for it in group))
-        classes = [it for group in groups for it in group]
-        twice = next((it for it in classes if classes.count(it) > 1), None)
-        if twice is not None:
-            raise ValueError(f"class {shown(twice)} is there twice; expected every class in one task")
-        return tuple(groups)
+        return None if value is None else groups_of_classes(value)
 
     @model_validator(mode="after")
     def _scenario_fits(self) -> Self:
@@ -361,19 +345,6 @@ FOUNDING = frozenset(
 
 def _canonical(it: Any) -> str:
     return json.dumps(it, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a number of Python's or NumPy's own and finite or not, but no truth value."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def _kind(value: Any) -> str:
-    return "text" if isinstance(value, str) else type(value).__name__
-
-
-def _is_whole(value: Any) -> bool:
-    return _is_number(value) and (isinstance(value, numbers.Integral) or float(value).is_integer())
 
 
 def known_key(name: str) -> str:
