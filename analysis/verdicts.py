@@ -3,13 +3,12 @@
 The difference behind a claim is taken run by run. Its units are patient splits, each the mean over its seeds, for the
 seeds of one split share its patients; of a single split the units are seeds, and the verdict is about that split. With
 n units of mean d and standard deviation sd, (d - x) / (sd / sqrt(n)) is compared with Student's t of n - 1 degrees of
-freedom, one-sided, and m is the smallest difference that would matter:
+freedom, one-sided, and m is the smallest difference that would matter. What a claim says, where this is rejected it
+holds, and where that is it does not hold::
 
-| the claim says | holds, where this is rejected | does not hold, where this is rejected |
-|---|---|---|
-| more | d <= 0 | d >= m |
-| same | abs(d) >= m, by two one-sided tests (Schuirmann, 1987) | abs(d) <= m, twice the smaller p |
-| not less | d <= -m | d >= 0 |
+    more      d <= 0                                                   d >= m
+    same      abs(d) >= m, by two one-sided tests (Schuirmann, 1987)   abs(d) <= m, twice the smaller p
+    not less  d <= -m                                                  d >= 0
 
 Of a claim with several differences all must hold: its p is the largest of theirs (intersection-union; Berger, 1982),
 and against it the smallest times their number. p-values are corrected by Holm (1979) over all claims on one data set,
