@@ -1,6 +1,6 @@
 """The study of methods: from a store to `runs.parquet`, and from that file to the tables, choices and figure.
 
-python docs/methods/study.py                   the tables of docs/methods.md, and figure.png
+python docs/methods/study.py                   figure.png, and the tables, which docs/methods.md ends with
 python docs/methods/study.py chosen            what the selection chose, as the search spaces have it
 python docs/methods/study.py collect RESULTS   what the search spaces ask for and RESULTS has, into runs.parquet
 python docs/methods/study.py measure           processor seconds of one run of each method, into seconds.parquet
@@ -30,7 +30,8 @@ from clops_sweep.experiment.search_space import load_spaces, shipped_space
 FOLDER = Path(__file__).parent
 RUNS, SECONDS, FIGURE = (FOLDER / name for name in ("runs.parquet", "seconds.parquet", "figure.png"))
 FILES = ("methods_mitbih", "methods_cinc2017", "methods_uci_har")
-MEASURES = ("auc", "bwt", "accuracy", "accuracy_bwt")
+MEASURES = ("auc", "bwt", "accuracy", "accuracy_bwt", "balanced_accuracy", "balanced_accuracy_bwt")
+DOCUMENT, HEADING = FOLDER.parent / "methods.md", "## Tables\n"
 FINETUNING, ER = "Fine-tuning", "ER"
 PARTS = ("ER, beta, easiest", "ER, beta, hardest", "ER, BALD", "ER, beta and BALD")
 SIGNIFICANT = 0.05
@@ -50,7 +51,9 @@ class Study:
 STUDIES = {
     "methods_mitbih": Study("MIT-BIH, class_il", "auc", "test_bwt", "split_seed"),
     "methods_cinc2017_class_il": Study("CinC 2017, class_il", "auc", "test_bwt", "split_seed"),
-    "methods_cinc2017_class_il_union": Study("CinC 2017, class_il_union", "auc", "test_bwt", "split_seed"),
+    "methods_cinc2017_class_il_union": Study(
+        "CinC 2017, class_il_union", "balanced_accuracy", "test_balanced_accuracy_bwt", "split_seed"
+    ),
     "methods_uci_har": Study("UCI-HAR, class_il_union", "accuracy", "test_forgetting", "seed", 0.05),
 }
 
@@ -129,7 +132,7 @@ def compared(
     return [Row(*row, float(p)) for row, p in zip(found, corrected, strict=True)]
 
 
-def tables(runs: pd.DataFrame, seconds: pd.Series) -> Iterator[str]:
+def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
     """The tables of docs/methods.md, in Markdown."""
     for space, study in STUDIES.items():
         options = chosen(runs, space)
@@ -142,7 +145,7 @@ def tables(runs: pd.DataFrame, seconds: pd.Series) -> Iterator[str]:
             option = ", ".join(f"{name} {value}" for name, value in options.get(method.split(",")[0], {}).items())
             cells = [method, option, _of(row.value), _of(row.forgotten)]
             cells += [*_less(finetuning.get(method)), *_less(er.get(method))]
-            lines.append([*cells, f"{seconds[method]:.1f}"] if study is STUDIES[FILES[0]] else cells)
+            lines.append([*cells, f"{cost[method]:.1f}"] if study is STUDIES[FILES[0]] else cells)
         yield _markdown([*head, "minus ER", "p", *(["seconds"] if study is STUDIES[FILES[0]] else [])], lines)
     sizes = sorted(runs.loc[runs["space"].str.startswith(FILES[0]), "memory"].unique())
     by_size = [{row.method: row for row in compared(runs, FILES[0], FINETUNING, memory=size)} for size in sizes]
@@ -196,6 +199,11 @@ def figure(runs: pd.DataFrame) -> Figure:
     return drawn
 
 
+def seconds() -> pd.Series:
+    """Processor seconds by method, as they were measured."""
+    return pd.read_parquet(SECONDS).set_index("method")["seconds"]
+
+
 def measured() -> pd.DataFrame:
     """Processor seconds of one run of each method on MIT-BIH, the frames mapped before."""
     _, space, *_ = load_spaces(shipped_space(FILES[0]))
@@ -223,8 +231,9 @@ def main(arguments: Sequence[str]) -> None:
                 print(space, chosen(pd.read_parquet(RUNS), space))
         case []:
             runs = pd.read_parquet(RUNS)
-            print(*tables(runs, pd.read_parquet(SECONDS).set_index("method")["seconds"]), sep="\n\n")
             FIGURE.write_bytes(as_png(figure(runs)))
+            text = DOCUMENT.read_text().partition(HEADING)[0]
+            DOCUMENT.write_text("\n".join([text + HEADING, *(f"{table}\n" for table in tables(runs, seconds()))]))
         case _:
             sys.exit(__doc__)
 
