@@ -72,7 +72,7 @@ SPACE = [
         SearchSpace(
             f"methods_cinc2017_{scenario}",
             BASE.replace(scenario=scenario),
-            {"method": with_chosen(methods, CHOSEN[scenario]), "split_seed": range(5)},
+            {"split_seed": range(5), "method": with_chosen(methods, CHOSEN[scenario])},
             seeds=range(1),
         ),
     )

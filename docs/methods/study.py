@@ -177,24 +177,25 @@ def _less(row: Row | None) -> tuple[str, str]:
 @styled
 def figure(runs: pd.DataFrame) -> Figure:
     """A panel per study, a row per method: its difference from fine-tuning, filled where p < 0.05 after correction."""
-    methods = [row.method for row in compared(runs, "methods_uci_har", FINETUNING)]
+    panels = {space: compared(runs, space, FINETUNING) for space in STUDIES}
+    methods = list(dict.fromkeys(row.method for rows in panels.values() for row in rows))
     drawn = new_figure(9.2, 0.24 * len(methods) + 1.0)
-    for place, (axes, space) in enumerate(zip(drawn.subplots(1, len(STUDIES), sharey=True), STUDIES, strict=True)):
+    columns = drawn.subplots(1, len(STUDIES), sharey=True)
+    for axes, (space, rows) in zip(columns, panels.items(), strict=True):
         axes.grid(axis="x", color=GRID, lw=0.6)
         axes.axvline(0, color=MUTED, lw=0.9)
-        for row in compared(runs, space, FINETUNING):
+        for row in rows:
             at, found = methods.index(row.method), row.difference
             axes.plot([found.low, found.high], [at, at], color=colour(0), lw=1.8)
             filled = colour(0) if row.corrected < SIGNIFICANT else "white"
             axes.plot(found.mean, at, "o", ms=5, color=colour(0), mfc=filled)
         study = STUDIES[space]
         axes.set_title(study.title.replace(", ", "\n"), fontweight="normal")
-        axes.set_xlabel(study.measure.replace("auc", "average AUC").replace("accuracy", "average accuracy"))
+        axes.set_xlabel({"auc": "AUC"}.get(study.measure, study.measure.replace("_", " ")))
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
-        if not place:
-            name_rows(axes, methods, range(len(methods)), 0.24)
-            axes.set_ylim(len(methods) - 0.5, -0.5)
+    name_rows(columns[0], methods, range(len(methods)), 0.24)
+    columns[0].set_ylim(len(methods) - 0.5, -0.5)
     drawn.supxlabel("test split, less fine-tuning: mean of paired differences and its 95 % interval", fontsize=9)
     return drawn
 
