@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.experiment.columns import CONFIG, PHASES, fields_from_row
+from clops_sweep.experiment.columns import PHASES, fields_from_row
 from clops_sweep.planning.cost_model import Kind, Load, Measured, kind_of, modelled, units_of
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
@@ -111,7 +111,7 @@ def _finished_of(kinds: Set[Kind], finished: Sequence[PlannedRun], store: RunSto
     run_ids = [run_id for kind in kinds for run_id in [run_id for run_id, of in asked if of == kind][:_MOST_READ]]
     if not kinds <= {kind for _, kind in asked}:
         run_ids += sorted(run for run, status in store.statuses().items() if status == "finished")[: 2 * _MOST_READ]
-    rows = store.rows("runs", [*CONFIG, *PHASES, "device", "started_at"], run_ids) if run_ids else []
+    rows = store.rows("runs", None, run_ids) if run_ids else []  # all columns: which options a work needs, it knows
     return [
         Measured(
             Load.of(fields_from_row(row)),

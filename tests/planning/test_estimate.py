@@ -47,9 +47,12 @@ def _record(store: RunStore, runs: list[PlannedRun], cost: Cost, device: str = "
         row = {"run_id": run.run_id, **config_row(run.config), "status": "finished", "device": device}
         row |= {"seconds_train": train, "seconds_acquire": acquire, "seconds_evaluate": evaluate}
         row |= {"started_at": 1_000_000 * number}
-        rows.append({name: row.get(name) for name in SCHEMAS["runs"].names})
-    for row in rows:
+        options = {name: [value] for name, value in run.config.options.items()}
+        rows.append(({name: row.get(name) for name in SCHEMAS["runs"].names}, pa.table(options)))
+    for row, options in rows:
         table = pa.Table.from_pylist([row], schema=SCHEMAS["runs"])
+        for option in options.column_names:
+            table = table.append_column(option, options[option])
         empty = {name: SCHEMAS[name].empty_table() for name in ("r_matrix", "curves", "instances")}
         store.write_finished(row["run_id"], {"runs": table, **empty})  # type: ignore[dict-item]
 
@@ -110,6 +113,19 @@ def test_finished_runs_that_nobody_asks_for_any_more_tell_too(tmp_path: Path) ->
     with STRATEGIES.temporarily("forgotten", object):
         _record(store, [PlannedRun("f" * 24, runs[0].config.replace(strategy="forgotten"), "finished")], _by_the_paper)
     assert estimate(runs[5:], [], store).finished == 5
+
+
+def test_what_a_strategy_does_may_depend_on_its_options(tmp_path: Path) -> None:
+    """A step of A-GEM holds another batch, as large as an option says: a column that not every store has."""
+
+    def cost(config: RunConfig) -> tuple[float, float, float]:
+        trained = 100 * config.epochs_per_task * (6 + 5 * config.get("agem_batch_size") / 16)
+        return 240e-6 * trained, 0.0, _by_the_paper(config)[2]
+
+    runs = _runs(SearchSpace("agem", RunConfig(strategy="agem"), {"agem_batch_size": [16, 256]}, seeds=[0]))
+    store = RunStore(tmp_path)
+    _record(store, runs[:1], cost)
+    assert estimate(runs[1:], runs[:1], store).hours * 3600 == pytest.approx(sum(cost(runs[1].config)), rel=0.1)
 
 
 def test_a_gpu_does_not_tell_what_a_cpu_takes(tmp_path: Path) -> None:

@@ -1,0 +1,244 @@
+"""The study of methods: from a store to `runs.parquet`, and from that file to the tables, choices and figure.
+
+python docs/methods/study.py                   figure.png, and the tables, which docs/methods.md ends with
+python docs/methods/study.py chosen            what the selection chose, as the search spaces have it
+python docs/methods/study.py collect RESULTS   what the search spaces ask for and RESULTS has, into runs.parquet
+python docs/methods/study.py measure           processor seconds of one run of each method, into seconds.parquet
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from ast import literal_eval
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clops_sweep import ContinualRun, read
+from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.labels import name_rows
+from clops_sweep.analysis.statistics import Estimate, PairedDifference, estimate, holm, paired_difference
+from clops_sweep.analysis.style import GRID, MUTED, as_png, colour, new_figure, styled
+from clops_sweep.data.prepare import open_frames
+from clops_sweep.experiment.search_space import load_spaces, shipped_space
+
+FOLDER = Path(__file__).parent
+RUNS, SECONDS, FIGURE = (FOLDER / name for name in ("runs.parquet", "seconds.parquet", "figure.png"))
+FILES = ("methods_mitbih", "methods_cinc2017", "methods_uci_har")
+MEASURES = ("auc", "bwt", "accuracy", "accuracy_bwt", "balanced_accuracy", "balanced_accuracy_bwt")
+DOCUMENT, HEADING = FOLDER.parent / "methods.md", "## Tables\n"
+FINETUNING, ER = "Fine-tuning", "ER"
+PARTS = ("ER, beta, easiest", "ER, beta, hardest", "ER, BALD", "ER, beta and BALD")
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study is judged by: columns for the value and for what is forgotten, and what counts as one pair."""
+
+    title: str
+    measure: str
+    forgotten: str
+    unit: str
+    memory: float = 0.1
+
+
+STUDIES = {
+    "methods_mitbih": Study("MIT-BIH, class_il", "auc", "test_bwt", "split_seed"),
+    "methods_cinc2017_class_il": Study("CinC 2017, class_il", "auc", "test_bwt", "split_seed"),
+    "methods_cinc2017_class_il_union": Study(
+        "CinC 2017, class_il_union", "balanced_accuracy", "test_balanced_accuracy_bwt", "split_seed"
+    ),
+    "methods_uci_har": Study("UCI-HAR, class_il_union", "accuracy", "test_forgetting", "seed", 0.05),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method beside a baseline on the test split. A split with all its seeds is one pair, and one value."""
+
+    method: str
+    value: Estimate
+    forgotten: Estimate
+    difference: PairedDifference
+    corrected: float
+
+
+def collected(results: Path) -> pd.DataFrame:
+    """A row for every finished run that the search spaces ask for, under the name of its method there."""
+    runs, matrix = read(results, "runs"), read(results, "r_matrix")
+    lost = forgetting(matrix[matrix["split"] == "test"])
+    columns = ["split_seed", "seed", *MEASURES, *(f"test_{it}" for it in MEASURES), "run_id", "data_hash"]
+    rows = []
+    for experiment in collect([space for file in FILES for space in load_spaces(shipped_space(file))], runs):
+        finished = experiment.runs[experiment.runs["status"] == "finished"]
+        cells = [experiment.cells[cell] for cell in finished["cell"]]
+        method, memory = [it.labels["method"] for it in cells], [it.config.storage_fraction for it in cells]
+        found = finished[columns].assign(test_forgetting=finished["run_id"].map(lost))
+        rows.append(found.assign(space=experiment.name, method=method, memory=memory))
+    return pd.concat(rows, ignore_index=True)
+
+
+def forgetting(matrix: pd.DataFrame) -> pd.Series:
+    """The mean over tasks j < N of max over i < N of a[i][j] - a[N][j], a being accuracies (Chaudhry et al., 2018)."""
+    last = matrix.groupby("run_id")["trained_on"].max().rename("last")
+    earlier = matrix.join(last, on="run_id").query("evaluated_on < last")
+    by_task = ["run_id", "evaluated_on"]
+    best = earlier.query("trained_on < last").groupby(by_task)["accuracy"].max()
+    end = earlier.query("trained_on == last").groupby(by_task)["accuracy"].max()
+    return (best - end).groupby("run_id").mean()
+
+
+def chosen(runs: pd.DataFrame, space: str) -> dict[str, dict[str, float]]:
+    """The value of each method's option with the highest mean on the validation split of the selection's runs."""
+    tried = runs[runs["space"] == f"{space}_selection"]
+    means = tried.groupby("method", sort=False)[STUDIES[space].measure].mean().sort_values(ascending=False)
+    found: dict[str, dict[str, float]] = {}
+    for label in means.index:
+        method, option, value = re.fullmatch(r"(.*), (\w+) (\S+)", label).groups()
+        found.setdefault(method, {option: literal_eval(value)})
+    return found
+
+
+def compared(
+    runs: pd.DataFrame, space: str, baseline: str, methods: Sequence[str] = (), memory: float | None = None
+) -> list[Row]:
+    """Methods minus a baseline, paired by split and seed; p-values corrected by Holm over these methods.
+
+    Args:
+        runs: the study's.
+        space: which of `STUDIES`.
+        baseline: a method, with the same memory if it has one.
+        methods: by default all of the study but the baseline.
+        memory: their share of the training instances; by default that of the study.
+    """
+    study = STUDIES[space]
+    here = runs[runs["space"].isin([space, f"{space}_memory"])].set_index(["split_seed", "seed"])
+    of_size = dict(list(here[here["memory"] == (memory or study.memory)].groupby("method", sort=False)))
+    usual = dict(list(here[here["memory"] == study.memory].groupby("method")))
+    column, found = f"test_{study.measure}", []
+    for name in methods or [name for name in of_size if name != baseline]:
+        pairs = of_size[name].assign(theirs=of_size.get(baseline, usual[baseline])[column])
+        units = pairs.index.get_level_values(study.unit)
+        over = pairs.groupby(units)[[column, study.forgotten]].mean()
+        difference = paired_difference(pairs[column], pairs["theirs"], units.to_list())
+        found.append((name, estimate(over[column]), estimate(over[study.forgotten]), difference))
+    corrected = holm([difference.p for *_, difference in found])
+    return [Row(*row, float(p)) for row, p in zip(found, corrected, strict=True)]
+
+
+def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
+    """The tables of docs/methods.md, in Markdown."""
+    for space, study in STUDIES.items():
+        options = chosen(runs, space)
+        finetuning = {row.method: row for row in compared(runs, space, FINETUNING)}
+        er = {row.method: row for row in compared(runs, space, ER)}
+        head = [study.title, "option", study.measure, study.forgotten.removeprefix("test_"), "minus fine-tuning", "p"]
+        lines = []
+        for method in runs.loc[runs["space"] == space, "method"].unique():
+            row = finetuning.get(method) or er[method]
+            option = ", ".join(f"{name} {value}" for name, value in options.get(method.split(",")[0], {}).items())
+            cells = [method, option, _of(row.value), _of(row.forgotten)]
+            cells += [*_less(finetuning.get(method)), *_less(er.get(method))]
+            lines.append([*cells, f"{cost[method]:.1f}"] if study is STUDIES[FILES[0]] else cells)
+        yield _markdown([*head, "minus ER", "p", *(["seconds"] if study is STUDIES[FILES[0]] else [])], lines)
+    first = runs[runs["seed"] == 0]  # the seed that all sizes have
+    sizes = sorted(runs.loc[runs["space"].str.startswith(FILES[0]), "memory"].unique())
+    by_size = [{row.method: row for row in compared(first, FILES[0], FINETUNING, memory=size)} for size in sizes]
+    names = [name for name in by_size[0] if all(name in rows for rows in by_size)]
+    lines = [[name, *(_of(rows[name].value) for rows in by_size)] for name in names]
+    yield _markdown(["MIT-BIH, seed 0: auc", *(f"{size:.0%}" for size in sizes)], lines)
+    parts = [{row.method: row for row in compared(first, FILES[0], ER, PARTS, size)} for size in sizes]
+    lines = [[name, *(text for rows in parts for text in _less(rows[name]))] for name in PARTS]
+    yield _markdown(["MIT-BIH, seed 0: minus ER", *(text for size in sizes for text in (f"{size:.0%}", "p"))], lines)
+
+
+def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [head, ["---", *["---:"] * (len(head) - 1)], *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _of(value: Estimate) -> str:
+    return f"{value.mean:.3f} ± {value.sd:.3f}" if value.n else "-"
+
+
+def _less(row: Row | None) -> tuple[str, str]:
+    if row is None:
+        return "", ""
+    difference = row.difference
+    text = f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
+    return text, "< .001" if row.corrected < 0.001 else f"{row.corrected:.3f}"
+
+
+@styled
+def figure(runs: pd.DataFrame) -> Figure:
+    """A panel per study, a row per method: its difference from fine-tuning, filled where p < 0.05 after correction."""
+    panels = {space: compared(runs, space, FINETUNING) for space in STUDIES}
+    methods = list(dict.fromkeys(row.method for rows in panels.values() for row in rows))
+    drawn = new_figure(9.2, 0.24 * len(methods) + 1.0)
+    columns = drawn.subplots(1, len(STUDIES), sharey=True)
+    for axes, (space, rows) in zip(columns, panels.items(), strict=True):
+        axes.grid(axis="x", color=GRID, lw=0.6)
+        axes.axvline(0, color=MUTED, lw=0.9)
+        for row in rows:
+            at, found = methods.index(row.method), row.difference
+            axes.plot([found.low, found.high], [at, at], color=colour(0), lw=1.8)
+            filled = colour(0) if row.corrected < SIGNIFICANT else "white"
+            axes.plot(found.mean, at, "o", ms=5, color=colour(0), mfc=filled)
+        study = STUDIES[space]
+        axes.set_title(study.title.replace(", ", "\n"), fontweight="normal")
+        axes.set_xlabel({"auc": "AUC"}.get(study.measure, study.measure.replace("_", " ")))
+        axes.tick_params(axis="y", length=0)
+        axes.locator_params(axis="x", nbins=4)
+    name_rows(columns[0], methods, range(len(methods)), 0.24)
+    columns[0].set_ylim(len(methods) - 0.5, -0.5)
+    drawn.supxlabel("test split, less fine-tuning: mean of paired differences and its 95 % interval", fontsize=9)
+    return drawn
+
+
+def seconds() -> pd.Series:
+    """Processor seconds by method, as they were measured."""
+    return pd.read_parquet(SECONDS).set_index("method")["seconds"]
+
+
+def measured() -> pd.DataFrame:
+    """Processor seconds of one run of each method on MIT-BIH, the frames mapped before."""
+    _, space, *_ = load_spaces(shipped_space(FILES[0]))
+    rows = []
+    for request in space.requests():
+        config = request.config
+        if config.seed or config.split_seed:
+            continue
+        frames = open_frames(config.dataset, **config.data_key.view)
+        began = time.process_time()
+        ContinualRun(config, frames).run()
+        rows.append((request.labels["method"], time.process_time() - began))
+    return pd.DataFrame(rows, columns=["method", "seconds"])
+
+
+def main(arguments: Sequence[str]) -> None:
+    """What the command line asks for."""
+    match arguments:
+        case ["collect", results]:
+            collected(Path(results)).to_parquet(RUNS, index=False, compression="zstd")
+        case ["measure"]:
+            measured().to_parquet(SECONDS, index=False)
+        case ["chosen"]:
+            for space in STUDIES:
+                print(space, chosen(pd.read_parquet(RUNS), space))
+        case []:
+            runs = pd.read_parquet(RUNS)
+            FIGURE.write_bytes(as_png(figure(runs)))
+            text = DOCUMENT.read_text().partition(HEADING)[0]
+            DOCUMENT.write_text("\n".join([text + HEADING, *(f"{table}\n" for table in tables(runs, seconds()))]))
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
