@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,12 +27,21 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a script; what tests start is to hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
-"""A file system in memory, for tests that would mostly wait for the disk; None where there is none."""
+_SHARED_MEMORY, _ROOM = "/dev/shm", 2**31
+MEMORY = (
+    _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) and shutil.disk_usage(_SHARED_MEMORY).free > _ROOM else None
+)
+"""A file system in memory, for tests that would mostly wait for the disk; None where there is none with enough room."""
 
 SHARED_SWEEPS = [
     f"tests/{name}.py" for name in ("sweep/test_nodes", "sweep/test_search", "sweep/test_undisturbed", "test_readme")
 ]
+
+
+def pytest_configure() -> None:
+    """Temporary folders lie in memory: a run that is recorded waits for the disk ten times."""
+    if MEMORY is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,16 +55,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return 0 if file in SHARED_SWEEPS else 1 if file.startswith(("tests/sweep/", "tests/test_face.py")) else 2
 
     items.sort(key=place)
-
-
-@contextlib.contextmanager
-def folder_in_memory(otherwise: Path) -> Iterator[Path]:
-    """An empty folder in memory, or the other where there is no such thing."""
-    if MEMORY is None:
-        yield otherwise
-        return
-    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="clops-sweep-test-") as name:
-        yield Path(name)
 
 
 def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:

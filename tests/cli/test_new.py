@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ def test_the_first_space_needs_no_data_and_explains_itself(new: Command, tmp_pat
 def test_a_copy_asks_for_the_same_runs_wherever_it_is(new: Command, tmp_path: Path, name: str) -> None:
     assert new("copy.py", "--from", name).returncode == 0
     copied, original = (load_spaces(path) for path in (tmp_path / "copy.py", ROOT / "search_spaces" / f"{name}.py"))
-    assert copied == original
+    # A condition is a function, and one that is read anew another one; what it keeps is compared below.
+    assert [replace(space, where=None) for space in copied] == [replace(space, where=None) for space in original]
     assert all_requests(copied) == all_requests(original)
     assert all_requests(copied) or all(space.search for space in copied)
 

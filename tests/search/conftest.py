@@ -24,7 +24,6 @@ from clops_sweep.store.tables import SCHEMAS
 from clops_sweep.sweep.jobs import Job
 from clops_sweep.sweep.reports import Finished, Paused, Report, WorkerDied
 from clops_sweep.sweep.retries import Retries
-from tests.conftest import folder_in_memory
 
 TASKS = 6
 
@@ -45,16 +44,9 @@ def _migrations_read_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where there is such a thing: SQLite waits for the disk several times a trial."""
-    with folder_in_memory(tmp_path) as folder:
-        yield folder
-
-
-@pytest.fixture
-def world(folder: Path) -> World:
+def world(tmp_path: Path) -> World:
     """An empty folder of results, with workers."""
-    return World(folder / "results")
+    return World(tmp_path / "results")
 
 
 def auc(config: RunConfig, trained: int, task: int) -> float:

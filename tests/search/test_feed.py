@@ -402,14 +402,14 @@ def test_databases_that_cannot_be_used(world: Any, storage: str, sentence: str) 
     assert "\n" not in str(raised.value)
 
 
-def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, folder: Path) -> None:
-    odd = type(world)(folder / "it's {odd} #1")
+def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, tmp_path: Path) -> None:
+    odd = type(world)(tmp_path / "it's {odd} #1")
     odd.finish(space(n_trials=1))
     assert (odd.folder / "optuna.db").is_file()
     assert study(odd, space()).trials[0].state == "complete"
     with pytest.raises(BadInput, match=r"a folder with \? or % in its path cannot hold a study's database"):
-        study_url(space(), RunStore(folder / "why?"))
-    elsewhere = space(n_trials=1, storage=f"sqlite:///{folder}/elsewhere.db")
+        study_url(space(), RunStore(tmp_path / "why?"))
+    elsewhere = space(n_trials=1, storage=f"sqlite:///{tmp_path}/elsewhere.db")
     world.finish(elsewhere)
     assert study(world, elsewhere).trials[0].state == "complete"
     assert not (world.folder / "optuna.db").exists()
