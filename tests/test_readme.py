@@ -131,8 +131,22 @@ def _of_page(name: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def test_what_the_pages_ask_a_store_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
+ON_THE_BUDGET = """
+from dataclasses import replace
+
+from clops_sweep.search_spaces.quickstart import SPACE
+
+CHANGES = {"epochs_per_task": 1, "mc_samples": 2}
+SPACE = [replace(space, base=space.base.replace(**CHANGES), seeds=range(1)) for space in SPACE]
+"""
+"""The quickstart as `BUDGET` has it."""
+
+
+def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "search_spaces").mkdir()
+    (tmp_path / "search_spaces" / "quickstart.py").write_text(ON_THE_BUDGET)
+    (tmp_path / "results").symlink_to(folder / "results")
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     (block,) = _of_page("store")
     assert _last_value(block, names) is None
