@@ -78,12 +78,13 @@ def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_
 def status(asked: Asked, as_json: bool) -> None:
     """Say how the sweep stands, from the store alone; also while it runs elsewhere."""
     names: dict[str, str] = {}
-    data: dict[str, Any]
+    data: dict[str, Any] = {}
     if asked.selection.given:
         plan = asked.plan()
         facts = Facts.of(asked, plan)
-        data = plan_as_data(plan, facts)
-        if not as_json:
+        if as_json:
+            data = plan_as_data(plan, facts)
+        else:
             say_plan(plan, facts)
         names = {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
         failed = sorted(names.keys() | failed_runs(asked))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from clops_sweep.experiment.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from clops_sweep.experiment.values import is_number, is_whole
 
 _APART = 100
 """How many times its default, and what part of it, a search goes to where an option has a logarithmic scale."""
@@ -62,7 +62,7 @@ class _NumberOption:
         return "a number"
 
     def _of_this_kind(self, value: Any) -> bool:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+        return is_number(value) and math.isfinite(value)
 
     def checked(self, value: Any) -> Any:
         """The value as it is stored.
@@ -147,7 +147,7 @@ class IntOption(_NumberOption):
         return "a whole number"
 
     def _of_this_kind(self, value: Any) -> bool:
-        return super()._of_this_kind(value) and float(value).is_integer() and abs(value) < _MOST
+        return super()._of_this_kind(value) and is_whole(value) and abs(value) < _MOST
 
     def checked(self, value: Any) -> int:
         """The value as it is stored; see the base class."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import torch
 
@@ -22,8 +22,19 @@ from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.parameters import Parameters
 
-StepCaller = Callable[[Hashable, Callable[[], None]], None]
-"""Calls a step; steps with the same key are the same operations on the same memory."""
+
+class StepCaller(Protocol):
+    """Calls a step; steps with the same key are the same operations on the same memory.
+
+    Attributes:
+        captures: whether the host is not there any more when a step is taken.
+    """
+
+    captures: bool
+
+    def __call__(self, key: Hashable, function: Callable[[], None], /) -> None:
+        """Does what the function does."""
+
 
 Loss = Callable[..., torch.Tensor]
 """From logits, float32 [s, B, C], and what else was given for these s runs, to the loss of each or their sum."""
@@ -313,7 +324,7 @@ class Learner(ABC):
             phases: after how many batches steps are alike again.
         """
         take = epoch.next
-        if not getattr(self._call, "captures", False):
+        if not self._call.captures:
             batches = epoch.batches()
             take = lambda size: next(batches)  # noqa: E731
         self._take_steps(epoch, step, phases, self._call, take)
@@ -436,6 +447,11 @@ def _by_logits(loss: Loss, logits: torch.Tensor, *given: torch.Tensor) -> torch.
     return gradient
 
 
-def _as_it_comes(key: Hashable, step: Callable[[], None]) -> None:
-    del key
-    step()
+class _AsItComes:
+    captures = False
+
+    def __call__(self, key: Hashable, step: Callable[[], None]) -> None:
+        step()
+
+
+_as_it_comes = _AsItComes()

@@ -144,6 +144,8 @@ def check(operation: Any, name: str, far: int, others: list[torch.Tensor], there
 class Steps:
     """In the place of `CapturedSteps`."""
 
+    captures = False
+
     def __init__(self, device: torch.device) -> None:
         del device
 
