@@ -6,9 +6,10 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rich.console import Console, ConsoleDimensions
+from rich.live import Live
 
 
 class OwnConsole(Console):
@@ -23,6 +24,19 @@ class OwnConsole(Console):
                 if columns and lines:
                     return ConsoleDimensions(columns, lines)
         return super().size
+
+
+class OwnLive(Live):
+    """A live display that is refreshed by its own thread, and above which lines may be printed meanwhile."""
+
+    def print(self, text: str, **options: Any) -> None:
+        """Prints above the display.
+
+        The console itself takes two steps, unlocked: how many lines are to be erased, and their erasure. A refresh
+        between the two moves the cursor, and what is erased then is what was printed.
+        """
+        with self._lock:
+            self.console.print(text, **options)
 
 
 def own_output() -> IO[str]:

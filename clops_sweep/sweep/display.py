@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, assert_never, cast
 
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +20,7 @@ from rich.text import Text
 from clops_sweep.errors import several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.sweep.best_cell import BestCell
-from clops_sweep.sweep.console import OwnConsole, nearby, own_output
+from clops_sweep.sweep.console import OwnConsole, OwnLive, nearby, own_output
 from clops_sweep.sweep.display_lines import duration, ended, names_of, resumed, which
 from clops_sweep.sweep.reports import (
     Failed,
@@ -114,7 +113,7 @@ class SweepDisplay:
             TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn(), expand=True
         )
         self._bar = self._progress.add_task("runs", total=None)
-        self._live = Live(
+        self._live = OwnLive(
             get_renderable=self._render,
             console=self.console,
             refresh_per_second=4,
@@ -152,7 +151,7 @@ class SweepDisplay:
         to_do = f"{of}{several(self._pending, 'run')} to do"
         if self._is_live:
             self._print(to_do)
-            self.console.print(f"Ray's own output goes to {nearby(log)}", soft_wrap=True)
+            self._live.print(f"Ray's own output goes to {nearby(log)}", soft_wrap=True)
         else:
             self._print(f"{to_do}; Ray's own output goes to {log}")
 
@@ -248,7 +247,7 @@ class SweepDisplay:
 
     def _print(self, text: str) -> None:
         """On a terminal words that do not fit go to the next line; elsewhere a line is a line."""
-        self.console.print(text, soft_wrap=not self._is_live)
+        self._live.print(text, soft_wrap=not self._is_live)
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         del number, frame

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import struct
 import sys
 import time
@@ -151,6 +152,35 @@ with SweepDisplay() as display:
     time.sleep(0.4)
 print("interrupted; resume with: ...")
 """
+BESIDE_REFRESHES = """
+import sys
+import threading
+from pathlib import Path
+from clops_sweep import RunConfig
+from clops_sweep.sweep.display import SweepDisplay
+from clops_sweep.sweep.jobs import Job
+from clops_sweep.sweep.reports import FoundFinished
+
+def refresh():
+    while not done.is_set():
+        display._live.refresh()
+
+sys.setswitchinterval(1e-6)
+done = threading.Event()
+with SweepDisplay() as display:
+    display.begin([RunConfig()] * 500, Path.cwd() / "log")
+    thread = threading.Thread(target=refresh)
+    thread.start()
+    for i in range(100):
+        job = Job((RunConfig(),), (str(i // 10),))
+        if i % 10 < 5:
+            display.started(job)
+        else:
+            display.report(job, FoundFinished(True))
+        display.warn(f"a word of warning, and it is number {i} of a hundred")
+    done.set()
+    thread.join()
+"""
 COLUMNS = 60
 
 
@@ -178,15 +208,15 @@ def screens(written: str) -> list[str]:
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Callable[[], str]:
-    """What a terminal gets of a display that is interrupted by its user."""
+def terminal(tmp_path: Path) -> Callable[[str], str]:
+    """What a terminal gets of a program with a display, which its user interrupts where it is ready for that."""
 
-    def run() -> str:
+    def run(program: str) -> str:
         child, end = pty.fork()
         if child == 0:
             os.chdir(tmp_path)
             environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
-            os.execve(sys.executable, [sys.executable, "-c", ON_A_TERMINAL], environment)
+            os.execve(sys.executable, [sys.executable, "-c", program], environment)
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
         written, pressed, began = b"", False, time.monotonic()
         while time.monotonic() - began < 60:
@@ -194,7 +224,8 @@ def terminal(tmp_path: Path) -> Callable[[], str]:
                 written += os.read(end, 4096)
             except OSError:  # all is said
                 break
-            if (tmp_path / "ready").exists() and not pressed:
+            # What the terminal has not read yet when an interrupt comes is thrown away by the kernel.
+            if (tmp_path / "ready").exists() and not (pressed or select.select([end], [], [], 0)[0]):
                 pressed = bool(os.write(end, b"\x03"))
         os.waitpid(child, 0)
         os.close(end)
@@ -203,8 +234,8 @@ def terminal(tmp_path: Path) -> Callable[[], str]:
     return run
 
 
-def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: Callable[[], str]) -> None:
-    written = terminal()
+def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: Callable[[str], str]) -> None:
+    written = terminal(ON_A_TERMINAL)
     shown = screens(written)
     row = r"\nstorage_fraction 0.1, \w*…  3 seeds  task 2/6, epoch 4/40\s"
     assert any("0 finished, 0 running, 0 failed, 6 pending; starting Ray" in screen for screen in shown)
@@ -220,3 +251,9 @@ def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: 
         "stopping: running trials are being checkpointed (Ctrl-C again stops at once) "
         "best: AUC 0.800 (CLOPS, 3 seeds) interrupted; resume with: ..."
     )
+
+
+def test_what_is_printed_while_the_display_is_refreshed_stays(terminal: Callable[[str], str]) -> None:
+    kept = " ".join(screens(terminal(BESIDE_REFRESHES))[-1].split())
+    said = (f"a word of warning, and it is number {i} of a hundred" for i in range(100))
+    assert kept == " ".join(["500 runs to do Ray's own output goes to log", *said])
