@@ -94,7 +94,6 @@ SPACE = [
         base=BASE,
         axes={"method": ALL, "split_seed": range(10)},
         seeds=range(3),
-        where=lambda config: config.seed == 0 or config.strategy != "gem",  # several times as slow as the others
     ),
     SearchSpace(
         name="methods_mitbih_memory",
@@ -104,6 +103,6 @@ SPACE = [
             "method": {name: ALL[name] for name in WITH_A_MEMORY},
             "split_seed": range(10),
         },
-        seeds=range(1),
+        seeds=range(3),
     ),
 ]

@@ -3,6 +3,8 @@
 PTB-XL as it is benchmarked (Strodthoff et al., 2021: all 12 leads, 2.5 s at 100 Hz, five superclasses), its recordings
 in three terms; and the six activities of UCI-HAR (Anguita et al., 2013: 9 channels, 2.56 s at 50 Hz) in three tasks of
 two, with one output for each of the six. Folders `ptbxl...` and `uci_har...` (or `UCI HAR...`) lie under the data root.
+
+Five epochs a task: the ResNet's loss on validation is at its lowest after four of them on 500 recordings of PTB-XL.
 """
 
 import ast
@@ -105,7 +107,10 @@ METHODS = {
     "CLOPS": {"strategy": "clops", "acquisition": "bald_mcp"},  # a ResNet without dropout has no other uncertainty
 }
 AXES = {"network": ["residual_small", "resnet1d_wang"], "method": METHODS}
+SHORT = {"epochs_per_task": 5, "mc_samples": 10}
 SPACE = [
-    SearchSpace("networks_ptbxl", RunConfig(dataset="ptbxl_100hz", scenario="time_il"), AXES, seeds=range(2)),
-    SearchSpace("networks_uci_har", RunConfig(dataset="uci_har", scenario="class_il_union"), AXES, seeds=range(2)),
+    SearchSpace("networks_ptbxl", RunConfig(dataset="ptbxl_100hz", scenario="time_il", **SHORT), AXES, seeds=range(2)),
+    SearchSpace(
+        "networks_uci_har", RunConfig(dataset="uci_har", scenario="class_il_union", **SHORT), AXES, seeds=range(2)
+    ),
 ]
