@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clops_sweep.analysis.collect import Cell, Edition, Experiment, editions
+from clops_sweep.analysis.collect import Cell, Edition, Experiment, editions, whole_hashes
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
@@ -28,7 +28,7 @@ def config_of(row: dict[str, Any]) -> RunConfig | None:
         return None
 
 
-def experiments_as_stored(runs: pd.DataFrame) -> list[Experiment]:
+def experiments_as_stored(runs: pd.DataFrame, data_hashes: Collection[str] = ()) -> list[Experiment]:
     """One experiment for each data set, scenario and strategy, of the runs whose config cannot be made here.
 
     Its axes are the columns in which the runs differ, if there is a run at every place, else there is one axis with a
@@ -36,17 +36,19 @@ def experiments_as_stored(runs: pd.DataFrame) -> list[Experiment]:
 
     Args:
         runs: the store's table `runs`; those of which `config_of` is a config are passed over.
+        data_hashes: as in `collect`.
     """
+    wanted = whole_hashes(runs, data_hashes)
     fields = runs[config_columns(map(str, runs))].to_dict("records")
     not_known = [config_of({str(name): value for name, value in row.items()}) is None for row in fields]
     runs = runs[np.array(not_known, dtype=bool)]
     grouped = runs.groupby(["dataset", "scenario", "strategy"], sort=True)
-    made = (_experiment(f"{' '.join(map(str, names))}, as stored", rows) for names, rows in grouped)
+    made = (_experiment(f"{' '.join(map(str, names))}, as stored", rows, wanted) for names, rows in grouped)
     return [experiment for experiment in made if len(experiment.cells)]
 
 
-def _experiment(name: str, rows: pd.DataFrame) -> Experiment:
-    rows, shown, left_aside = _newest(rows)
+def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str]) -> Experiment:
+    rows, shown, left_aside = _newest(rows, wanted)
     fields = [field for field in RunConfig.model_fields if field not in _REPLICATE]
     varied = [field for field in (*fields, *_options(rows)) if len(set(map(str, rows[field]))) > 1]
     if rows.duplicated([*varied, *_REPLICATE]).any():
@@ -67,15 +69,16 @@ def _experiment(name: str, rows: pd.DataFrame) -> Experiment:
     return Experiment(name, axes, cells, frame, tuple(shown), tuple(left_aside))
 
 
-def _newest(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Edition], list[Edition]]:
-    """The rows of the newest edition of each data, these editions, and the others."""
+def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, list[Edition], list[Edition]]:
+    """The rows of the edition of each data that is wanted, else of the newest, these editions, and the others."""
     shown: list[Edition] = []
     left_aside: list[Edition] = []
     kept = [rows.iloc[:0]]
     for family, of_family in rows.groupby(_FAMILY, sort=True):
         dataset, scenario, normalize, leads = map(str, family[:-1])
         key = dataset, scenario, normalize, leads, int(str(family[-1]))
-        for place, (data_hash, version) in enumerate(editions(of_family, key)):
+        newest_first = sorted(editions(of_family, key), key=lambda edition: edition[0] not in wanted)
+        for place, (data_hash, version) in enumerate(newest_first):
             of_it = of_family[(of_family["data_hash"] == data_hash) & (of_family["semantics_version"] == version)]
             (left_aside if place else shown).append(Edition(*key, data_hash, version, len(of_it)))
             kept += [] if place else [of_it]

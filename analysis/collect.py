@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace
 
@@ -155,7 +155,7 @@ class Experiment:
 def collect(
     spaces: Sequence[SearchSpace],
     runs: pd.DataFrame,
-    data_hashes: Mapping[str, str] | None = None,
+    data_hashes: Collection[str] = (),
     keep_axes: Iterable[str] = (),
 ) -> list[Experiment]:
     """Matches the runs that search spaces ask for with the rows of the store's `runs` table, by run id.
@@ -166,16 +166,16 @@ def collect(
     Args:
         spaces: what was asked for.
         runs: the store's table `runs`.
-        data_hashes: for a data set, the hash (or its beginning) of the edition to show.
+        data_hashes: of editions to show instead; or the beginnings of their hashes.
         keep_axes: axes that are to stay axes although they would otherwise count as replicates.
 
     Raises:
-        BadInput: a data set or hash in `data_hashes` that the store has no run of.
+        BadInput: a hash of which the store has no run, or several editions.
     """
-    _check_hashes(runs, data_hashes or {})
+    wanted = whole_hashes(runs, data_hashes)
     rows = runs.set_index("run_id", drop=False) if len(runs) else runs
     kept = set(keep_axes)
-    return [_experiment(space, rows, data_hashes or {}, kept) for space in spaces]
+    return [_experiment(space, rows, wanted, kept) for space in spaces]
 
 
 def label_text(label: Any) -> str:
@@ -189,12 +189,10 @@ def label_text(label: Any) -> str:
     return json.dumps(label)
 
 
-def _experiment(
-    space: SearchSpace, rows: pd.DataFrame, data_hashes: Mapping[str, str], keep_axes: set[str]
-) -> Experiment:
+def _experiment(space: SearchSpace, rows: pd.DataFrame, wanted: Collection[str], keep_axes: set[str]) -> Experiment:
     axes = {axis: tuple(values) for axis, values in space.axes.items() if axis != REPLICATE_AXIS or axis in keep_axes}
     requests = list(space.requests())
-    run_ids, shown, left_aside = _choose_editions(requests, rows, data_hashes)
+    run_ids, shown, left_aside = _choose_editions(requests, rows, wanted)
     cells, frame = frame_of_runs(axes, requests, run_ids, rows)
     return Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside))
 
@@ -241,7 +239,7 @@ def _family(config: RunConfig) -> _Family:
 
 
 def _choose_editions(
-    requests: Sequence[RunRequest], rows: pd.DataFrame, data_hashes: Mapping[str, str]
+    requests: Sequence[RunRequest], rows: pd.DataFrame, wanted: Collection[str]
 ) -> tuple[list[str], list[Edition], list[Edition]]:
     """Run ids of the requests under the editions chosen, those editions, and the others that hold runs asked for."""
     members: dict[_Family, list[int]] = {}
@@ -264,8 +262,7 @@ def _choose_editions(
     shown: list[Edition] = []
     left_aside: list[Edition] = []
     for family, present_editions in found.items():
-        wanted = data_hashes.get(family[0], "")
-        asked_for = [item for item in present_editions if wanted and item[0].data_hash.startswith(wanted)]
+        asked_for = [item for item in present_editions if item[0].data_hash in wanted]
         # One semantics version for all patient splits: a mean over two versions would be a silent mixture.
         eligible = asked_for or [item for item in present_editions if item[0].semantics_version == newest[family[:2]]]
         for edition, ids in eligible[:1]:
@@ -290,14 +287,25 @@ def editions(rows: pd.DataFrame, family: _Family) -> list[tuple[str, int]]:
     ]
 
 
-def _check_hashes(runs: pd.DataFrame, data_hashes: Mapping[str, str]) -> None:
-    for dataset, wanted in data_hashes.items():
-        present = sorted(set(runs.loc[runs["dataset"] == dataset, "data_hash"].dropna()))
-        matches = [data_hash for data_hash in present if data_hash.startswith(wanted)]
+def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:
+    """The data hashes in a store that begin as those that are given, one for each.
+
+    Raises:
+        BadInput: none begins so, or more than one.
+    """
+    if not data_hashes:
+        return set()
+    there = runs.dropna(subset=["data_hash"])
+    datasets: dict[str, str] = dict(zip(there["data_hash"], there["dataset"], strict=True))
+    found = set()
+    for wanted in data_hashes:
+        matches = [data_hash for data_hash in datasets if data_hash.startswith(wanted)]
         if len(matches) != 1:
-            known = ", ".join(present) or "none"
-            which = "more than one" if matches else "no"
-            raise BadInput(f"data hash {wanted!r}: the store has {which} such edition of {dataset!r}; it has {known}")
+            known = ", ".join(f"{data_hash} of {dataset}" for data_hash, dataset in sorted(datasets.items()))
+            which = "several editions whose data hashes begin" if matches else "no edition whose data hash begins"
+            raise BadInput(f"data hash {shown(wanted)}: the store has {which} so; it has {known or 'none'}")
+        found.add(matches[0])
+    return found
 
 
 def _is_scale(labels: tuple[Any, ...]) -> bool:

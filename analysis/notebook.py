@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 from clops_sweep.analysis.collect import Experiment
@@ -12,7 +12,7 @@ from clops_sweep.store.run_store import RunStore
 
 
 def open_sweep(
-    space_file: str | Path, results: str | Path = "results", data_hashes: Mapping[str, str] | None = None
+    space_file: str | Path, results: str | Path = "results", data_hashes: Collection[str] = ()
 ) -> list[Experiment]:
     """What a search-space file asks for beside what the store has of it, one experiment per search space.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def write_report(
     folder: Path,
     *,
     axes: tuple[str, str] | None = None,
-    data_hashes: Mapping[str, str] | None = None,
+    data_hashes: Collection[str] = (),
     frames: Sequence[Frames] = (),
     as_stored: Sequence[Experiment] = (),
 ) -> ReportPaths:
@@ -62,7 +62,7 @@ def write_report(
         store: where the runs are.
         folder: where the report goes; made if it is not there.
         axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
-        data_hashes: for a data set, the hash (or its beginning) of the edition to show; default: the newest.
+        data_hashes: of editions of the data to show instead of the newest; or the beginnings of their hashes.
         frames: prepared frames, for the tracings and the tasks' titles of runs whose `data_hash` is theirs.
         as_stored: experiments to show beside them that no search space describes
             (`clops_sweep.analysis.as_stored.experiments_as_stored`).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,13 +39,13 @@ class BestTrials:
 def collect_with_searches(
     spaces: Sequence[SearchSpace],
     store: RunStore,
-    data_hashes: Mapping[str, str] | None = None,
+    data_hashes: Collection[str] = (),
     keep_axes: Iterable[str] = (),
 ) -> list[tuple[Experiment, StudyRecord | None]]:
     """As `collect`, also of searches: beside the experiment that their trials make, their study if there is one.
 
     Raises:
-        BadInput: a data set or hash that is not there, or a study that was made from another definition.
+        BadInput: a data hash that is not there, or a study that was made from another definition.
     """
     runs = store.read("runs")
     grids = iter(collect([space for space in spaces if space.search is None], runs, data_hashes, keep_axes))

@@ -238,7 +238,9 @@ def _notices(experiment: Experiment) -> Iterator[str]:
     if not experiment.counts("finished").any():
         yield "No run of this search space is finished yet."
     for edition in experiment.left_aside:
-        yield f"Not shown, and not mixed in: {plural(edition.runs, 'run')} of {edition}."
+        other_data = all(edition.data_hash != it.data_hash for it in experiment.shown)
+        shown_by = f"; --data-hash {edition.data_hash[:12]} shows them" if other_data else ""
+        yield f"Not shown, and not mixed in: {plural(edition.runs, 'run')} of {edition}{shown_by}."
     yield from failure_notices(experiment.runs)
     if len(experiment.replicates) == 1:
         yield "One seed only: there are no standard deviations, no intervals and no p-values."

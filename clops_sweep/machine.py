@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import platform
 import socket
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,9 @@ def check_gpu(option: str, wanted: float = 1) -> None:
 
 
 def software() -> dict[str, Any]:
-    """Versions of what computes, and the commit of this package where it runs from a git checkout: columns of `runs`.
+    """Versions of what computes, and the commit of this package where it is known: columns of `runs`.
 
-    None stands for a package that is not installed, and for the commit of a copy that git does not track.
+    None stands for a package that is not installed, and for the commit of a copy of which nobody says where it is from.
     """
     commit, dirty = _git_commit()
     return {
@@ -95,7 +96,7 @@ def installed_version(package: str) -> str | None:
 
 
 def _git_commit() -> tuple[str | None, bool | None]:
-    """Commit and whether files differ from it; None for an installed copy, which git does not track."""
+    """Commit and whether files differ from it: of a git checkout, or of what pip was told to install (PEP 610)."""
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str | None:
@@ -106,6 +107,16 @@ def _git_commit() -> tuple[str | None, bool | None]:
         return done.stdout.strip() if done.returncode == 0 else None
 
     if git("ls-files", "--error-unmatch", Path(__file__).name) is None:
-        return None, None
+        installed = _installed_commit()
+        return installed, None if installed is None else False
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
     return git("rev-parse", "HEAD"), None if changed is None else bool(changed)
+
+
+def _installed_commit() -> str | None:
+    """The commit that pip installed from a repository, as in `pip install git+https://...`; None for anything else."""
+    try:
+        origin = json.loads(distribution("clops-sweep").read_text("direct_url.json") or "{}")
+        return str(origin["vcs_info"]["commit_id"])
+    except (PackageNotFoundError, ValueError, LookupError, TypeError, OSError):
+        return None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
 
 from clops_sweep.cli.asks import asks
-from clops_sweep.cli.options import NotEmptyPath, plugins_option
+from clops_sweep.cli.options import NotEmpty, NotEmptyPath, plugins_option
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import SearchSpace, all_requests
 from clops_sweep.planning.asked import Asked
@@ -23,8 +24,16 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
 @asks(required=False)
 @plugins_option
 @click.option("--axes", help="The two axes of the heatmaps, e.g. storage_fraction,acquisition_fraction.")
+@click.option(
+    "--data-hash",
+    "data_hashes",
+    multiple=True,
+    type=NotEmpty(),
+    metavar="HASH",
+    help="Show this edition of the data, not the newest; its beginning is enough. Repeatable.",
+)
 @click.option("--output", type=NotEmptyPath(), help="Folder of the report: a new one, or that of an earlier report.")
-def report(asked: Asked, axes: str | None, output: Path | None) -> None:
+def report(asked: Asked, axes: str | None, data_hashes: tuple[str, ...], output: Path | None) -> None:
     """Render figures, tables and index.html from the store; also of an unfinished sweep.
 
     Without a search-space file: of everything in the store.
@@ -35,7 +44,7 @@ def report(asked: Asked, axes: str | None, output: Path | None) -> None:
         raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
     asked.store.files.check_is_there()
-    render(asked, output, keep=False, axes=_axes(axes))
+    render(asked, output, keep=False, axes=_axes(axes), data_hashes=data_hashes)
 
 
 def _axes(text: str | None) -> tuple[str, str] | None:
@@ -47,7 +56,14 @@ def _axes(text: str | None) -> tuple[str, str] | None:
     return names
 
 
-def render(asked: Asked, output: Path | None, *, keep: bool, axes: tuple[str, str] | None = None) -> None:
+def render(
+    asked: Asked,
+    output: Path | None,
+    *,
+    keep: bool,
+    axes: tuple[str, str] | None = None,
+    data_hashes: Sequence[str] = (),
+) -> None:
     """Renders the report, or says where it is if it may be kept as it is."""
     folder = output or _default_folder(asked)
     index = folder / "index.html"
@@ -57,14 +73,16 @@ def render(asked: Asked, output: Path | None, *, keep: bool, axes: tuple[str, st
 
         check_folder(folder, asked.store)
         spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)
-        as_stored = [] if asked.selection.given else experiments_as_stored(asked.store.read("runs"))
+        as_stored = [] if asked.selection.given else experiments_as_stored(asked.store.read("runs"), data_hashes)
         if not spaces and not as_stored:
             raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
         found = [request.config for request in all_requests(spaces)]
         configs = asked.selection.configs if asked.selection.given else found
         frames = asked.data.of_prepared(config.data_key for config in configs)
         with _said("drawing the report"):
-            index = write_report(spaces, asked.store, folder, axes=axes, frames=frames, as_stored=as_stored).index
+            index = write_report(
+                spaces, asked.store, folder, axes=axes, data_hashes=data_hashes, frames=frames, as_stored=as_stored
+            ).index
     click.echo(f"report: {index.resolve()}")
 
 

@@ -202,9 +202,10 @@ def test_editions_undefined_metrics_and_one_seed_are_said(tmp_path: Path, genera
     )
     text = write_report([space], store, tmp_path / "report").index.read_text("utf-8")
     assert "Not shown, and not mixed in: 4 runs of synthetic (class_il, patient split 0), data aaaaaaaaaaaa" in text
+    assert "; --data-hash aaaaaaaaaaaa shows them." in text
     assert "BWT is undefined in 1 of 3 finished runs; its means leave them out." in text
     assert "Rank agreement of s needs two runs or more that learn beta; there are 1." in text
-    older = write_report([space], store, tmp_path / "older", data_hashes={"synthetic": "aaa"})
+    older = write_report([space], store, tmp_path / "older", data_hashes=["aaa"])
     assert "4 of 4 runs are finished" in older.index.read_text("utf-8")
 
 

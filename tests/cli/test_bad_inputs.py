@@ -278,6 +278,11 @@ OTHERS: list[tuple[list[str], str]] = [
     (["report", "space.py", "--axes", "a"], "--axes 'a': expected two names with a comma between them"),
     (["report", "space.py", "--axes", "a,b"], "no search space has an axis 'a'; there are storage_fraction"),
     (["report", "space.py", "--axes", ""], "--axes '': expected two names with a comma between them"),
+    (
+        ["report", "space.py", "--data-hash", "f"],
+        "data hash 'f': the store has no edition whose data hash begins so; it has ",
+    ),
+    (["report", "--data-hash", ""], "Invalid value for '--data-hash': it is empty"),
     (["report", "space.py", "--output", ""], "Invalid value for '--output': it is empty"),
     (["report", "space.py", "--output", "space.py"], "report folder 'space.py': "),
     (["report", "space.py", "--output", "results"], "report folder 'results': "),

@@ -1,0 +1,54 @@
+"""A word on the terminal while the command finds out what to say: modules are imported, files and stores are read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+
+@contextlib.contextmanager
+def first_word(arguments: Sequence[str]) -> Iterator[None]:
+    """Says on a terminal that the command is at work, until standard output or error is made use of inside."""
+    terminal = sys.stderr
+    if terminal is None or not terminal.isatty() or os.environ.get("TERM", "dumb") == "dumb" or not arguments:
+        yield
+        return
+    files = (Path(argument).name for argument in arguments if argument.endswith(".py"))
+    subject = next(files, arguments[0])
+    terminal.write(f"clops-sweep: {subject if subject.isprintable() else 'working'} ...\r")
+    terminal.flush()
+    word = _Word(terminal)
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (stream and cast(TextIO, _After(word, stream)) for stream in before)
+    try:
+        yield
+    finally:
+        word.erase()
+        sys.stdout, sys.stderr = before
+
+
+class _Word:
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal, self._is_there = terminal, True
+
+    def erase(self) -> None:
+        if self._is_there:
+            self._is_there = False
+            with contextlib.suppress(OSError):
+                self._terminal.write("\x1b[2K\r")
+                self._terminal.flush()
+
+
+class _After:
+    """A stream before whose first use the word is erased."""
+
+    def __init__(self, word: _Word, stream: TextIO) -> None:
+        self._word, self._stream = word, stream
+
+    def __getattr__(self, name: str) -> Any:
+        self._word.erase()
+        return getattr(self._stream, name)
