@@ -1,4 +1,4 @@
-"""The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, in a program of their own."""
+"""The kernels in a program of their own: under AddressSanitizer and UndefinedBehaviorSanitizer, and as ARM has them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from clops_sweep import native
@@ -18,40 +19,66 @@ VARIANTS = {
     "avx2": (8, ["-mavx2", "-mfma"]),
     "avx512": (16, ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma"]),
 }
+SANITIZED = [
+    "-O0",
+    "-g1",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fsanitize-undefined-trap-on-error",  # without words for each place it compiles in three quarters of the time
+]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
+    """What the kernels of the baseline compute under the sanitizers."""
+    return sanitized("baseline", tmp_path_factory.mktemp("baseline"))
+
+
+def test_kernels_touch_nothing_that_is_not_theirs(baseline: np.ndarray) -> None:
+    assert np.isfinite(baseline).all()
+
+
+@pytest.mark.parametrize("variant", ["avx2", "avx512"])
+def test_wider_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) -> None:
+    if platform.machine() != "x86_64" or variant not in native.available():
+        pytest.skip(f"this CPU cannot run {variant}")
+    assert np.isfinite(sanitized(variant, tmp_path)).all()
+
+
+def test_arm_computes_the_same_bits(baseline: np.ndarray, tmp_path: Path) -> None:
+    compiler, emulator = shutil.which("aarch64-linux-gnu-g++"), shutil.which("qemu-aarch64")
+    if compiler is None or emulator is None:
+        pytest.skip("needs aarch64-linux-gnu-g++ and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user)")
+    built = compiled(compiler, "baseline", ["-O1", "-static"], tmp_path / "of_arm")
+    assert built.returncode == 0, built.stderr
+    assert np.array_equal(computed(emulator, tmp_path / "of_arm"), baseline)
+
+
+def sanitized(variant: str, folder: Path) -> np.ndarray:
+    """What the kernels of a variant compute while the sanitizers watch, which end the program at the first mistake."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("no g++ to build the sanitized program with")
-    if variant != "baseline" and (platform.machine() != "x86_64" or variant not in native.available()):
-        pytest.skip(f"this CPU cannot run {variant}")
-    lanes, options = VARIANTS[variant]
-    program = tmp_path / "sanitized"
-    command = [
-        compiler,
-        "-std=c++20",
-        "-O0",
-        "-g1",
-        "-ffp-contract=off",
-        "-Wno-psabi",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all",
-        "-fsanitize-undefined-trap-on-error",  # without words for each place it compiles in three quarters of the time
-        f"-DCLOPS_VARIANT={variant}",
-        f"-DCLOPS_LANES={lanes}",
-        f"-I{SOURCES}",
-        *options,
-        str(HERE / "sanitized.cpp"),
-        str(SOURCES / "variant.cpp"),
-        "-o",
-        str(program),
-    ]
-    built = subprocess.run(command, capture_output=True, text=True)
+    built = compiled(compiler, variant, SANITIZED, folder / "sanitized")
     if built.returncode != 0 and "cannot find" in built.stderr:
         pytest.skip("this compiler comes without the sanitizers' libraries")
     assert built.returncode == 0, built.stderr
-    ran = subprocess.run([str(program)], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == "done"
+    return computed(folder / "sanitized")
+
+
+def compiled(compiler: str, variant: str, options: list[str], program: Path) -> subprocess.CompletedProcess[str]:
+    """The program with the kernels of one variant; it writes what they compute to standard output."""
+    lanes, instructions = VARIANTS[variant]
+    macros = [f"-DCLOPS_VARIANT={variant}", f"-DCLOPS_LANES={lanes}"]
+    files = [f"-I{SOURCES}", str(HERE / "every_kernel.cpp"), str(SOURCES / "variant.cpp"), "-o", str(program)]
+    command = [compiler, "-std=c++20", "-ffp-contract=off", "-Wno-psabi", *macros, *instructions, *options, *files]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def computed(*command: str | Path) -> np.ndarray:
+    """What the program computes: losses, gradients, logits, probabilities, parameters, statistics."""
+    ran = subprocess.run(list(map(str, command)), capture_output=True)
+    assert ran.returncode == 0, ran.stderr.decode(errors="replace")
+    numbers = np.frombuffer(ran.stdout, np.float32)
+    assert numbers.size > 1_000_000
+    return numbers

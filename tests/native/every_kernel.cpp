@@ -1,4 +1,5 @@
-// Runs every kernel of one variant on arrays of exactly the documented sizes, for the sanitizers to watch.
+// Runs every kernel of one variant on arrays of exactly the documented sizes, for the sanitizers to watch. What comes of
+// it goes to standard output, as float32, to be compared with what another processor makes of it.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,8 @@ extern const Kernels kernels;
 using namespace clops;
 
 namespace {
+
+void tell(const std::vector<float>& values) { std::fwrite(values.data(), sizeof(float), values.size(), stdout); }
 
 std::vector<float> numbers(std::size_t n, float scale) {
   std::vector<float> values(n);
@@ -60,22 +63,31 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
   const Batch batch{{where, rows.data(), nullptr, count}, targets.data(), weights.data(), draws.data()};
   const Keys keys{0xFFFFFFFFu, 0x80000000u};
   Memory workspace(kernels.gradient_workspace(count, outputs));
+  const auto told = [&](const std::vector<float>& values) {
+    tell(values);
+    tell(gradient);
+  };
   kernels.gradient(network, outputs, loss, Normalization::batch, running, &tracked, batch, keys, to, losses.data(), workspace.at);
+  told(losses);
   kernels.gradient(network, outputs, loss, Normalization::running, running, nullptr, batch, keys, to, losses.data(), workspace.at);
+  told(losses);
   std::vector<float> logits(size * static_cast<std::size_t>(outputs));
   for (const Pass& pass : {Pass{Normalization::batch, &keys}, Pass{Normalization::running, nullptr}}) {
     kernels.forward(network, outputs, running, pass.keys ? &tracked : nullptr, batch.instances, pass.keys ? draws.data() : nullptr, pass, logits.data(), workspace.at);
     kernels.backward(network, outputs, count, pass, logits.data(), to, workspace.at);
+    told(logits);
   }
   Memory of_lanes(kernels.gradient_workspace(kernels.lanes, outputs));
   for (const Each each : {Each::square, Each::absolute}) {
     kernels.sum_of_each(network, outputs, running, batch.instances, logits.data(), each, to, of_lanes.at);
+    tell(gradient);
   }
   kernels.adam(n, parameters.data(), first.data(), second.data(), gradient.data(), 1e-3f, 0.5f);
   std::vector<float> path(n);
   const std::vector<float> importance = numbers(n, 1), centre = numbers(n, 1);
   for (float* to : {path.data(), static_cast<float*>(nullptr)}) {
     kernels.penalised_adam(n, parameters.data(), first.data(), second.data(), gradient.data(), {importance.data(), centre.data(), to}, 1e-3f, 0.5f);
+    tell(parameters);
   }
 
   for (const int samples : {1, 2, 5}) {
@@ -84,6 +96,7 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
     const Instances instances{where, rows.data(), with_noise ? noise.data() : nullptr, count};
     for (const bool dropout : {false, true}) {
       kernels.predict(network, outputs, loss, running, instances, {dropout, dropout, samples}, keys, result.data(), scratch.at);
+      tell(result);
     }
     for (const float value : result) {
       if (!std::isfinite(value)) std::abort();
@@ -99,6 +112,9 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
                 part.instances.frames = where;
                 kernels.gradient(network, outputs, loss, Normalization::batch, running, &tracked, part, keys, to, part_losses, workspace.at);
               });
+  tell(parameters);
+  tell(beta);
+  for (const std::vector<float>& each : statistics) tell(each);
 }
 
 }  // namespace
@@ -107,5 +123,4 @@ int main() {
   for (const int count : {1, 11, 16, 17}) run(1, Loss::sigmoid, count, 1, false, false);
   run(9, Loss::sigmoid, 5, 2, true, true);
   run(12, Loss::softmax, 19, 3, false, true);
-  std::puts("done");
 }
