@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from os import PathLike
 from pathlib import Path
 
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.search_trials import collect_with_searches
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.selection import Selection
 from clops_sweep.store.run_store import RunStore
 
 
 def open_sweep(
-    space_file: str | Path, results: str | Path = "results", data_hashes: Collection[str] = ()
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
+    results: str | Path = "results",
+    data_hashes: Collection[str] = (),
 ) -> list[Experiment]:
-    """What a search-space file asks for beside what the store has of it, one experiment per search space.
+    """What is asked for beside what the store has of it, one experiment per search space.
 
     The cells of a search are its trials.
+
+    Args:
+        space: a search space, several, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        data_hashes: of editions of the data to take instead of the newest; or the beginnings of their hashes.
 
     Raises:
         BadInput: no such file, no SPACE in it, a store that cannot be read, or a data hash that is not there.
     """
-    collected = collect_with_searches(load_spaces(Path(space_file)), RunStore(results), data_hashes)
-    return [experiment for experiment, _ in collected]
+    spaces = Selection.of(space).spaces
+    return [experiment for experiment, _ in collect_with_searches(spaces, RunStore(results), data_hashes)]

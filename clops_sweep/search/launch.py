@@ -87,8 +87,8 @@ class Outcome:
         complete = [(it.space.name, several(it.count("complete"), "trial")) for it in self.searches]
         trials = [f"search {name!r}: {count} complete" for name, count in complete]
         ended = "interrupted; " if self.interrupted else f"stopped: {self.stopped}; " if self.stopped else ""
-        runs = f"{ended}{several(len(self.plan.asked), 'run')} asked for, {counts}"
-        return "; ".join([runs, *trials])
+        runs = [f"{several(len(self.plan.asked), 'run')} asked for, {counts}"]
+        return ended + "; ".join([*(runs if self.plan.asked or not trials else []), *trials])
 
 
 def launch(
