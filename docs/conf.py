@@ -1,12 +1,14 @@
 """The documentation: sphinx-build -W --keep-going docs build/docs."""
 
+import os
+
 from clops_sweep import __version__
 
 project = "clops-sweep"
 author = "The clops-sweep developers"
 copyright = author
 version = release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click", "sphinx_copybutton"]
 exclude_patterns = ["build"]
 html_theme = "furo"
 html_title = f"clops-sweep {version}"
@@ -14,6 +16,10 @@ html_show_sourcelink = False
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "auto" if "READTHEDOCS" in os.environ else "off"  # with all that they show where it is published
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_output_stderr = "remove"
 
 default_role = "code"  # what docstrings put between single backquotes
 autodoc_member_order = "bysource"
