@@ -23,7 +23,7 @@ CHOSEN = {  # python docs/methods/study.py chosen
     "ER": {"replay_ratio": 1},
     "ER-ACE": {"replay_ratio": 1},
 }
-BASE = UCI_HAR.base.replace(network="residual_small", epochs_per_task=5, **memory(0.05))
+BASE = UCI_HAR.base.replace(network="residual_small", epochs_per_task=5, mc_samples=20, **memory(0.05))
 SPACE = [
     SearchSpace("methods_uci_har_selection", BASE, {"method": candidates(ALL)}, seeds=[5]),
     SearchSpace("methods_uci_har", BASE, {"method": with_chosen(ALL, CHOSEN)}, seeds=range(5)),
