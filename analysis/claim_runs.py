@@ -108,10 +108,9 @@ class FinishedRuns:
         self._configs: dict[tuple[Any, ...], RunConfig] = {}
         self._replicates: dict[tuple[str, str], list[Replicate]] = {}
         if len(self.runs):
-            of_data = self.runs.drop_duplicates(["dataset", "scenario", "split_seed", "seed"])
-            for row in of_data.sort_values(["split_seed", "seed"]).itertuples():
-                of_it = self._replicates.setdefault((row.dataset, row.scenario), [])
-                of_it.append((int(row.split_seed), int(row.seed)))
+            columns = (self.runs[name] for name in ("dataset", "scenario", "split_seed", "seed"))
+            for dataset, scenario, split, seed in sorted(set(zip(*columns, strict=True))):
+                self._replicates.setdefault((dataset, scenario), []).append((int(split), int(seed)))
 
     @property
     def data(self) -> list[tuple[str, str]]:
