@@ -105,11 +105,17 @@ class FinishedRuns:
         for config in configs:
             self._backgrounds.setdefault((config.dataset, config.scenario), {})[_background(config)] = None
         self._known: dict[RunConfig, _Ids] = {}
+        self._configs: dict[tuple[Any, ...], RunConfig] = {}
+        self._replicates: dict[tuple[str, str], list[Replicate]] = {}
+        if len(self.runs):
+            columns = (self.runs[name] for name in ("dataset", "scenario", "split_seed", "seed"))
+            for dataset, scenario, split, seed in sorted(set(zip(*columns, strict=True))):
+                self._replicates.setdefault((dataset, scenario), []).append((int(split), int(seed)))
 
     @property
     def data(self) -> list[tuple[str, str]]:
         """Data sets and scenarios that there are finished runs of."""
-        return sorted(set(zip(self.runs["dataset"], self.runs["scenario"], strict=True))) if len(self.runs) else []
+        return sorted(self._replicates)
 
     def of(self, claim: Claim, dataset: str) -> ClaimRuns:
         """The runs that decide a claim on a data set.
@@ -136,7 +142,20 @@ class FinishedRuns:
         settings = [settings for contrast in claim.contrasts for _, settings in _settings(contrast)]
         named = {name for of_side in settings for name in of_side}
         unlike = {name: background.get(name) for name in departures(background) if name not in named}
-        return ClaimRuns(claim, dataset, contrasts, _condition(claim, background, list(unlike)), unlike)
+        return ClaimRuns(claim, dataset, contrasts, self._condition(claim, background, list(unlike)), unlike)
+
+    def _condition(self, claim: Claim, background: RunConfig, unlike: Sequence[str]) -> str:
+        """What selects a claim's runs: a condition on config fields."""
+        common = ["scenario", "dataset", *(name for name in unlike if name not in (*_OF_MEMORY, "mc_samples"))]
+        sides: dict[str, None] = {}
+        for contrast in claim.contrasts:
+            of_side: dict[str, list[RunConfig]] = {}
+            for side, settings in _settings(contrast):
+                of_side.setdefault(side.name, []).append(self._config(background, settings))
+            sides |= dict.fromkeys(map(_that_are, of_side.values()))
+        whole = " or ".join(f"({each})" for each in sides) if len(sides) > 1 else next(iter(sides))
+        parts = [*(_equals(name, [background.get(name)]) for name in common), f"({whole})" if len(sides) > 1 else whole]
+        return " and ".join(parts)
 
     def _contrast(self, contrast: Contrast, background: RunConfig) -> ContrastRuns:
         by_place = [self._sides(contrast, place, background) for place in contrast.places]
@@ -159,31 +178,36 @@ class FinishedRuns:
 
     def _side(self, side: Side, place: Settings, background: RunConfig) -> _Ids:
         try:
-            config = background.replace(**{**place, **side.settings})
+            config = self._config(background, {**place, **side.settings})
         except BadInput:  # of settings that do not go together
             return {}
         if config not in self._known:
             self._known[config] = dict(self._ids(config))
         return self._known[config]
 
+    def _config(self, background: RunConfig, settings: Settings) -> RunConfig:
+        """A background with the settings of a side, which many claims share."""
+        key = (background, *settings.items())
+        if key not in self._configs:
+            self._configs[key] = background.replace(**settings)
+        return self._configs[key]
+
     def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
         """The finished runs of a config but for its seeds."""
-        mine = (self.runs["dataset"] == config.dataset) & (self.runs["scenario"] == config.scenario)
-        replicates = sorted(set(zip(self.runs.loc[mine, "split_seed"], self.runs.loc[mine, "seed"], strict=True)))
         by_split: dict[int, RunConfig | None] = {}
-        for split, seed in replicates:
-            edition = self._editions.get((config.dataset, config.scenario, config.normalize, config.leads, int(split)))
+        for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
+            edition = self._editions.get((config.dataset, config.scenario, config.normalize, config.leads, split))
             if edition is None:
                 continue
             if split not in by_split:
-                by_split[split] = self._ordered(config.model_copy(update={"split_seed": int(split)}), edition)
+                by_split[split] = self._ordered(config.model_copy(update={"split_seed": split}), edition)
             of_split = by_split[split]
             if of_split is None:
                 continue
-            copied = of_split.model_copy(update={"seed": int(seed)})
+            copied = of_split.model_copy(update={"seed": seed})
             run_id = copied.run_id(edition.data_hash, edition.semantics_version)
             if run_id in self.runs.index:
-                yield (int(split), int(seed)), run_id
+                yield (split, seed), run_id
 
     def _ordered(self, config: RunConfig, edition: Edition) -> RunConfig | None:
         """The config with its order of tasks, where that follows from an earlier run."""
@@ -228,20 +252,6 @@ def _places(contrast: Contrast) -> str:
     symbols = {"storage_fraction": "b", "acquisition_fraction": "a"}
     values = {name: sorted({place[name] for place in contrast.places}) for name in contrast.places[0]}
     return ", ".join(f"{symbols[name]} = {' or '.join(f'{x:g}' for x in found)}" for name, found in values.items())
-
-
-def _condition(claim: Claim, background: RunConfig, unlike: Sequence[str]) -> str:
-    """What selects a claim's runs: a condition on config fields."""
-    common = ["scenario", "dataset", *(name for name in unlike if name not in (*_OF_MEMORY, "mc_samples"))]
-    sides: dict[str, None] = {}
-    for contrast in claim.contrasts:
-        of_side: dict[str, list[RunConfig]] = {}
-        for side, settings in _settings(contrast):
-            of_side.setdefault(side.name, []).append(background.replace(**settings))
-        sides |= dict.fromkeys(map(_that_are, of_side.values()))
-    whole = " or ".join(f"({each})" for each in sides) if len(sides) > 1 else next(iter(sides))
-    parts = [*(_equals(name, [background.get(name)]) for name in common), f"({whole})" if len(sides) > 1 else whole]
-    return " and ".join(parts)
 
 
 def _that_are(configs: Sequence[RunConfig]) -> str:

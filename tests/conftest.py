@@ -8,13 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from preloaded import COMMANDS, Preloaded
+from forked_worker import PLACE
+from preloaded import COMMANDS, SWEEPS, Preloaded, new_tag
 
 from clops_sweep import RunConfig
 
@@ -34,7 +36,8 @@ MEMORY = (
 """A file system in memory, for tests that would mostly wait for the disk; None where there is none with enough room."""
 
 SHARED_SWEEPS = [
-    f"tests/{name}.py" for name in ("sweep/test_nodes", "sweep/test_search", "sweep/test_undisturbed", "test_readme")
+    *(f"tests/sweep/test_{name}.py" for name in ("nodes", "plugins", "search", "undisturbed")),
+    "tests/test_readme.py",
 ]
 
 
@@ -136,6 +139,20 @@ def commands(environment: dict[str, str]) -> Iterator[Preloaded]:
     preloaded = Preloaded(environment, COMMANDS)
     yield preloaded
     preloaded.close()
+
+
+@pytest.fixture(scope="session")
+def forked(environment: dict[str, str], commands: Preloaded) -> Iterator[Preloaded]:
+    """Starts launches that start a Ray of their own; they and their workers begin with what they need imported."""
+    from launching import kill_all
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        environment = environment | {PLACE: f"{folder}/workers", "CLOPS_TEST_TAG": new_tag()}
+        commands.serve_workers(environment)
+        preloaded = Preloaded(environment, SWEEPS, commands)
+        yield preloaded
+        preloaded.close()
+        kill_all(environment["CLOPS_TEST_TAG"])
 
 
 @pytest.fixture

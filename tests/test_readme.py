@@ -37,34 +37,22 @@ INSTALL_AND_RUN, INSTALL_AND_TEST, USAGE, REAL_DATA = _blocks("sh")
 PYTHON = _blocks("python")
 
 
-def _run(command: str, folder: Path, environment: dict[str, str], script: str | Preloaded) -> str:
-    """A line of the README with the installed command, or a forked one, in place of its bare or in-environment name."""
+def _run(command: str, folder: Path, environment: dict[str, str], commands: Preloaded) -> str:
+    """A line of the README with a forked command in place of the installed one, which it names or has on its path."""
     name, *arguments = shlex.split(command)
     assert name in ("clops-sweep", ".venv/bin/clops-sweep")
-    done = (
-        script.run(folder, environment | ONE_CPU, *arguments)
-        if isinstance(script, Preloaded)
-        else subprocess.run(
-            [script, *arguments],
-            cwd=folder,
-            env=environment | ONE_CPU,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=280,
-        )
-    )
+    done = commands.run(folder, environment | ONE_CPU, *arguments)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, console_script: str, environment: dict[str, str]) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str], forked: Preloaded) -> Path:
     """What a newcomer has after the first command, on a small budget: search spaces and results."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "search_spaces", folder / "search_spaces")
     command = shlex.join([*shlex.split(INSTALL_AND_RUN.rpartition("&&")[2]), *BUDGET])
-    output = _run(command, folder, environment, console_script)
+    output = _run(command, folder, forked.environment, forked)
     assert "9 runs asked for, 9 finished, 0 pending, 0 failed" in output
     results, report = (re.search(rf"^{what}: (.*)$", output, re.MULTILINE) for what in ("results", "report"))
     assert results

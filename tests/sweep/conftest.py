@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forked_worker import PLACE
-from launching import ATTACHED, ONE_WORKER, Sweep, Tables, kill_all, runs_alone
-from preloaded import SWEEPS, Preloaded, new_tag
+from launching import ATTACHED, ONE_WORKER, Sweep, Tables, runs_alone
+from preloaded import SWEEPS, Preloaded
 
 from clops_sweep.experiment.search_space import all_requests, load_spaces
 
@@ -75,18 +74,6 @@ def drivers(ray_at_hand: dict[str, str], commands: Preloaded) -> Iterator[Preloa
     preloaded = Preloaded(ray_at_hand, SWEEPS, commands)
     yield preloaded
     preloaded.close()
-
-
-@pytest.fixture(scope="session")
-def forked(environment: dict[str, str], commands: Preloaded) -> Iterator[Preloaded]:
-    """Starts launches that start a Ray of their own; they and their workers begin with what they need imported."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        environment = environment | {PLACE: f"{folder}/workers", "CLOPS_TEST_TAG": new_tag()}
-        commands.serve_workers(environment)
-        preloaded = Preloaded(environment, SWEEPS, commands)
-        yield preloaded
-        preloaded.close()
-        kill_all(environment["CLOPS_TEST_TAG"])
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ class Preloaded:
     def run(self, folder: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end."""
         process = self.start(folder, environment, *arguments)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=280)
         return subprocess.CompletedProcess(arguments, process.returncode or 0, output, errors)
 
     def close(self) -> None:

@@ -129,6 +129,7 @@ def nodes(
             "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_prestart_worker_first_driver": "0",
+            "RAY_health_check_period_ms": "200",  # a node is given up after as many looks, and not after 15 s of them
             PLACE: f"{temporary}/workers",
         }
     )

@@ -8,14 +8,14 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pandas as pd
 import pytest
-from launching import Counted, Sweep, comparable, runs_alone
+from launching import ATTACHED, ONE_WORKER, Counted, Sweep, comparable, runs_alone
 from preloaded import Preloaded
 
 from clops_sweep import RunConfig
@@ -118,16 +118,33 @@ NAMES = [
 ]
 
 
-def test_each_harms_its_own_runs_alone(attach: Launch, tmp_path: Path, prepared_root: Path) -> None:
-    (tmp_path / "spaces").mkdir()
-    (tmp_path / "spaces" / "helpers.py").write_text(HELPERS)
-    (tmp_path / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
-    sweep = attach(
-        "spaces/harmful.py", "--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1", workers=2
+@pytest.fixture(scope="module")
+def harmed(
+    ray_at_hand: dict[str, str], drivers: Preloaded, forked: Preloaded, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Sweep, Sweep]]:
+    """Two sweeps that mostly wait for what hangs, so they do it at the same time: of runs alone, and in lockstep."""
+    alone, together = (tmp_path_factory.mktemp(name) for name in ("alone", "together"))
+    (alone / "spaces").mkdir()
+    (alone / "spaces" / "helpers.py").write_text(HELPERS)
+    (alone / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
+    (together / "helpers.py").write_text(HELPERS)
+    (together / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
+    alone_options = ("--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
+    options = ("--stack", "4", "--epoch-timeout", "5", "--no-report")
+    sweeps = (
+        Sweep(drivers, alone, ray_at_hand, "spaces/harmful.py", *alone_options, *ATTACHED),
+        Sweep(forked, together, forked.environment, "harmful.py", *options, *ONE_WORKER),
     )
+    yield sweeps
+    for sweep in sweeps:
+        sweep.close()
+
+
+def test_each_harms_its_own_runs_alone(harmed: tuple[Sweep, Sweep], prepared_root: Path) -> None:
+    sweep, _ = harmed
     assert sweep.wait() == 1
     assert "20 runs asked for, 9 finished, 0 pending, 11 failed" in sweep.output, sweep.output + sweep.errors
-    runs = pd.read_parquet(tmp_path / "results" / "runs")
+    runs = pd.read_parquet(sweep.folder / "results" / "runs")
     finished = runs[runs["status"] == "finished"]
     names = runs["acquisition"].where(runs["strategy"] == "clops", runs["strategy"])
     found = sorted(zip(names[finished.index], finished["seed"], strict=True))
@@ -153,19 +170,17 @@ def test_each_harms_its_own_runs_alone(attach: Launch, tmp_path: Path, prepared_
     base = RunConfig(epochs_per_task=1, mc_samples=3)
     alone = runs_alone([base.replace(seed=seed) for seed in (0, 1)], prepared_root)
     for name, frame in alone.items():
-        stored = pd.read_parquet(tmp_path / "results" / name)
+        stored = pd.read_parquet(sweep.folder / "results" / name)
         stored = stored[stored["run_id"].isin(set(frame["run_id"]))]
         pd.testing.assert_frame_equal(comparable(name, stored), frame, check_exact=True, check_dtype=False)
 
 
-def test_a_run_that_hangs_is_found_among_those_in_lockstep(attach: Launch, tmp_path: Path) -> None:
-    (tmp_path / "helpers.py").write_text(HELPERS)
-    (tmp_path / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
-    sweep = attach("harmful.py", "--stack", "4", "--epoch-timeout", "5", "--no-report")
+def test_a_run_that_hangs_is_found_among_those_in_lockstep(harmed: tuple[Sweep, Sweep]) -> None:
+    _, sweep = harmed
     assert sweep.wait() == 1
     assert "4 runs asked for, 3 finished, 0 pending, 1 failed" in sweep.output, sweep.output + sweep.errors
     assert "failed" in sweep.output
-    runs = pd.read_parquet(tmp_path / "results" / "runs").set_index(["acquisition", "seed"])
+    runs = pd.read_parquet(sweep.folder / "results" / "runs").set_index(["acquisition", "seed"])
     assert runs["status"]["sleeps", 0] == "failed"
 
 

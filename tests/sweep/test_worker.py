@@ -43,6 +43,12 @@ def alone(frames: FrameSet) -> Tables:
 
 
 @pytest.fixture(scope="module")
+def long_alone(frames: FrameSet) -> Tables:
+    """The same of a long one."""
+    return _comparable(vars(ContinualRun(LONG, frames).run()))
+
+
+@pytest.fixture(scope="module")
 def cluster(frames: FrameSet) -> Iterator[Any]:
     from clops_sweep.sweep.cluster import Resources, cluster, ray
 
@@ -237,7 +243,7 @@ def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor
     assert RunStore(actor.results).statuses() == {}
 
 
-def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: Actor, frames: FrameSet) -> None:
+def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: Actor, long_alone: Tables) -> None:
     actor.forget_results()
     stopped = other_actor
     stopped.call("reset", {"job": 0})
@@ -256,11 +262,11 @@ def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: 
     assert actor.step() == Resumed(progress.task, progress.tasks, progress.epoch + 1, LONG.epochs_per_task)
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
-    _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
+    _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
 
 
 def test_the_checkpoint_of_another_run_is_set_aside_and_said(
-    actor: Actor, other_actor: Actor, frames: FrameSet
+    actor: Actor, other_actor: Actor, long_alone: Tables
 ) -> None:
     """Copied over a run's own, it once gave that run the numbers of the other."""
     actor.forget_results()
@@ -277,7 +283,7 @@ def test_the_checkpoint_of_another_run_is_set_aside_and_said(
     assert isinstance(actor.train(), Finished)
     assert [str(path) for path in actor.checkpoints.iterdir()] == [aside]
     Path(aside).unlink()
-    _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
+    _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
 
 
 def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:

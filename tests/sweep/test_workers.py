@@ -10,7 +10,7 @@ from launching import Sweep
 
 Launch = Callable[..., Sweep]
 
-RUNS = 40
+RUNS = 24
 
 SPACE = f'''
 import os
@@ -27,7 +27,7 @@ def arrive():
     with STARTED.open("a") as file:
         first = file.tell() == 0
         file.write(f"{{{{os.getpid()}}}}\\n")
-    time.sleep(0 if first else 3)
+    time.sleep(0 if first else 2)
 
 
 class Luggage:
