@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,7 +100,7 @@ def heatmap(
     values = experiment.by_replicate(metric)
     asked, failed = experiment.counts(), experiment.counts("failed")
     panels = []
-    for variant in itertools.product(*(experiment.axes[axis] for axis in others)):
+    for variant in _variants(experiment, others):
         cells = np.array(
             [[position.get((*map(repr, variant), repr(r), repr(c)), -1) for c in columns] for r in rows],
             dtype=np.int64,
@@ -221,6 +220,13 @@ def _panel(
         row, column = np.unravel_index(first, shape)
         best = (int(row), int(column))
     return Panel(title, mean, sd, n, wanted, lost, best, cells)
+
+
+def _variants(experiment: Experiment, others: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The places on all other axes that have a cell, in the order of the axes; all of them may be far too many."""
+    order = {axis: {repr(label): at for at, label in enumerate(experiment.axes[axis])} for axis in others}
+    found = {tuple(order[axis][repr(cell.labels[axis])] for axis in others) for cell in experiment.cells}
+    return [tuple(experiment.axes[axis][at] for axis, at in zip(others, place, strict=True)) for place in sorted(found)]
 
 
 def _title(others: Sequence[str], variant: Sequence[Any]) -> str:
