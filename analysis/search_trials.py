@@ -107,7 +107,7 @@ def recorded_search(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
     for trial in record.trials:
         for run_id in trial.run_ids:
             if run_id in rows.index:
-                fields = {name: rows.at[run_id, name] for name in RunConfig.model_fields}
+                fields = {name: rows.loc[run_id, name] for name in RunConfig.model_fields}
                 config = RunConfig.model_construct(None, **fields)  # type: ignore[arg-type]  # as stored
                 requests.setdefault(run_id, RunRequest(config, record.name, trial.labels, config))
     names = dict.fromkeys(name for trial in record.trials for name in trial.labels)

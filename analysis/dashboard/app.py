@@ -10,7 +10,10 @@ from clops_sweep.analysis.dashboard.element import Element
 from clops_sweep.analysis.dashboard.pages import Pages
 from clops_sweep.errors import BadInput
 
-_CORE = {"Link", "Graph", "Dropdown", "Input", "Store", "Loading"}
+_CORE = {"Checklist", "Graph", "Input", "Store"}
+_QUIET = 700
+"""Milliseconds after which Plotly, which takes a second to load, is loaded before anybody has asked for a figure."""
+
 _PARTS = ("links", "controls", "content", "said")
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -84,6 +87,8 @@ def _layout(pages: Pages, name: str, seconds: float) -> Any:
             dcc.Store(id="version", data=pages.version),
             dcc.Store(id="sent", data={}),
             dcc.Interval(id="tick", interval=round(1000 * seconds)),
+            dcc.Interval(id="quiet", interval=_QUIET, max_intervals=1),
+            html.Div(id="ahead", hidden=True),
             html.A("Skip to the content", href="#content", className="skip"),
             html.Header(
                 [
@@ -99,7 +104,7 @@ def _layout(pages: Pages, name: str, seconds: float) -> Any:
 
 
 def _connect(app: Any, pages: Pages) -> None:
-    from dash import ALL, Input, Output, State, ctx, no_update
+    from dash import ALL, Input, Output, State, ctx, dcc, no_update
 
     def show(query: str | None, version: int, sent: dict[str, str]) -> list[Any]:
         del version
@@ -112,6 +117,10 @@ def _connect(app: Any, pages: Pages) -> None:
         del ticks
         now = pages.refresh()
         return now if now != version else no_update
+
+    def load_ahead(ticks: int) -> Any:
+        del ticks
+        return dcc.Graph(figure={})
 
     def choose(values: list[Any], clicks: list[Any], query: str | None) -> Any:
         del values, clicks
@@ -133,6 +142,7 @@ def _connect(app: Any, pages: Pages) -> None:
     app.callback(
         [*shown, Output("sent", "data")], Input("address", "search"), Input("version", "data"), State("sent", "data")
     )(show)
+    app.callback(Output("ahead", "children"), Input("quiet", "n_intervals"), prevent_initial_call=True)(load_ahead)
     app.callback(
         Output("version", "data"), Input("tick", "n_intervals"), State("version", "data"), prevent_initial_call=True
     )(follow)

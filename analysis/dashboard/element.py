@@ -12,7 +12,7 @@ from clops_sweep.store.rows import printable
 
 @dataclass(frozen=True)
 class Element:
-    """An element of HTML, or `Link`, `Graph`, `Dropdown`, `Input`, `Loading` or `Store` of Dash's core components.
+    """An element of HTML, or `Checklist`, `Graph`, `Input` or `Store` of Dash's core components.
 
     Attributes are called as Dash calls them, with `aria_label` for `aria-label`.
     """
@@ -41,9 +41,9 @@ def element(kind: str, *children: Element | str | None, **attributes: Any) -> El
     return Element(kind, kept, {name: value for name, value in attributes.items() if value is not None})
 
 
-def link(text: str, address: str, unseen: str = "", **attributes: Any) -> Element:
-    """A link to another view; `unseen` is read out behind its text."""
-    return element("Link", text, hidden(unseen) if unseen else None, href=address, **attributes)
+def link(text: str, address: str, said: str = "", **attributes: Any) -> Element:
+    """A link to another view; `said` is how it is read out, beginning with its text."""
+    return element("A", text, href=address, aria_label=printable(said) if said else None, **attributes)
 
 
 def hidden(text: str) -> Element:

@@ -27,13 +27,13 @@ def heatmap_controls(scene: Scene) -> tuple[Element, ...]:
     axes = list(dict.fromkeys((*scene.experiment.axes, view.rows, view.columns)))
     titles = [panel.title for panel in record.panels]
     controls = [
-        experiment_choice(scene.name, list(scene.snapshot.followed)),
+        experiment_choice(scene.view, scene.name, list(scene.snapshot.followed)),
         metric_choice(view, scene.followed.metrics),
-        choice("rows", "Rows", axes, view.rows, map(axis_title, axes)),
-        choice("columns", "Columns", axes, view.columns, map(axis_title, axes)),
+        choice(scene.view, "rows", "Rows", axes, view.rows, map(axis_title, axes)),
+        choice(scene.view, "columns", "Columns", axes, view.columns, map(axis_title, axes)),
     ]
     if len(titles) > 1 and panel is not None:
-        controls.append(choice("panel", "Panel", titles, panel.title))
+        controls.append(choice(scene.view, "panel", "Panel", titles, panel.title))
     return tuple(controls)
 
 
@@ -83,10 +83,10 @@ def _cell(
     place = f"{label_text(record.rows[at[0]])}, {label_text(record.columns[at[1]])}"
     said = f"{mean_and_spread(record.metric, mean, sd)}, n = {n} of {asked}"
     best, is_chosen = panel.best == at, cell in chosen
-    unseen = f" at {place}: {said}{', best of the panel' if best else ''}{', chosen' if is_chosen else ''}"
     name = " ".join(["best"] * best + ["chosen"] * is_chosen)
     text = record.metric.text(mean)
-    inside = link(text, address, unseen, title=f"{place}: {said}", id=f"cell-{scene.key_of(cell)}")
+    whole = f"{text} at {place}: {said}{', best of the panel' if best else ''}{', chosen' if is_chosen else ''}"
+    inside = link(text, address, whole, title=f"{place}: {said}", id=f"cell-{scene.key_of(cell)}")
     count = element("Small", f"n = {n} of {asked}", **{"aria-hidden": "true"}) if n < asked else None
     return element(
         "Td", inside, count, style={"background": background, "color": readable_on(background)}, className=name
@@ -107,7 +107,7 @@ def _behind(scene: Scene, cell: int) -> Element:
     name = scene.name_of(cell)
     experiment = scene.experiment
     runs = experiment.runs[experiment.runs["cell"] == cell].sort_values(["split_seed", "seed"])
-    leave = link("leave out", scene.choose(cell) or scene.view.address(), f" {name}")
+    leave = link("leave out", scene.choose(cell) or scene.view.address(), f"leave out {name}")
     parts: list[Element] = [element("H2", name), element("P", leave, className="muted")]
     for make in (_curves, _r):
         try:
@@ -126,7 +126,7 @@ def _behind(scene: Scene, cell: int) -> Element:
         to_instances = View(page="instances", experiment=scene.name, run=run, cells=scene.view.cells).address()
         rows.append(
             [
-                link(f"seed {seed}, split {split}", to_instances, ", its instances")
+                link(f"seed {seed}, split {split}", to_instances, f"seed {seed}, split {split}, its instances")
                 if status == "finished"
                 else f"seed {seed}, split {split}",
                 str(status),

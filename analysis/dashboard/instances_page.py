@@ -17,7 +17,7 @@ from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import describe_tracings, draw_tracings, tracing_of
 from clops_sweep.errors import BadInput
 
-ALL_TASKS = "all tasks"
+_ALL_TASKS = "all tasks"
 _MOST_RUNS = 200
 
 
@@ -32,7 +32,7 @@ def shown_run(scene: Scene) -> str | None:
 def instances_controls(scene: Scene) -> tuple[Element, ...]:
     """Experiment, run and task."""
     run = shown_run(scene)
-    controls = [experiment_choice(scene.name, list(scene.snapshot.followed))]
+    controls = [experiment_choice(scene.view, scene.name, list(scene.snapshot.followed))]
     if run is None:
         return tuple(controls)
     cell = scene.cell_of(run)
@@ -41,11 +41,11 @@ def instances_controls(scene: Scene) -> tuple[Element, ...]:
     seeds = scene.experiment.runs.set_index("run_id")["seed"]
     texts = [f"{scene.name_of(it)}, seed {seeds[run_id]}" for it, run_id in listed]
     tasks = instances_table(_rows(scene, run)).tasks
-    task = scene.view.task if scene.view.task in tasks else ALL_TASKS
+    task = scene.view.task if scene.view.task in tasks else ""
     return (
         *controls,
-        choice("run", "Run", [run_id for _, run_id in listed], run, texts),
-        choice("task", "Task", (ALL_TASKS, *tasks), task),
+        choice(scene.view, "run", "Run", [run_id for _, run_id in listed], run, texts),
+        choice(scene.view, "task", "Task", ("", *tasks), task, (_ALL_TASKS, *tasks)),
     )
 
 
@@ -84,7 +84,7 @@ def _table(scene: Scene, found: InstancesTable) -> Element:
     for row in found.rows.to_dict("records"):
         instance = int(row["instance"])
         address = view.address(instance=-1 if instance == view.instance else instance)
-        target = link(str(instance), address, ", its tracing", id=f"instance-{instance}")
+        target = link(str(instance), address, f"{instance}, its tracing", id=f"instance-{instance}")
         rows.append([target, *(_text(row[name]) for name in COLUMNS[1:])])
     return table("Training instances", header, rows, className="runs")
 
@@ -92,13 +92,9 @@ def _table(scene: Scene, found: InstancesTable) -> Element:
 def _text(value: object) -> str:
     if value is None or value != value:
         return DASH
-    return (
-        f"{value:.4f}"
-        if isinstance(value, float)
-        else {True: "yes", False: "no"}.get(value, label_text(value))
-        if isinstance(value, bool)
-        else label_text(value)
-    )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4f}" if isinstance(value, float) else label_text(value)
 
 
 def _tracing(scene: Scene, run: str, rows: pd.DataFrame, instance: int) -> Element:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from clops_sweep.analysis.dashboard.element import Element, element, link, notice, signature
 from clops_sweep.analysis.dashboard.heatmap_page import heatmap_controls, heatmap_page
-from clops_sweep.analysis.dashboard.instances_page import ALL_TASKS, instances_controls, instances_page
+from clops_sweep.analysis.dashboard.instances_page import instances_controls, instances_page
 from clops_sweep.analysis.dashboard.parallel_page import parallel_controls, parallel_page
 from clops_sweep.analysis.dashboard.progress_page import progress_page
 from clops_sweep.analysis.dashboard.runs_page import runs_controls, runs_page
@@ -74,28 +73,13 @@ class Pages:
         return importance_part(scene) if scene is not None and scene.followed.study is not None else ()
 
     def chosen(self, query: str, name: str, value: Any) -> str:
-        """The address after a control has been given a value; what it does not take leaves the address as it is."""
+        """The address after boxes have been ticked or a condition written; what is neither leaves it as it is."""
         view = View.read(query)
-        known = {field.name: field.default for field in fields(View)}
-        if isinstance(known.get(name), tuple):
-            if not isinstance(value, Sequence | None) or isinstance(value, str):
-                return query
-            return view.address(**{name: tuple(map(str, value or ())), "at": 1})
-        if not isinstance(known.get(name), str) or not isinstance(value, str | None):
-            return query
-        text = value or ""
-        if name == "experiment":
-            return View(page=view.page, experiment=text, metric=view.metric).address()
-        changes: dict[str, Any] = {name: "" if text == ALL_TASKS and name == "task" else text, "at": 1}
-        shown = Scene.of(view, self._followed.snapshot, self._followed.store)
-        axes = {"rows": "columns", "columns": "rows"}
-        if name in axes and shown is not None:
-            changes["panel"] = ""
-            if text == getattr(shown.view, axes[name]):  # the two axes change places
-                changes[axes[name]] = getattr(shown.view, name)
-        if name == "run":
-            changes["instance"] = -1
-        return view.address(**changes)
+        if name in ("group", "show") and isinstance(value, list):
+            return view.address(**{name: tuple(map(str, value)), "at": 1})
+        if name == "where" and isinstance(value, str | None):
+            return view.address(where=(value or "").strip(), at=1)
+        return query
 
     def clicked(self, query: str, key: Any) -> str:
         """The address after a click on a line of the parallel coordinates."""

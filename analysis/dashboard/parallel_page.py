@@ -20,7 +20,7 @@ _LISTED = 10
 def parallel_controls(scene: Scene) -> tuple[Element, ...]:
     """Experiment, metric and condition."""
     return (
-        experiment_choice(scene.name, list(scene.snapshot.followed)),
+        experiment_choice(scene.view, scene.name, list(scene.snapshot.followed)),
         metric_choice(scene.view, scene.followed.metrics),
         entry("where", "Only runs where", scene.view.where, "auc > 0.8 and storage_fraction in [0.5, 1.0]"),
     )

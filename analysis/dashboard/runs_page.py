@@ -23,7 +23,7 @@ def runs_controls(scene: Scene) -> tuple[Element, ...]:
     """Experiment, condition, grouping and columns."""
     view = scene.view
     return (
-        experiment_choice(scene.name, list(scene.snapshot.followed)),
+        experiment_choice(scene.view, scene.name, list(scene.snapshot.followed)),
         entry("where", "Only runs where", view.where, "auc > 0.8 and storage_fraction in [0.5, 1.0]"),
         choices("group", "Average over all but", scene.experiment.axes, view.group, "nothing: single runs"),
         choices("show", "Columns", scene.followed.metrics, shown_columns(scene), "the paper's metrics"),
@@ -47,9 +47,9 @@ def runs_page(scene: Scene) -> tuple[Element, ...]:
     axes = tuple(scene.experiment.axes)
     averaged = view.address(group=axes, at=1)
     grouped = (
-        link("Show single runs", view.address(group=(), at=1))
+        link("Show single runs", view.address(group=(), at=1), id="grouping")
         if view.group
-        else link("Average over seeds", averaged)
+        else link("Average over seeds", averaged, id="grouping")
         if axes
         else None
     )
@@ -88,9 +88,11 @@ def _row(scene: Scene, row: Row, chosen: set[int]) -> list[Element | str]:
     if len(row.cells) == 1 and (address := scene.choose(row.cells[0])):
         name = scene.name_of(row.cells[0])
         target = (
-            link("leave out", address, f" {name}")
+            link("leave out", address, f"leave out {name}", id=f"look-{row.run_ids[0]}")
             if row.cells[0] in chosen
-            else link("curves", scene.view.address(page="heatmap", cells=_with(scene, row.cells[0])), f" of {name}")
+            else link(
+                "curves", scene.view.address(page="heatmap", cells=_with(scene, row.cells[0])), f"curves of {name}"
+            )
         )
     labels = [label_text(label) for label in row.labels] or [scene.name]
     return [*labels, status, *values, target]

@@ -141,20 +141,26 @@ def _order(
     """Rows in the order asked for; those without a value are last in either direction."""
     column, falling = sort.removeprefix("-"), sort.startswith("-")
     first = np.array([positions[0] for positions in groups], dtype=np.int64)
-    if column in experiment.axes and column in names:
-        place = {repr(label): i for i, label in enumerate(experiment.axes[column])}
-        of_cell = np.array([place[repr(cell.labels[column])] for cell in experiment.cells], dtype=float)
-        keys = of_cell[runs["cell"].to_numpy(dtype=int)][first] if len(groups) else np.array([])
-    elif column in names:
-        keys = runs[column].to_numpy(dtype=float)[first]
+    if column in names:
+        keys = _places(experiment, runs, column)[first]
     elif column in experiment.numeric_columns:
         values = runs[column].to_numpy(dtype=float)
         finished = (runs["status"] == "finished").to_numpy()
         values = np.where(finished & np.isfinite(values), values, np.nan)
         keys = values[first] if len(groups) == len(runs) else np.array([estimate(values[i]).mean for i in groups])
     else:
-        return np.arange(len(groups))
+        return np.lexsort([_places(experiment, runs, name)[first] for name in reversed(names)])
     return np.argsort(np.where(np.isnan(keys), np.inf, -keys if falling else keys), kind="stable")
+
+
+def _places(experiment: Experiment, runs: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
+    """Where runs are on an axis, or their seeds."""
+    if name not in experiment.axes:
+        return runs[name].to_numpy(dtype=float)
+    place = {repr(label): i for i, label in enumerate(experiment.axes[name])}
+    of_cell = np.array([place[repr(cell.labels[name])] for cell in experiment.cells], dtype=float)
+    places: npt.NDArray[np.float64] = of_cell[runs["cell"].to_numpy(dtype=int)]
+    return places
 
 
 def _row(experiment: Experiment, runs: pd.DataFrame, names: tuple[str, ...], columns: Sequence[str]) -> Row:

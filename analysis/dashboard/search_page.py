@@ -28,8 +28,8 @@ def search_controls(scene: Scene) -> tuple[Element, ...]:
     objectives = list(scene.followed.study.objectives)
     texts = [metric_named(name).plain for name in objectives]
     return (
-        experiment_choice(scene.name, names),
-        choice("metric", "Objective", objectives, objective_of(scene), texts),
+        experiment_choice(scene.view, scene.name, names),
+        choice(scene.view, "metric", "Objective", objectives, objective_of(scene), texts),
     )
 
 

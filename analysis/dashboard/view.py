@@ -86,6 +86,19 @@ class View:
                 pairs += [(name, str(it)) for it in (value if isinstance(value, tuple) else (value,))]
         return f"?{urlencode(pairs)}"
 
+    def after(self, name: str, value: str) -> str:
+        """The address after something has been chosen from a list; two axes change places."""
+        if name == "experiment":
+            return View(page=self.page, experiment=value, metric=self.metric).address()
+        changes: dict[str, Any] = {name: value, "at": 1}
+        if name in _OTHER_AXIS:
+            changes["panel"] = ""
+            if value == getattr(self, _OTHER_AXIS[name]):
+                changes[_OTHER_AXIS[name]] = getattr(self, name)
+        if name == "run":
+            changes["instance"] = -1
+        return self.address(**changes)
+
     def with_cell(self, cell: str, alike: Iterable[str] = ()) -> tuple[str, ...]:
         """The chosen cells with one more, or without it if it is among them, be it under another of its runs."""
         same = {cell, *alike}
@@ -93,4 +106,5 @@ class View:
         return others if len(others) < len(self.cells) else (*others, cell)[-MOST_CELLS:]
 
 
+_OTHER_AXIS = {"rows": "columns", "columns": "rows"}
 _DEFAULTS = {field.name: field.default for field in fields(View)}

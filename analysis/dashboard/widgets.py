@@ -13,37 +13,52 @@ from clops_sweep.analysis.formats import TextTable
 from clops_sweep.analysis.metrics import metric_named
 
 
+def choice(
+    view: View, name: str, title: str, options: Iterable[str], value: str, texts: Iterable[str] | None = None
+) -> Element:
+    """A list that one thing is chosen from; each leads to its view."""
+    listed = list(options)
+    made = [
+        element("Option", text, value=view.after(name, it), selected=it == value)
+        for it, text in zip(listed, texts or listed, strict=True)
+    ]
+    key = f"choose-{name}"
+    return element("Div", element("Label", title, htmlFor=key), element("Select", *made, id=key), className="control")
+
+
+def choices(name: str, title: str, options: Iterable[str], value: Sequence[str], none: str) -> Element:
+    """A list that some things are chosen from; `none` says what holds without any."""
+    said = ", ".join(value) or none
+    boxes = element("Checklist", id=control_id(name), options=list(options), value=list(value))
+    key = f"choices-{name}"
+    folded = element("Details", element("Summary", said, aria_label=f"{title}: {said}"), boxes, id=key)
+    return element(
+        "Div", element("Span", title, className="label"), folded, className="control", role="group", aria_label=title
+    )
+
+
+def entry(name: str, title: str, value: str, example: str) -> Element:
+    """A line to write into."""
+    key = json.dumps(control_id(name), separators=(",", ":"))  # as Dash writes it into the page
+    box = element(
+        "Input", id=control_id(name), value=value, type="text", debounce=True, placeholder=example, spellCheck=False
+    )
+    return element("Div", element("Label", title, htmlFor=key), box, className="control")
+
+
 def control_id(name: str) -> dict[str, str]:
     """The id of the control of a part of the view."""
     return {"control": name}
 
 
-def choice(name: str, title: str, options: Iterable[str], value: str, texts: Iterable[str] | None = None) -> Element:
-    """A list that one thing is chosen from."""
-    return _dropdown(name, title, options, texts, value=value, clearable=False)
-
-
-def choices(name: str, title: str, options: Iterable[str], value: Sequence[str], none: str) -> Element:
-    """A list that some things are chosen from; `none` says what holds without any."""
-    return _dropdown(name, title, options, None, value=list(value), multi=True, placeholder=none)
-
-
-def entry(name: str, title: str, value: str, example: str) -> Element:
-    """A line to write into."""
-    box = element(
-        "Input", id=control_id(name), value=value, type="text", debounce=True, placeholder=example, spellCheck=False
-    )
-    return _labelled(name, title, box)
-
-
 def metric_choice(view: View, metrics: Sequence[str]) -> Element:
     """The choice of a metric."""
-    return choice("metric", "Metric", metrics, view.metric, [metric_named(name).plain for name in metrics])
+    return choice(view, "metric", "Metric", metrics, view.metric, [metric_named(name).plain for name in metrics])
 
 
-def experiment_choice(name: str, names: Sequence[str]) -> Element:
+def experiment_choice(view: View, name: str, names: Sequence[str]) -> Element:
     """The choice of an experiment."""
-    return choice("experiment", "Experiment", names, name)
+    return choice(view, "experiment", "Experiment", names, name)
 
 
 def table(
@@ -69,15 +84,25 @@ def sorted_by(view: View, name: str, title: str, sort: str) -> Element:
     state = "descending" if falling else "ascending" if sort == name else "none"
     order = name if falling else f"-{name}"
     arrow = {"descending": " ↓", "ascending": " ↑", "none": ""}[state]
-    return element("Th", link(title + arrow, view.address(sort=order, at=1)), scope="col", aria_sort=state)
+    return element(
+        "Th", link(title + arrow, view.address(sort=order, at=1), id=f"sort-{name}"), scope="col", aria_sort=state
+    )
 
 
 def pager(view: View, at: int, pages: int, what: str) -> Element | None:
     """Links to the pages before and after."""
     if pages < 2:
         return None
-    before = link("← previous", view.address(at=at - 1)) if at > 1 else element("Span", "← previous", className="muted")
-    after = link("next →", view.address(at=at + 1)) if at < pages else element("Span", "next →", className="muted")
+    before = (
+        link("← previous", view.address(at=at - 1), id="previous")
+        if at > 1
+        else element("Span", "← previous", className="muted")
+    )
+    after = (
+        link("next →", view.address(at=at + 1), id="next")
+        if at < pages
+        else element("Span", "next →", className="muted")
+    )
     return element(
         "Nav",
         before,
@@ -90,7 +115,7 @@ def pager(view: View, at: int, pages: int, what: str) -> Element | None:
 
 def graph(figure: Figure, description: str, name: str) -> Element:
     """A figure, and what it shows for those who do not see it."""
-    config = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
+    config = {"displayModeBar": False, "responsive": True}
     drawn = element("Graph", id={"graph": name}, figure=figure, config=config)
     return element("Div", drawn, role="img", aria_label=description, className="graph")
 
@@ -98,21 +123,6 @@ def graph(figure: Figure, description: str, name: str) -> Element:
 def rerun(command: str) -> Element:
     """A command that can be copied."""
     return element("Code", command)
-
-
-def _labelled(name: str, title: str, box: Element) -> Element:
-    return element(
-        "Div",
-        element("Label", title, htmlFor=json.dumps(control_id(name), separators=(",", ":"))),
-        box,
-        className="control",
-    )
-
-
-def _dropdown(name: str, title: str, options: Iterable[str], texts: Iterable[str] | None, **given: Any) -> Element:
-    listed = list(options)
-    named = [{"value": it, "label": text} for it, text in zip(listed, texts or listed, strict=True)]
-    return _labelled(name, title, element("Dropdown", id=control_id(name), options=named, **given))
 
 
 def _is_cell(it: Element | str) -> bool:
