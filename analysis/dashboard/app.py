@@ -88,7 +88,7 @@ def _layout(pages: Pages, name: str, seconds: float) -> Any:
             dcc.Store(id="sent", data={}),
             dcc.Interval(id="tick", interval=round(1000 * seconds)),
             dcc.Interval(id="quiet", interval=_QUIET, max_intervals=1),
-            html.Div(id="ahead", hidden=True),
+            html.Div(id="ahead", className="unseen", **{"aria-hidden": "true"}),
             html.A("Skip to the content", href="#content", className="skip"),
             html.Header(
                 [
@@ -120,7 +120,7 @@ def _connect(app: Any, pages: Pages) -> None:
 
     def load_ahead(ticks: int) -> Any:
         del ticks
-        return dcc.Graph(figure={})
+        return dcc.Graph(figure={"data": [], "layout": {"width": 10, "height": 10}}, config={"staticPlot": True})
 
     def choose(values: list[Any], clicks: list[Any], query: str | None) -> Any:
         del values, clicks

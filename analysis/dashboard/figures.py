@@ -102,9 +102,9 @@ def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Seq
             | {"customdata": [keys[line] for line in lines for _ in range(columns + 1)]}
         )
     titles = [*map(axis_title, record.axes), record.metric.plain]
-    layout = _layout(height=480, margin={"l": 60, "r": 60, "t": 60, "b": 30}, hovermode="closest")
+    layout = _layout(height=480, margin={"l": 60, "r": 60, "t": 90, "b": 30}, hovermode="closest")
     ticks = list(range(columns))
-    layout["xaxis"] = {"tickvals": ticks, "ticktext": [_lines(title) for title in titles], "side": "top"} | {
+    layout["xaxis"] = {"tickvals": ticks, "ticktext": [_lines(title, 2 if columns < 8 else 1) for title in titles], "side": "top", "tickangle": 0} | {
         "range": [-0.3, columns - 0.7], "showgrid": False, "zeroline": False, "fixedrange": True
     }  # fmt: skip
     layout["yaxis"] = {"visible": False, "range": [-0.05, 1.05], "fixedrange": True}
@@ -166,10 +166,10 @@ def _numbers(values: Any) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
-def _lines(title: str) -> str:
-    """A title of at most three words a line."""
+def _lines(title: str, most: int) -> str:
+    """A title of at most so many words a line."""
     words = title.split()
-    return "<br>".join(plain(" ".join(words[at : at + 2])) for at in range(0, len(words), 2))
+    return "<br>".join(plain(" ".join(words[at : at + most])) for at in range(0, len(words), most))
 
 
 def _ticks(labels: Sequence[str]) -> list[tuple[float, str]]:

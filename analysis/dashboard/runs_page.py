@@ -67,8 +67,8 @@ def _table(scene: Scene, found: RunsTable) -> Element:
     header = [
         *(sorted_by(view, name, axis_title(name), view.sort) for name in found.label_names),
         "runs" if view.group else "status",
-        *(sorted_by(view, name, metric_named(name).plain, view.sort) for name in found.columns),
         "look at",
+        *(sorted_by(view, name, metric_named(name).plain, view.sort) for name in found.columns),
     ]
     chosen = set(scene.chosen())
     return table("Runs", header, [_row(scene, row, chosen) for row in found.rows], className="runs")
@@ -95,7 +95,7 @@ def _row(scene: Scene, row: Row, chosen: set[int]) -> list[Element | str]:
             )
         )
     labels = [label_text(label) for label in row.labels] or [scene.name]
-    return [*labels, status, *values, target]
+    return [*labels, status, target, *values]
 
 
 def _with(scene: Scene, cell: int) -> tuple[str, ...]:

@@ -76,10 +76,12 @@ class Scene:
         return self.snapshot.once(key, lambda: heatmap(with_two_axes(self.experiment), self.view.metric, axes))
 
     def panel(self) -> Panel | None:
-        """The panel that is chosen, else the one with the best cell; None where the experiment has no cell."""
+        """The panel that is chosen, else the first that has the most; None where the experiment has no cell."""
         found = self.heatmap()
         chosen = [panel for panel in found.panels if panel.title == self.view.panel]
-        return chosen[0] if chosen else found.panels[found.best_panel or 0] if found.panels else None
+        if chosen:
+            return chosen[0]
+        return max(found.panels, key=lambda panel: int((panel.n > 0).sum()), default=None)
 
     def cell_of(self, run: str) -> int | None:
         """The cell that a run belongs to."""

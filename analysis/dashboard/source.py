@@ -45,8 +45,11 @@ class AskedSource:
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
         """The prepared frames that are at hand for them; looked for once."""
         for experiment in experiments:
-            for key in {cell.config.data_key for cell in experiment.cells} - self._frames.keys():
-                self._frames[key] = self._found(key)
+            of_cells = experiment.runs[["cell", "split_seed"]].drop_duplicates()
+            for cell, split in zip(of_cells["cell"], of_cells["split_seed"], strict=True):
+                key = experiment.cells[cell].config.data_key._replace(split_seed=int(split))
+                if key not in self._frames:
+                    self._frames[key] = self._found(key)
         return [frames for frames in self._frames.values() if frames is not None]
 
     def mark(self) -> Hashable:

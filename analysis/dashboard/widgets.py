@@ -67,8 +67,10 @@ def table(
     """A table whose rows begin with their name; a cell that is no element of a table is put into one."""
     body = [element("Tr", *(_cell(it, first=at == 0) for at, it in enumerate(row))) for row in rows]
     head = element("Tr", *(it if _is_cell(it) else element("Th", it, scope="col") for it in header))
-    drawn = element("Table", element("Caption", caption), element("Thead", head), element("Tbody", *body), **given)
-    return element("Div", drawn, className="scroll", tabIndex="0", role="region", aria_label=caption)
+    drawn = element("Table", element("Thead", head), element("Tbody", *body), aria_label=caption, **given)
+    # A caption of HTML is no wider than its table, and most of these tables are narrow.
+    titled = (element("P", caption, className="caption", **{"aria-hidden": "true"}), drawn)
+    return element("Div", *titled, className="scroll", tabIndex="0", role="region", aria_label=caption)
 
 
 def text_table(found: TextTable) -> Element:
