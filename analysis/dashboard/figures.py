@@ -104,9 +104,9 @@ def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Seq
     titles = [*map(axis_title, record.axes), record.metric.plain]
     layout = _layout(height=480, margin={"l": 60, "r": 60, "t": 90, "b": 30}, hovermode="closest")
     ticks = list(range(columns))
-    layout["xaxis"] = {"tickvals": ticks, "ticktext": [_lines(title, 2 if columns < 8 else 1) for title in titles], "side": "top", "tickangle": 0} | {
-        "range": [-0.3, columns - 0.7], "showgrid": False, "zeroline": False, "fixedrange": True
-    }  # fmt: skip
+    words = 2 if columns < 8 else 1
+    layout["xaxis"] = {"tickvals": ticks, "ticktext": [_lines(title, words) for title in titles], "tickangle": 0}
+    layout["xaxis"] |= {"side": "top", "range": [-0.3, columns - 0.7], "showgrid": False, "fixedrange": True}
     layout["yaxis"] = {"visible": False, "range": [-0.05, 1.05], "fixedrange": True}
     layout["shapes"] = [
         {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": {"color": "#444444", "width": 1}} for x in ticks
