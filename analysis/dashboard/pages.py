@@ -108,9 +108,8 @@ def _page_link(view: View, name: str, snapshot: Snapshot) -> Element:
     if kept["experiment"] and snapshot.followed.get(kept["experiment"]) is None:
         kept["experiment"] = ""
     here = view.page == name
-    target = link(
-        PAGES[name], replace(_FRESH, **kept).address(page=name), ", this page" if here else "", id=f"page-{name}"
-    )
+    address, current = replace(_FRESH, **kept).address(page=name), "page" if here else None
+    target = link(PAGES[name], address, id=f"page-{name}", aria_current=current)
     return element("Li", target, className="here" if here else None)
 
 

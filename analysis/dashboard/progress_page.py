@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clops_sweep.analysis.dashboard.element import Element, element, link, notice
+from clops_sweep.analysis.dashboard.element import Element, element, link, notice, signature
 from clops_sweep.analysis.dashboard.progress import Failure, Progress, failures, progress
 from clops_sweep.analysis.dashboard.snapshot import Snapshot
 from clops_sweep.analysis.dashboard.view import View
@@ -60,7 +60,7 @@ def _failed(view: View, found: list[Failure]) -> list[Element]:
             element("Span", f"{failure.experiment}: {plural(len(failure.run_ids), 'run')}, "),
             element("Code", one_line(failure.reason)),
         )
-        key = f"failed-{failure.run_ids[0]}"
+        key = f"failed-{signature((element('Code', failure.experiment, failure.reason),))[:12]}"
         parts.append(element("Details", summary, element("Pre", failure.error), element("Ul", *runs), id=key))
     if len(found) > _MOST_REASONS:
         parts.append(element("P", f"{len(found) - _MOST_REASONS} other reasons are not listed here."))
