@@ -12,11 +12,8 @@ import pytest
 
 from clops_sweep import SearchSpace
 from clops_sweep.analysis.dashboard.server import make_server
-from clops_sweep.analysis.dashboard.source import AskedSource
-from clops_sweep.data.prepared_data import PreparedData
+from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.experiment.columns import config_from_row
-from clops_sweep.experiment.selection import Selection
-from clops_sweep.planning.asked import Asked
 from clops_sweep.store.run_store import RunStore
 
 TOKEN = "a-token-of-some-length"
@@ -69,10 +66,9 @@ def browsed(
     folder = tmp_path_factory.mktemp("browsed")
     store = RunStore(folder / "results")
     generated.write_generated_runs(store, spaces, fails=lambda it: it.seed == 2 and it.storage_fraction == 0.1)
-    asked = Asked(Selection.of_files(()), PreparedData.found(folder), store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clops_sweep.analysis.dashboard.server._SECONDS", 0.2)
-        server = make_server(store, AskedSource(asked), host="127.0.0.1", port=0, token=TOKEN)
+        server = make_server(store, StoreSource(store, lambda key: None), host="127.0.0.1", port=0, token=TOKEN)
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     try:

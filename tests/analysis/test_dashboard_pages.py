@@ -18,14 +18,11 @@ from clops_sweep.analysis.dashboard.figures import colours, plain
 from clops_sweep.analysis.dashboard.pages import Pages
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
-from clops_sweep.analysis.dashboard.source import AskedSource
+from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import PAGES, View
 from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.data.prepared_data import PreparedData
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.distributions import FloatDistribution
-from clops_sweep.experiment.selection import Selection
-from clops_sweep.planning.asked import Asked
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
@@ -35,17 +32,17 @@ ERROR = f"Traceback (most recent call last):\nValueError: \x1b[2J{HOSTILE}\n"
 TASKS = ("<b>0-1</b>", "2-3\x1b[2J", "%{y}", "6-7")
 
 
-def source_of(store: RunStore, prepared: Path) -> AskedSource:
-    return AskedSource(Asked(Selection.of_files(()), PreparedData.found(prepared), store))
+def source_of(store: RunStore) -> StoreSource:
+    return StoreSource(store, lambda key: None)
 
 
-def pages_of(store: RunStore, prepared: Path) -> Pages:
-    return Pages(FollowedStore(store, source_of(store, prepared), 0))
+def pages_of(store: RunStore) -> Pages:
+    return Pages(FollowedStore(store, source_of(store), 0))
 
 
 @pytest.fixture(scope="module")
-def pages(store: RunStore, tmp_path_factory: pytest.TempPathFactory) -> Pages:
-    return pages_of(store, tmp_path_factory.mktemp("prepared"))
+def pages(store: RunStore) -> Pages:
+    return pages_of(store)
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +174,8 @@ def test_instances_say_why_there_is_no_tracing(pages: Pages) -> None:
     assert "The prepared frames of this run are not at hand" in whole(pages, link.attributes["href"]).text
 
 
-def test_a_search_shows_history_trials_and_importance_without_its_file(searched: RunStore, tmp_path: Path) -> None:
-    pages = pages_of(searched, tmp_path)
+def test_a_search_shows_history_trials_and_importance_without_its_file(searched: RunStore) -> None:
+    pages = pages_of(searched)
     assert "4 complete, 1 failed" in whole(pages, "").text
     page = whole(pages, "?page=search")
     assert "5 trials: 4 complete, 0 pruned, 1 failed, 0 running." in page.text
@@ -196,7 +193,7 @@ def test_a_search_shows_history_trials_and_importance_without_its_file(searched:
 def test_an_empty_store_says_so_on_every_page(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "results")
     store.open_for_writing()
-    pages = pages_of(store, tmp_path)
+    pages = pages_of(store)
     for name in PAGES:
         assert whole(pages, f"?page={name}").find("P", className="notice")
 
@@ -222,8 +219,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> 
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_what_a_store_says_is_text(name: str, hostile: RunStore, tmp_path: Path) -> None:
-    pages = pages_of(hostile, tmp_path)
+def test_what_a_store_says_is_text(name: str, hostile: RunStore) -> None:
+    pages = pages_of(hostile)
     page = whole(pages, View(page=name).address())
     if name == "heatmap":
         links = [link.attributes["href"] for link in page.find("A") if "cell-" in str(link.attributes.get("id"))]
@@ -301,19 +298,19 @@ def test_what_cannot_be_served_is_a_sentence(given: dict[str, Any], says: str, s
             name: it for name, it in given.items() if name in ("host", "token")
         }
         with pytest.raises(BadInput, match=says):
-            make_server(chosen, source_of(chosen, tmp_path), port=port, **arguments)
+            make_server(chosen, source_of(chosen), port=port, **arguments)
 
 
-def served(store: RunStore, tmp_path: Path, host: str | None, token: str | None) -> Any:
+def served(store: RunStore, host: str | None, token: str | None) -> Any:
     """A client of the application of a server that has been made, and was not started."""
     pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not served")
-    server = make_server(store, source_of(store, tmp_path), host=host, port=0, token=token)
+    server = make_server(store, source_of(store), host=host, port=0, token=token)
     server._server.server_close()
     return server, server._server.app.test_client()
 
 
-def test_on_loopback_only_this_machine_is_answered(store: RunStore, tmp_path: Path) -> None:
-    server, client = served(store, tmp_path, None, None)
+def test_on_loopback_only_this_machine_is_answered(store: RunStore) -> None:
+    server, client = served(store, None, None)
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", server.address)
     for name in ("127.0.0.1:8050", "localhost:9000", "[::1]:8050", "localhost"):
         assert client.get("/", headers={"Host": name}).status_code == 200
@@ -330,9 +327,9 @@ def test_on_loopback_only_this_machine_is_answered(store: RunStore, tmp_path: Pa
     assert all(it.startswith(("/", "data:,")) and not it.startswith("//") for it in sources), "nothing from the network"
 
 
-def test_elsewhere_the_token_lets_in_and_then_its_cookie(store: RunStore, tmp_path: Path) -> None:
+def test_elsewhere_the_token_lets_in_and_then_its_cookie(store: RunStore) -> None:
     token = "a-token-of-some-length"
-    server, client = served(store, tmp_path, "127.0.0.1", token)
+    server, client = served(store, "127.0.0.1", token)
     assert server.address.endswith(f"/?token={token}")
     for path in (
         "/",

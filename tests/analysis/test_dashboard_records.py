@@ -20,14 +20,11 @@ from clops_sweep.analysis.dashboard.progress import failures, progress
 from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
-from clops_sweep.analysis.dashboard.source import AskedSource
+from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import MOST_CELLS, PAGES, View
 from clops_sweep.analysis.tracings import Frames
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.data.prepared_data import PreparedData
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.selection import Selection
-from clops_sweep.planning.asked import Asked
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
 
@@ -389,30 +386,22 @@ def test_instances_are_sorted_and_those_of_a_task(experiment: Experiment, store:
 # --- where experiments come from --------------------------------------------------------------------------------------
 
 
-def asked(store: RunStore, prepared_root: Path, files: Sequence[Path] = ()) -> Asked:
-    return Asked(Selection.of_files(tuple(files)), PreparedData.found(prepared_root), store)
-
-
-def test_with_a_file_missing_runs_are_counted(tmp_path: Path, generated: ModuleType) -> None:
-    text = "SPACE = SearchSpace('own', RunConfig(), {'storage_fraction': [0.1, 0.5]}, range(2))\n"
-    (tmp_path / "space.py").write_text(f"from clops_sweep import RunConfig, SearchSpace\n{text}")
-    space = SearchSpace("own", RunConfig(), {"storage_fraction": [0.1]}, range(2))
+def test_with_search_spaces_missing_runs_are_counted(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace("own", RunConfig(), {"storage_fraction": [0.1, 0.5]}, range(2))
     store = RunStore(tmp_path / "results")
-    generated.write_given_runs(store, [(request.config, {"auc": 0.7}) for request in space.requests()])
-    source = AskedSource(asked(store, tmp_path / "prepared", [tmp_path / "space.py"]))
-    (it,) = progress(FollowedStore(store, source, 0).snapshot)
+    done = [(it.config, {"auc": 0.7}) for it in space.requests() if it.config.storage_fraction == 0.1]
+    generated.write_given_runs(store, done)
+    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
+    (it,) = progress(followed.snapshot)
     assert (it.name, it.finished, it.missing, it.asked) == ("own", 2, 2, 4)
 
 
-def test_frames_are_looked_for_once_for_every_split(
-    tmp_path: Path, generated: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_frames_are_looked_for_once_for_every_split(tmp_path: Path, generated: ModuleType) -> None:
     configs = [RunConfig(dataset="synthetic", split_seed=split) for split in (0, 3, 5)]
     store = RunStore(tmp_path / "results")
     generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in configs])
     keys: list[DataKey] = []
-    monkeypatch.setattr(AskedSource, "_found", lambda self, key: keys.append(key))
-    followed = FollowedStore(store, AskedSource(asked(store, tmp_path)), 0)
+    followed = FollowedStore(store, StoreSource(store, keys.append), 0)
     generated.write_given_runs(store, [(configs[0].replace(seed=1), {"auc": 0.7})])
     assert followed.refresh().version == 2
     assert keys == [config.data_key for config in configs]
