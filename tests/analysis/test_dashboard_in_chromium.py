@@ -118,14 +118,16 @@ def test_a_list_is_changed_by_keyboard_and_the_address_opens_the_same_view(brows
     browsed.press("ArrowDown", 40)
     browsed.until("document.querySelector('.heatmap').ariaLabel.startsWith('BWT by')")
     assert browsed.run("document.activeElement.id") == "choose-metric"
+    browsed.run("history.back()")
+    browsed.until("document.querySelector('.heatmap').ariaLabel.startsWith('Average AUC by')")
+    browsed.run("history.forward()")
+    browsed.until("document.querySelector('.heatmap').ariaLabel.startsWith('BWT by')")
     shown = "document.getElementById('content').innerText"
     before, address = browsed.run(shown), browsed.run("location.href")
     browsed.page.call("Page.navigate", url="about:blank")
     browsed.page.call("Page.navigate", url=address)
     browsed.until(f"document.querySelector('#content .scatterlayer') && {shown}.length === {len(before)}")
     assert browsed.run(shown) == before
-    browsed.run("history.back()")
-    browsed.run("history.forward()")
 
 
 def test_runs_are_filtered_averaged_and_sorted(browsed: Browsed) -> None:
@@ -163,7 +165,7 @@ def test_a_line_of_the_parallel_coordinates_is_clicked(browsed: Browsed) -> None
 def test_a_sweep_that_goes_on_elsewhere_is_followed(browsed: Browsed, generated: ModuleType) -> None:
     browsed.run("document.getElementById('page-progress').click()")
     browsed.until("document.querySelectorAll('#content progress').length === 2")
-    browsed.run("document.querySelector('#content summary').click()")
+    browsed.run("document.querySelector('#content details:not([open]) summary')?.click()")
     row = next(row for row in browsed.store.rows("runs") if row["status"] == "failed")
     made = generated.generated_tables(config_from_row(row), row["run_id"], instances=2, epochs=1)
     browsed.store.write_finished(row["run_id"], made)
