@@ -66,7 +66,7 @@ def curves_figure(record: LearningCurves) -> Figure:
         | {"line": {"color": MUTED, "width": 1, "dash": "dot"}}
         for end in ends
     ]
-    return {"data": data, "layout": layout | {"legend": {"orientation": "h", "y": -0.25}}}
+    return {"data": data, "layout": layout | {"legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"}}}
 
 
 def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Sequence[str | None]) -> Figure:

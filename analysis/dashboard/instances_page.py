@@ -35,10 +35,9 @@ def instances_controls(scene: Scene) -> tuple[Element, ...]:
     controls = [experiment_choice(scene.view, scene.name, list(scene.snapshot.followed))]
     if run is None:
         return tuple(controls)
-    cell = scene.cell_of(run)
-    cells = list(dict.fromkeys(it for it in (cell, *scene.chosen()) if it is not None))
+    cells = list(dict.fromkeys((*scene.cells_of(run)[:1], *scene.chosen())))
     listed = [(it, run_id) for it in cells for run_id in scene.experiment.run_ids(it)][:_MOST_RUNS]
-    seeds = scene.experiment.runs.set_index("run_id")["seed"]
+    seeds = dict(zip(scene.experiment.runs["run_id"], scene.experiment.runs["seed"], strict=True))
     texts = [f"{scene.name_of(it)}, seed {seeds[run_id]}" for it, run_id in listed]
     tasks = instances_table(_rows(scene, run)).tasks
     task = scene.view.task if scene.view.task in tasks else ""
@@ -71,8 +70,7 @@ def _rows(scene: Scene, run: str) -> pd.DataFrame:
     def read() -> pd.DataFrame:
         columns = ["run_id", *COLUMNS]
         rows = scene.store.read("instances", [run], columns)
-        cell = scene.cell_of(run)
-        return rows if cell is None else TaskTitles(scene.snapshot.frames).named(rows, scene.experiment, cell)
+        return TaskTitles(scene.snapshot.frames).named(rows, scene.experiment, scene.cells_of(run)[0])
 
     return scene.snapshot.once(("instances", run), read)
 

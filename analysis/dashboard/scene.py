@@ -83,18 +83,20 @@ class Scene:
             return chosen[0]
         return max(found.panels, key=lambda panel: int((panel.n > 0).sum()), default=None)
 
-    def cell_of(self, run: str) -> int | None:
-        """The cell that a run belongs to."""
-        return self._cells.get(run)
+    def cells_of(self, run: str) -> tuple[int, ...]:
+        """The cells that a run belongs to: at a = 1 acquisition functions are one run, and have a cell each."""
+        return self._cells.get(run, ())
 
     def key_of(self, cell: int) -> str | None:
         """How an address names a cell: by its first finished run, so that the name stays when others are added."""
         return next(iter(self.experiment.run_ids(cell)), None)
 
     def chosen(self) -> list[int]:
-        """The cells that the view names, as far as they are there."""
-        found = (self.cell_of(key) for key in self.view.cells)
-        return list(dict.fromkeys(cell for cell in found if cell is not None))
+        """The cells that the view names, as far as they are there; of several of one run, that of the panel."""
+        panel = self.panel() if self.view.page == "heatmap" else None
+        shown = set() if panel is None else set(panel.cells.ravel().tolist())
+        found = (sorted(self.cells_of(key), key=lambda cell: cell not in shown)[:1] for key in self.view.cells)
+        return list(dict.fromkeys(cell for cells in found for cell in cells))
 
     def choose(self, cell: int) -> str | None:
         """The address of this view with a cell chosen, or no longer chosen; None if it has no finished run."""
@@ -143,10 +145,12 @@ class Scene:
         return self.snapshot.once((table, ids), read)
 
     @property
-    def _cells(self) -> Mapping[str, int]:
-        def make() -> dict[str, int]:
-            runs = self.experiment.runs
-            return dict(zip(runs["run_id"].map(str), runs["cell"].map(int), strict=True))
+    def _cells(self) -> Mapping[str, tuple[int, ...]]:
+        def make() -> dict[str, tuple[int, ...]]:
+            runs, found = self.experiment.runs, dict[str, tuple[int, ...]]()
+            for run, cell in zip(runs["run_id"], runs["cell"], strict=True):
+                found[run] = (*found.get(run, ()), int(cell))
+            return found
 
         return self.snapshot.once(("cells", self.name), make)
 

@@ -342,6 +342,33 @@ def test_a_cell_is_found_under_any_of_its_runs(followed: FollowedStore, experime
     assert scene_of(followed, cells=("nothing", experiment.run_ids(3)[0], experiment.run_ids(3)[1])).chosen() == [3]
 
 
+def test_of_cells_that_share_a_run_that_of_the_panel_is_chosen(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace(
+        "shared",
+        RunConfig(acquisition_fraction=1.0),
+        {
+            "variant": {"CLOPS": {}, "Random": {"acquisition": "random"}},
+            "storage_fraction": [0.1, 0.5],
+            "epochs_per_task": [5, 6],
+        },
+        [0],
+    )
+    store = RunStore(tmp_path / "results")
+    configs = {it.config.identity: it.config for it in space.requests()}
+    assert len(configs) == 4, "at a = 1 everything is replayed"
+    generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in configs.values()])
+    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
+    for panel, cells in (("CLOPS", range(4)), ("Random", range(4, 8))):
+        scene = Scene.of(View(page="heatmap", panel=panel), followed.snapshot, store)
+        assert scene is not None
+        for cell in cells:
+            key = scene.key_of(cell)
+            assert key is not None
+            again = Scene.of(View(page="heatmap", panel=panel, cells=(key,)), followed.snapshot, store)
+            assert again is not None
+            assert again.chosen() == [cell]
+
+
 def test_curves_and_r_are_those_of_the_cell(followed: FollowedStore, experiment: Experiment, store: RunStore) -> None:
     scene = scene_of(followed)
     curves, matrix = store.read("curves", experiment.run_ids(3)), store.read("r_matrix", experiment.run_ids(3))
