@@ -70,7 +70,11 @@ class BuildKernels(build_ext):
         super().build_extension(ext)
 
 
-ELSEWHERE = {"clops_sweep.analysis": "analysis", "clops_sweep.search_spaces": "search_spaces"}
+ELSEWHERE = {
+    "clops_sweep.analysis": "analysis",
+    "clops_sweep.analysis.dashboard": "analysis/dashboard",
+    "clops_sweep.search_spaces": "search_spaces",
+}
 """Packages whose folders lie at the top of the repository, and not where they are imported from."""
 
 setup(

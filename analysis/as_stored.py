@@ -1,4 +1,4 @@
-"""Runs by plug-ins that nothing here registers, shown under the names that the store has for everything."""
+"""Runs under the names that the store has for everything: by plug-ins that nothing here registers, or all of them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from clops_sweep.analysis.collect import Cell, Edition, Experiment, editions, wh
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
 _FAMILY = ["dataset", "scenario", "normalize", "leads", "split_seed"]
@@ -47,7 +48,22 @@ def experiments_as_stored(runs: pd.DataFrame, data_hashes: Collection[str] = ())
     return [experiment for experiment in made if len(experiment.cells)]
 
 
-def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str]) -> Experiment:
+def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
+    """One experiment for each data set, scenario and strategy of all runs, whatever is registered here.
+
+    Its axes are all columns in which the runs differ, also where there is no run at some of their places: a sweep that
+    is still under way has none at many. No config is checked, so that ten thousand runs take a second.
+
+    Args:
+        runs: the store's table `runs`.
+    """
+    grouped = runs.groupby(["dataset", "scenario", "strategy"], sort=True)
+    made = (_experiment(" ".join(map(str, names)), rows, everywhere=False) for names, rows in grouped)
+    return [experiment for experiment in made if len(experiment.cells)]
+
+
+def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str] = (), *, everywhere: bool = True) -> Experiment:
+    """One experiment; with `everywhere`, of one axis if there is no run at some place of the axes."""
     rows, shown, left_aside = _newest(rows, wanted)
     fields = [field for field in RunConfig.model_fields if field not in _REPLICATE]
     varied = [field for field in (*fields, *_options(rows)) if len(set(map(str, rows[field]))) > 1]
@@ -55,12 +71,13 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str]) -> Exper
         varied.append("run_id")  # in what they differ is not known: they are never put together
     places: list[tuple[Any, ...]] = []
     configs: dict[tuple[Any, ...], RunConfig] = {}
-    for row in rows.to_dict("records"):
+    for row in rows[list(dict.fromkeys((*RunConfig.model_fields, *varied)))].to_dict("records"):
         places.append(tuple(_value(row[field]) for field in varied))
-        configs.setdefault(places[-1], RunConfig.model_construct(**{f: _value(row[f]) for f in RunConfig.model_fields}))
+        if places[-1] not in configs:
+            configs[places[-1]] = RunConfig.model_construct(**{f: _value(row[f]) for f in RunConfig.model_fields})
     axes = {field: _in_order({place[at] for place in configs}) for at, field in enumerate(varied)}
     labels = [dict(zip(varied, place, strict=True)) for place in configs]
-    if len(configs) < prod(map(len, axes.values())):
+    if everywhere and len(configs) < prod(map(len, axes.values())):
         labels = [{"configuration": ", ".join(f"{field} {value}" for field, value in it.items())} for it in labels]
         axes = {"configuration": tuple(it["configuration"] for it in labels)}
     cells = tuple(Cell(label, config, config) for label, config in zip(labels, configs.values(), strict=True))
@@ -86,14 +103,23 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
 
 
 def _options(rows: pd.DataFrame) -> list[str]:
-    """Columns that a plug-in has added as options: with every seed they hold the same values, which counts do not."""
-    added = [column for column in rows if column not in RUNS.names and column not in RunConfig.model_fields]
-    by_seed = [rows for _, rows in rows.groupby(_REPLICATE)]
-    return [str(column) for column in added if len({frozenset(map(str, part[column])) for part in by_seed}) == 1]
+    """Columns that a plug-in has added as options: with every seed they hold the same values, which counts do not.
+
+    Those that are registered here are known by their names.
+    """
+    added = [str(column) for column in rows if column not in RUNS.names and column not in RunConfig.model_fields]
+    by_seed = [rows for _, rows in rows.groupby(_REPLICATE)] if added else []
+    return [
+        column
+        for column in added
+        if column in OPTIONS or len({frozenset(map(str, part[column])) for part in by_seed}) == 1
+    ]
 
 
 def _value(stored: Any) -> Any:
-    """A value of a column: a number as Python's own, a list that stands there as JSON as a tuple."""
+    """A value of a column: a number as Python's own, a list that stands there as JSON as a tuple, None for nothing."""
+    if stored is None or stored is pd.NA or stored != stored:  # no two nan are one value of an axis
+        return None
     if isinstance(stored, str) and stored.startswith("["):
         return _tuples(json.loads(stored))
     return stored.item() if hasattr(stored, "item") else stored

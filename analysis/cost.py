@@ -13,7 +13,7 @@ from matplotlib.patheffects import withStroke
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.labels import inches, legend_columns, shortened
 from clops_sweep.analysis.selection import cell_name, chosen_how, variants
-from clops_sweep.analysis.style import GRID, colour, new_figure, styled
+from clops_sweep.analysis.style import GRID, colour, new_figure, styled, tell_points
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
@@ -109,6 +109,11 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
             record.cost[mine], record.auc[mine], markers[position % len(markers)], ms=5, mew=0, alpha=0.75,
             color=colour(position), label=shortened(name, 6.0, 8.5), clip_on=False,
         )  # fmt: skip
+    said = [
+        f"{name}: average AUC {auc:.3f} at {cost_text(cost)} {COSTS[record.cost_name]}"
+        for name, auc, cost in zip(record.names, record.auc.tolist(), record.cost.tolist(), strict=True)
+    ]
+    tell_points(axes, record.cost, record.auc, said)
     axes.step(record.cost[order], record.auc[order], where="post", color="black", lw=1.0, zorder=1)
     height = float(np.ptp(record.auc)) or 0.01
     width = float(np.ptp(record.cost)) or float(record.cost.max()) or 1.0

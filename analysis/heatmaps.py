@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,17 +15,20 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from clops_sweep.analysis.axis_names import axis_title
+from clops_sweep.analysis.axis_names import axis_symbol, axis_title
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
 from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.analysis.statistics import Estimate, estimate
-from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
+from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled, tell_place
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
 CELL_HEIGHT = 0.48
 """Inches that a cell is high."""
+
+_MOST_NAMED = 5
+"""Runs that a cell names when a pointer rests on it."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -53,7 +55,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """What a heatmap figure shows. `limits` are those of the colour scale; a signed metric's are symmetric."""
+    """What a heatmap figure shows. `limits` are those of the colour scale; a signed metric's are symmetric.
+
+    `runs` are the finished runs of the experiment's cells.
+    """
 
     name: str
     metric: Metric
@@ -64,6 +69,7 @@ class Heatmap:
     panels: tuple[Panel, ...]
     limits: tuple[float, float]
     references: Mapping[str, Estimate] = field(default_factory=dict, hash=False)
+    runs: Mapping[int, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def best_panel(self) -> int | None:
@@ -101,7 +107,7 @@ def heatmap(
     values = experiment.by_replicate(metric)
     asked, failed = experiment.counts(), experiment.counts("failed")
     panels = []
-    for variant in itertools.product(*(experiment.axes[axis] for axis in others)):
+    for variant in _variants(experiment, others):
         cells = np.array(
             [[position.get((*map(repr, variant), repr(r), repr(c)), -1) for c in columns] for r in rows],
             dtype=np.int64,
@@ -118,6 +124,7 @@ def heatmap(
         tuple(panels),
         _limits(panels, shown),
         dict(references or {}),
+        {cell: experiment.run_ids(cell) for cell in range(len(experiment.cells))},
     )
 
 
@@ -203,6 +210,21 @@ def describe_heatmap(record: Heatmap) -> str:
     return text
 
 
+def place_in_words(record: Heatmap, panel: Panel, at: tuple[int, int]) -> str:
+    """A cell of a panel in words: where it lies, mean, standard deviation, how many runs, and which."""
+    place = (
+        f"{axis_symbol(record.row_axis)} = {label_text(record.rows[at[0]])}, "
+        f"{axis_symbol(record.column_axis)} = {label_text(record.columns[at[1]])}"
+    )
+    mean, sd, n, asked = float(panel.mean[at]), float(panel.sd[at]), int(panel.n[at]), int(panel.asked[at])
+    if not math.isfinite(mean):
+        return f"{place}: {f'{panel.failed[at]} of {asked} failed' if panel.failed[at] else 'no finished run yet'}"
+    value = record.metric.text(mean) + (f" ± {record.metric.text(sd)}" if math.isfinite(sd) else "")
+    ids = record.runs.get(int(panel.cells[at]), ())
+    some = f"{' '.join(ids[:_MOST_NAMED])}{' …' if len(ids) > _MOST_NAMED else ''}"
+    return f"{place}: {record.metric.plain} {value}, n = {n} of {asked}" + (f"; runs {some}" if ids else "")
+
+
 def _panel(
     title: str, cells: npt.NDArray[np.int64], values: Floats, asked: Counts, failed: Counts, metric: Metric
 ) -> Panel:
@@ -221,6 +243,13 @@ def _panel(
         row, column = np.unravel_index(first, shape)
         best = (int(row), int(column))
     return Panel(title, mean, sd, n, wanted, lost, best, cells)
+
+
+def _variants(experiment: Experiment, others: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The places on all other axes that have a cell, in the order of the axes; all of them may be far too many."""
+    order = {axis: {repr(label): at for at, label in enumerate(experiment.axes[axis])} for axis in others}
+    found = {tuple(order[axis][repr(cell.labels[axis])] for axis in others) for cell in experiment.cells}
+    return [tuple(experiment.axes[axis][at] for axis, at in zip(others, place, strict=True)) for place in sorted(found)]
 
 
 def _title(others: Sequence[str], variant: Sequence[Any]) -> str:
@@ -266,6 +295,7 @@ def _draw_panel(
     for (row, column), value in np.ndenumerate(panel.mean):
         if not panel.asked[row, column]:
             continue
+        tell_place(axes, row, column, place_in_words(record, panel, (row, column)))
         if np.isfinite(value):
             _write_cell(axes, record.metric, panel, (row, column), backgrounds[row, column], holds_best)
             continue

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.metrics import Metric, known_metric
-from clops_sweep.analysis.style import GRID, colour, new_figure, styled
+from clops_sweep.analysis.style import GRID, colour, new_figure, styled, tell_points
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
@@ -113,6 +113,8 @@ def draw_importance(record: Importance) -> Figure:
     axes.grid(axis="x", color=GRID, lw=0.6)
     rows, sd = np.arange(len(record.axes)), np.nan_to_num(record.sd)
     axes.barh(rows, np.maximum(record.mean, 0), height=0.6, color=colour(0))
+    for row, (axis, mean) in enumerate(zip(record.axes, record.mean.tolist(), strict=True)):
+        tell_points(axes, [mean], [row], [f"{axis_title(axis)}: {mean:.2f} ± {sd[row]:.2f}, n = {record.n}"])
     axes.errorbar(record.mean, rows, xerr=sd, fmt="none", ecolor="#333333", elinewidth=1.3, capsize=2.5)
     axes.set_yticks(rows, [axis_title(axis) for axis in record.axes])
     axes.set_ylim(len(record.axes) - 0.4, -0.6)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
+from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled, tell_points
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord
@@ -84,6 +84,8 @@ def describe_optimization_history(histories: Sequence[OptimizationHistory]) -> s
 def _draw(axes: Axes, history: OptimizationHistory) -> None:
     axes.grid(axis="y", color=GRID, lw=0.6)
     axes.plot(history.numbers, history.values, "o", ms=4, mew=0, alpha=0.75, color=colour(0), label="trial")
+    names = [f"trial {number}: {value:.4g}" for number, value in zip(history.numbers, history.values, strict=True)]
+    tell_points(axes, history.numbers, history.values, names)
     axes.step(history.numbers, history.best, where="post", color="black", lw=1.2, label="best so far")
     if history.pruned_numbers.size:
         axes.plot(

@@ -33,10 +33,14 @@ addEventListener("beforeprint", () => {
   for (const details of unfolded) details.open = true;
 });
 addEventListener("afterprint", () => { for (const details of unfolded) details.open = false; });
-// A link to a configuration's runs opens them.
+// A link opens what it leads to: a configuration's runs, an experiment, and what these are folded into.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target instanceof HTMLDetailsElement) { target.open = true; target.scrollIntoView(); }
+  if (!target) return;
+  const inside = target.querySelector(":scope > details.experiment");
+  const closed = [inside, target.closest("details"), target.closest("details.experiment")].filter((it) => it && !it.open);
+  for (const details of closed) details.open = true;
+  if (closed.length) target.scrollIntoView();
 };
 addEventListener("hashchange", open);
 open();

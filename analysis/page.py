@@ -15,19 +15,26 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from clops_sweep.analysis.axis_names import axis_symbol
+from clops_sweep.analysis.drawings import font_faces, inline
 from clops_sweep.analysis.formats import TextCell, TextTable
 from clops_sweep.analysis.style import as_png, as_svg
 from clops_sweep.store.run_store import rerun_command
 
-INLINE_SVG_LIMIT = 300_000
-"""Bytes above which a figure stands in the page as PNG."""
+INLINE_SVG_LIMIT = 150_000
+"""Bytes of a drawing above which a figure stands in the page as PNG."""
+
+MOST_OPEN = 3
+"""Experiments that a page shows at once; of more, each is folded."""
 
 _PIXELS_PER_INCH = 96
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as files, with the words that go with it. `width` and `height` are in CSS pixels."""
+    """A figure as files, with the words that go with it. `width` and `height` are in CSS pixels.
+
+    `drawing` is the figure as an element of the page, which answers to a pointer; empty where that would be too large.
+    """
 
     name: str
     title: str
@@ -37,12 +44,17 @@ class Picture:
     svg: bytes
     width: int
     height: int
+    drawing: str = ""
 
     @property
-    def source(self) -> str:
-        """The figure as a data URI."""
-        kind, content = ("svg+xml", self.svg) if len(self.svg) <= INLINE_SVG_LIMIT else ("png", self.png)
-        return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    def element(self) -> Markup:
+        """The figure in the page."""
+        if self.drawing:
+            return Markup(self.drawing)
+        source = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+        return Markup('<img src="{}" alt="{}" width="{}" height="{}">').format(
+            source, self.alt, self.width, self.height
+        )
 
 
 @dataclass(frozen=True)
@@ -102,11 +114,13 @@ class Section:
 
 
 def picture(figure: Figure, name: str, title: str, caption: str, alt: str) -> Picture:
-    """Renders a figure once as PNG and once as SVG."""
+    """Renders a figure as PNG, as SVG, and as a drawing in the page."""
     width, height = figure.get_size_inches() * _PIXELS_PER_INCH
     png = as_png(figure)
     figure.set_layout_engine("none")  # the parts have found their places; looking again would take as long as drawing
-    return Picture(name, title, caption, alt, png, as_svg(figure), round(width), round(height))
+    drawing = inline(as_svg(figure, outlines=False), name, alt)
+    small = drawing if len(drawing) <= INLINE_SVG_LIMIT else ""
+    return Picture(name, title, caption, alt, png, as_svg(figure), round(width), round(height), small)
 
 
 def render_page(
@@ -132,12 +146,15 @@ def render_page(
     environment.filters["row_name"] = row_name
     assets = resources.files("clops_sweep.analysis")
     template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
+    drawings = [it.drawing for section in sections for it in (*section.pictures, *section.more_pictures)]
     page = template.render(
         title=title,
         lead=lead,
         sections=sections,
         provenance=provenance,
         rerun=lambda run_id: rerun_command(run_id, results, plugins=plugins.get(run_id, ())),
+        folded=len(sections) > MOST_OPEN,
+        fonts=Markup(font_faces(drawings)),
         style=Markup(assets.joinpath("page.css").read_text("utf-8")),
         script=Markup(assets.joinpath("page.js").read_text("utf-8")),
     )

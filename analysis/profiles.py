@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.labels import in_lines, legend_columns, name_columns, name_rows, shortened
-from clops_sweep.analysis.metrics import METRICS, known_metric, metric_named
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
+from clops_sweep.analysis.metrics import METRICS, Metric, known_metric, metric_named
+from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled, tell_points
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
@@ -123,6 +123,8 @@ def _rows(record: Profile) -> Figure:
                 axes.plot(seeds, np.full(seeds.size, y), ".", ms=3, color=tint, alpha=0.45)
                 spread = seeds.std(ddof=1) if seeds.size > 1 else 0.0
                 axes.errorbar(seeds.mean(), y, xerr=spread, marker="o", ms=4.5, capsize=2.5, color=tint, label=name)
+                said = _said(metric, (name, label_text(record.labels[row])), seeds)
+                tell_points(axes, [float(seeds.mean())], [y], [said])
     name_rows(grid[0], [label_text(label) for label in record.labels], range(len(record.labels)), 0.2, width=4.5)
     grid[0].set_ylim(len(record.labels) - 0.5, -0.5)
     if len(record.variants) > 1:
@@ -168,6 +170,20 @@ def _draw_variant(axes: Any, record: Profile, metric: str, position: int, offset
         x[there], mean[there], yerr=sd[there], marker="o", ms=4.5, lw=1.3, elinewidth=1.3, capsize=2.5,
         color=colour(position), ls="-" if record.is_scale else "none", label=name or record.name,
     )  # fmt: skip
+    shown = np.flatnonzero(there)
+    said = [
+        _said(metric_named(metric), (name, label_text(record.labels[at])), values[at][np.isfinite(values[at])])
+        for at in shown
+    ]
+    tell_points(axes, x[shown], mean[shown], said)
+
+
+def _said(metric: Metric, names: Sequence[str], values: Floats) -> str:
+    """A point in words: its configuration, mean, standard deviation, how many runs."""
+    sd = f" ± {metric.text(float(values.std(ddof=1)))}" if values.size > 1 else ""
+    return (
+        f"{', '.join(filter(None, names))}: {metric.plain} {metric.text(float(values.mean()))}{sd}, n = {values.size}"
+    )
 
 
 def _other_label(axis: str, label: Any) -> str:

@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 
 from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
 from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.style import SEQUENTIAL, new_figure, readable_on, styled
+from clops_sweep.analysis.style import SEQUENTIAL, new_figure, readable_on, styled, tell_place
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
@@ -169,6 +169,12 @@ def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize, colours: m
         np.ma.masked_invalid(record.mean), cmap=colours, norm=scale, edgecolors="white", linewidth=0.8, antialiased=True
     )
     mesh.set_in_layout(False)
+    for (row, column), value in np.ndenumerate(record.mean):
+        if np.isfinite(value):
+            spread = record.sd[row, column]
+            sd = f" ± {spread:.3f}" if np.isfinite(spread) else ""
+            names = f"trained on {record.trained[row]}, evaluated on {record.evaluated[column]}"
+            tell_place(axes, row, column, f"{names}: {value:.3f}{sd}, n = {record.n}")
     if font >= _SMALLEST_FONT:
         for (row, column), value in np.ndenumerate(record.mean):
             if np.isfinite(value):

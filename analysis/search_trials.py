@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from clops_sweep.analysis.collect import Edition, Experiment, collect, frame_of_
 from clops_sweep.analysis.formats import TextCell, TextTable, as_csv, plus_minus
 from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.statistics import Estimate, estimate
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.distributions import CategoricalDistribution
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord
@@ -41,13 +42,14 @@ def collect_with_searches(
     store: RunStore,
     data_hashes: Collection[str] = (),
     keep_axes: Iterable[str] = (),
+    runs: pd.DataFrame | None = None,
 ) -> list[tuple[Experiment, StudyRecord | None]]:
     """As `collect`, also of searches: beside the experiment that their trials make, their study if there is one.
 
     Raises:
         BadInput: a data hash that is not there, or a study that was made from another definition.
     """
-    runs = store.read("runs")
+    runs = store.read("runs") if runs is None else runs
     grids = iter(collect([space for space in spaces if space.search is None], runs, data_hashes, keep_axes))
     rows = runs.set_index("run_id", drop=False)
     found: list[tuple[Experiment, StudyRecord | None]] = []
@@ -92,6 +94,31 @@ def search_experiment(space: SearchSpace, record: StudyRecord | None, rows: pd.D
             axes[name] = tuple(sorted(labels.values()))
     cells, frame = frame_of_runs(axes, list(requests.values()), list(requests), rows)
     return Experiment(space.name, axes, cells, frame, _editions(frame))
+
+
+def recorded_search(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
+    """The same of a study alone, without the search space that made it: of those of its runs that are in the store.
+
+    Args:
+        record: the study.
+        rows: the store's table `runs`, by run id.
+    """
+    requests: dict[str, RunRequest] = {}
+    for trial in record.trials:
+        for run_id in trial.run_ids:
+            if run_id in rows.index:
+                fields = {name: rows.loc[run_id, name] for name in RunConfig.model_fields}
+                config = RunConfig.model_construct(None, **fields)  # type: ignore[arg-type]  # as stored
+                requests.setdefault(run_id, RunRequest(config, record.name, trial.labels, config))
+    names = dict.fromkeys(name for trial in record.trials for name in trial.labels)
+    axes: dict[str, tuple[Any, ...]] = {}
+    for name in names:
+        labels = {repr(it.labels.get(name)): it.labels.get(name) for it in requests.values()}
+        numbers = all(isinstance(label, int | float) for label in labels.values())
+        axes[name] = tuple(sorted(labels.values(), key=None if numbers else str))
+    filled = [replace(it, labels={name: it.labels.get(name) for name in names}) for it in requests.values()]
+    cells, frame = frame_of_runs(axes, filled, list(requests), rows)
+    return Experiment(record.name, axes, cells, frame, _editions(frame))
 
 
 def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:

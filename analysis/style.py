@@ -11,16 +11,19 @@ import os
 import re
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -70,6 +73,13 @@ _RC: dict[Any, Any] = {
 
 _NOT_IN_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """Text of a figure stands in its SVG file as a comment, and no XML may hold these."""
+
+
+_TELLS = "tells:"
+_TOLD = re.compile(rb'<g id="tells:([^"]*)">')
+"""matplotlib writes the id of a part as an attribute, escaped as text inside an element is, too."""
+
+_ON_TOP = 10
 
 
 def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -169,11 +179,40 @@ def as_png(figure: Figure) -> bytes:
 
 
 @styled
-def as_svg(figure: Figure) -> bytes:
-    """The figure as an SVG file; text is drawn as outlines, so that no font has to be there."""
+def as_svg(figure: Figure, *, outlines: bool = True) -> bytes:
+    """The figure as an SVG file that answers to a pointer.
+
+    Args:
+        figure: the figure.
+        outlines: whether text is drawn as outlines, so that no font has to be there.
+    """
+    mpl.rcParams["svg.fonttype"] = "path" if outlines else "none"
     stream = io.BytesIO()
     FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
-    return _NOT_IN_XML.sub(b"?", stream.getvalue())
+    return _TOLD.sub(rb'<g pointer-events="all"><title>\1</title>', _NOT_IN_XML.sub(b"?", stream.getvalue()))
+
+
+def tell_place(axes: Axes, row: float, column: float, text: str) -> None:
+    """What a drawing says when a pointer rests on a cell, one unit wide and high, whose upper left corner is given."""
+    cell = Rectangle((column, row), 1, 1, fill=False, edgecolor="none", zorder=_ON_TOP)
+    _tell(axes.add_patch(cell), text)
+
+
+def tell_points(axes: Axes, x: Iterable[float], y: Iterable[float], texts: Iterable[str]) -> None:
+    """What a drawing says when a pointer rests on each of some points."""
+    for at_x, at_y, text in zip(x, y, texts, strict=True):
+        (point,) = axes.plot([at_x], [at_y], "o", ms=9, color="none", clip_on=False, zorder=_ON_TOP, label="_told")
+        _tell(point, text)
+
+
+def tell_line(line: Artist, text: str) -> None:
+    """What a drawing says when a pointer rests on a line."""
+    line.set_gid(f"{_TELLS}{text}")
+
+
+def _tell(artist: Artist, text: str) -> None:
+    artist.set_gid(f"{_TELLS}{text}")
+    artist.set_in_layout(False)
 
 
 def write_whole(path: Path, content: bytes) -> Path:

@@ -106,9 +106,30 @@ def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[T
     if known["instance"].max() >= len(frames) or known["instance"].min() < 0:
         raise BadInput(f"tracings: the run has instances that are not among the {len(frames)} frames of {frames.name}")
     count = min(count, len(known))
-    tasks = natural_order(map(str, instances["task"].unique()))
     chosen = [("lowest s", known.iloc[i]) for i in range(count)]
     chosen += [("highest s", known.iloc[-1 - i]) for i in range(count)]
+    return _of_rows(chosen, frames, natural_order(map(str, instances["task"].unique())))
+
+
+def tracing_of(instances: pd.DataFrame, instance: int, frames: Frames) -> Tracing:
+    """One instance of a run, whether it has an s or not.
+
+    Args:
+        instances: rows of the table `instances`, of one run.
+        instance: its number.
+        frames: the prepared frames that the run was trained on.
+
+    Raises:
+        BadInput: the run has no such instance, or it is not among the frames.
+    """
+    found = instances[instances["instance"] == instance]
+    if found.empty or not 0 <= instance < len(frames):
+        raise BadInput(f"tracing: the run has no instance {instance} among the {len(frames)} frames of {frames.name}")
+    tasks = natural_order(map(str, instances["task"].unique()))
+    return _of_rows([(f"instance {instance}", found.iloc[0])], frames, tasks)[0]
+
+
+def _of_rows(chosen: Sequence[tuple[str, pd.Series]], frames: Frames, tasks: tuple[str, ...]) -> tuple[Tracing, ...]:
     signals = frames.signal(np.array([int(row["instance"]) for _, row in chosen])).astype(np.float64)
     seconds = frames.frame_seconds
     samples = np.arange(signals.shape[-1], dtype=float)
@@ -160,7 +181,7 @@ def draw_tracings(records: Sequence[Tracing]) -> Figure:
 def describe_tracings(records: Sequence[Tracing]) -> str:
     """The figure in words."""
     places = _decimals_of_s(records)
-    parts = [f"{r.title}: task {r.task}, label {r.label}, patient {r.patient}, s = {r.s:.{places}f}" for r in records]
+    parts = [f"{r.title}: task {r.task}, label {r.label}, patient {r.patient}{_s(r, places)}" for r in records]
     channels = records[0].channels
     of = f" of {len(channels)} channels ({', '.join(channels)})" if len(channels) > 1 else ""
     return f"{'ECG tracings' if all(r.is_ecg for r in records) else 'Tracings'}{of}. {'; '.join(parts)}."
@@ -230,8 +251,12 @@ def _plain(records: Sequence[Tracing]) -> Figure:
 
 
 def _title(record: Tracing, places: int, width: float) -> str:
-    text = f"{record.title}: {record.label}, patient {record.patient}, task {record.task}, s = {record.s:.{places}f}"
+    text = f"{record.title}: {record.label}, patient {record.patient}, task {record.task}{_s(record, places)}"
     return in_lines(text, width, 8)
+
+
+def _s(record: Tracing, places: int) -> str:
+    return f", s = {record.s:.{places}f}" if np.isfinite(record.s) else ""
 
 
 def _draw_channels(axes: Axes, record: Tracing, offsets: Sequence[float]) -> None:

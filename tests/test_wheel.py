@@ -82,10 +82,12 @@ def test_it_holds_every_source_and_nothing_else(shipped: set[str]) -> None:
     sources = {
         f"{place}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, place in FOLDERS.items()
-        for pattern in ("*.py", "py.typed", "page.*")
+        for pattern in ("*.py", "py.typed", "page.*", "dashboard.*")
         for path in (ROOT / folder).rglob(pattern)
     }
     assert {
+        "clops_sweep/analysis/dashboard/assets/dashboard.css",
+        "clops_sweep/analysis/dashboard/assets/dashboard.js",
         "clops_sweep/py.typed",
         "clops_sweep/analysis/page.css",
         "clops_sweep/analysis/page.js",

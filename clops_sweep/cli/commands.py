@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 from clops_sweep.cli.asks import asks
 from clops_sweep.cli.check import check
 from clops_sweep.cli.claims import claims
+from clops_sweep.cli.dashboard import dashboard
 from clops_sweep.cli.data import data
 from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.launch import launch
@@ -109,5 +110,5 @@ def status(asked: Asked, as_json: bool) -> None:
         click.echo(f"  failed {run_id}: {reason}" + (f"  ({names[run_id]})" if run_id in names else ""))
 
 
-for other in (check, claims, compact, data, doctor, launch, new, report, rerun, show):
+for other in (check, claims, compact, dashboard, data, doctor, launch, new, report, rerun, show):
     command.add_command(other)

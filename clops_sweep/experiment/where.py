@@ -11,11 +11,11 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol
 
 from clops_sweep.errors import BadInput, one_line
-from clops_sweep.experiment.config import RunConfig, known_key
+from clops_sweep.experiment.config import RunConfig, known_key, nearest
 from clops_sweep.experiment.options import OPTIONS
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -42,18 +42,26 @@ _LONGEST = 10_000
 """Characters; Python's own grammar takes deeper expressions than its stack does."""
 
 
+class _Named(Protocol):
+    """What has values by name: a config, or a row of `runs` as a mapping."""
+
+    def get(self, name: str, /) -> Any: ...
+
+
 class Where:
-    """A condition on config fields.
+    """A condition on config fields, or on the columns of rows.
 
     Args:
         expression: such as ``storage_fraction == 0.5 and strategy in ["clops", "mir"]``.
+        columns: what it may name; by default the fields of a config. Of columns, what is None is as nan.
 
     Raises:
         BadInput: it is no such expression, or names a field that there is not.
     """
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, columns: Collection[str] | None = None) -> None:
         self.expression = expression
+        self._columns = columns
         if len(expression) > _LONGEST:
             raise self._wrong(f"it is longer than {_LONGEST:,} characters")
         try:
@@ -70,7 +78,7 @@ class Where:
         except RecursionError:
             raise self._wrong("Python cannot read it") from None
 
-    def __call__(self, config: RunConfig) -> bool:
+    def __call__(self, config: _Named) -> bool:
         """Whether it holds for a config.
 
         Raises:
@@ -91,7 +99,7 @@ class Where:
                 return
             case ast.Name(id=name):
                 try:
-                    known_key(name)
+                    self._check_name(name)
                 except BadInput as error:
                     raise self._wrong(str(error)) from None
                 return
@@ -106,13 +114,19 @@ class Where:
             case _:
                 raise self._wrong("it takes comparisons, arithmetic, lists and the words and, or, not, in")
 
-    def _value(self, node: ast.expr, config: RunConfig) -> Any:
+    def _check_name(self, name: str) -> None:
+        if self._columns is None:
+            known_key(name)
+        elif name not in self._columns:
+            raise BadInput(f"there is no column {name!r}{nearest(name, dict.fromkeys(self._columns))}")
+
+    def _value(self, node: ast.expr, config: _Named) -> Any:
         match node:
             case ast.Constant(value=value):
                 return value
             case ast.Name(id=name):
                 value = config.get(name)
-                return math.nan if value is None and name in OPTIONS else value
+                return math.nan if value is None and (self._columns is not None or name in OPTIONS) else value
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return tuple(self._value(item, config) for item in items)
             case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
@@ -136,13 +150,13 @@ class Where:
                 return True
         raise AssertionError(ast.dump(node))
 
-    def _number(self, node: ast.expr, config: RunConfig) -> int | float:
+    def _number(self, node: ast.expr, config: _Named) -> int | float:
         value = self._value(node, config)
         if not isinstance(value, int | float):  # text times a number could be made as long as memory is
             raise TypeError(f"{value!r} is no number")
         return value
 
-    def _truth(self, node: ast.expr, config: RunConfig) -> bool:
+    def _truth(self, node: ast.expr, config: _Named) -> bool:
         value = self._value(node, config)
         if isinstance(value, float) and math.isnan(value):
             return False
@@ -151,6 +165,8 @@ class Where:
         return value
 
     def _wrong(self, what: str) -> BadInput:
+        if self._columns is not None:
+            return BadInput(f"condition {self.expression[:200]!r}: {what}")
         fields = ", ".join(RunConfig.model_fields)
         return BadInput(
             f"--where {self.expression[:200]!r}: {what}; expected a condition on config fields ({fields}) and options"

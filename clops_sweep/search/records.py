@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from clops_sweep.experiment.optuna_search import Direction
 
+STUDIES = "optuna.db"
+"""The file beside a store in a folder that its studies are kept in."""
+
 TrialState = Literal["complete", "pruned", "failed", "running", "waiting"]
 """A trial that is running may also have been interrupted: the next launch goes on with it."""
 

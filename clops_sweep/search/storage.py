@@ -16,10 +16,10 @@ from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.search.records import STUDIES
 from clops_sweep.store.locks import held
 from clops_sweep.store.run_store import RunStore
 
-STUDIES = "optuna.db"
 _SECONDS_TO_WAIT_FOR_SQLITE = 60
 
 

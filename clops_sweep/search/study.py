@@ -15,12 +15,12 @@ from optuna.trial import FrozenTrial, TrialState
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution
-from clops_sweep.experiment.optuna_search import OptunaSearch
+from clops_sweep.experiment.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.search_space import SearchSpace
-from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.search.records import STUDIES, StudyRecord, TrialRecord
 from clops_sweep.search.records import TrialState as State
 from clops_sweep.search.samplers import make_sampler
-from clops_sweep.search.storage import STUDIES, close, existing_storage, open_storage, place, quiet, reading, study_url
+from clops_sweep.search.storage import close, existing_storage, open_storage, place, quiet, reading, study_url
 from clops_sweep.store.run_store import RunStore
 
 DEFINITION, RUN_IDS, ERROR, REPEATS = "definition", "run_ids", "error", "repeats"
@@ -199,7 +199,11 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
             trials = current_trials(study.get_trials(deepcopy=False))
         finally:
             close(storage)
-        return StudyRecord(space.name, search.objectives, tuple(_record(trial, search) for trial in trials))
+        records = [
+            _record(t, {n: _decoded(search, n, t.params[n]) for n in search.parameters if n in t.params})
+            for t in trials
+        ]
+        return StudyRecord(space.name, search.objectives, tuple(records))
 
 
 def current_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
@@ -290,11 +294,11 @@ def _decoded(search: OptunaSearch, name: str, value: Any) -> Any:
     return distribution.nearest(value) if isinstance(distribution, FloatDistribution) else value
 
 
-def _record(trial: FrozenTrial, search: OptunaSearch) -> TrialRecord:
+def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
     return TrialRecord(
         number=trial.number,
         state=_STATES[trial.state],
-        labels={name: _decoded(search, name, trial.params[name]) for name in search.parameters if name in trial.params},
+        labels=labels,
         values=tuple(trial.values) if trial.state == TrialState.COMPLETE and trial.values else None,
         intermediate={k: v for k, v in sorted(trial.intermediate_values.items()) if math.isfinite(v)},
         run_ids=tuple(trial.user_attrs.get(RUN_IDS, ())),
@@ -304,18 +308,40 @@ def _record(trial: FrozenTrial, search: OptunaSearch) -> TrialRecord:
 
 def search_counts(store: RunStore) -> dict[str, Counter[State]]:
     """Every study beside a store that is in a folder: its name, and how many trials are in each state."""
+    return {study.name: Counter(trial.state for trial in study.trials) for study in recorded_studies(store)}
+
+
+def recorded_studies(store: RunStore) -> list[StudyRecord]:
+    """Every study beside a store that is in a folder, without the search spaces that made them.
+
+    Of a choice, the label is what the database has: text and scalars as they are, anything else as JSON.
+
+    Raises:
+        BadInput: the file of the studies is damaged.
+    """
     folder = store.files.folder
     if folder is None or not (folder / STUDIES).is_file():
-        return {}
+        return []
     url = f"sqlite:///{folder / STUDIES}"
     with reading(url):
         storage = existing_storage(url)
         if storage is None:
-            return {}
+            return []
         try:
             names = optuna.get_all_study_names(storage)
-            studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
-            trials = {study.study_name: current_trials(study.get_trials(deepcopy=False)) for study in studies}
+            return [_as_recorded(optuna.load_study(study_name=name, storage=storage)) for name in names]
         finally:
             close(storage)
-    return {name: Counter(_STATES[trial.state] for trial in found) for name, found in trials.items()}
+
+
+def _as_recorded(study: optuna.Study) -> StudyRecord:
+    directions: list[Direction] = [
+        "maximize" if it == optuna.study.StudyDirection.MAXIMIZE else "minimize" for it in study.directions
+    ]
+    names = study.metric_names or [f"objective {place}" for place in range(len(directions))]
+    trials = current_trials(study.get_trials(deepcopy=False))
+    return StudyRecord(
+        study.study_name,
+        dict(zip(names, directions, strict=True)),
+        tuple(_record(trial, dict(trial.params)) for trial in trials),
+    )

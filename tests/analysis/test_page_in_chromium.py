@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -32,7 +33,8 @@ def test_no_error_and_no_request_leaves_the_page(page: Any) -> None:
 
 def test_every_figure_is_drawn_and_visible(page: Any) -> None:
     shown = page.run(
-        "[...document.images].map(i => ({name: i.closest('figure').id, drawn: i.complete && i.naturalWidth > 0,"
+        "[...document.querySelectorAll('img, .drawing')].map(i => ({name: i.closest('figure').id,"
+        " drawn: i.matches('.drawing') ? i.getBBox().width > 0 : i.complete && i.naturalWidth > 0,"
         " width: i.getBoundingClientRect().width, height: i.getBoundingClientRect().height}))"
     )
     assert len(shown) >= 8
@@ -40,6 +42,28 @@ def test_every_figure_is_drawn_and_visible(page: Any) -> None:
         assert image["drawn"], image["name"]
         assert image["width"] > 250, image["name"]
         assert image["height"] > 60, image["name"]
+
+
+def test_a_cell_of_a_figure_answers_to_a_pointer(page: Any) -> None:
+    """A browser shows the title of the part that the pointer rests on, or of what it lies in."""
+    page.run("document.getElementById('grid-heatmap-auc').scrollIntoView()")
+    told = page.run(
+        "[...document.querySelectorAll('#grid-heatmap-auc title')].map(title => {"
+        " const box = title.parentElement.getBoundingClientRect();"
+        " const under = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);"
+        " return [title.textContent, title.parentElement.contains(under)]; })"
+    )
+    assert len(told) == 12
+    assert all(found for _, found in told), "also where a number is written"
+    assert sum(text.endswith(": no finished run yet") for text, _ in told) == 1
+    assert sum(text.endswith(": 3 of 3 failed") for text, _ in told) == 1
+    whole = re.compile(r"b = [\d.]+, a = [\d.]+: Average AUC 0\.\d{3} ± 0\.\d{3}, n = 3 of 3; runs( [0-9a-f]{24}){3}")
+    assert sum(whole.fullmatch(text) is not None for text, _ in told) == 9
+
+
+def test_the_letters_of_figures_come_with_the_page(page: Any) -> None:
+    fonts = "new Promise(done => document.fonts.ready.then(all => done([...all].map(font => font.status))))"
+    assert page.run(fonts) == ["loaded", "loaded"]
 
 
 def test_a_click_sorts_and_another_turns_it_round(page: Any) -> None:
@@ -105,7 +129,9 @@ def test_on_paper_everything_fits_and_nothing_is_folded_away(page: Any) -> None:
     page.call("Emulation.setDeviceMetricsOverride", width=703, height=1040, deviceScaleFactor=1, mobile=False)
     try:
         room = page.run("document.body.clientWidth")
-        widths = page.run("[...document.querySelectorAll('table, img')].map(e => e.getBoundingClientRect().right)")
+        widths = page.run(
+            "[...document.querySelectorAll('table, img, .drawing')].map(e => e.getBoundingClientRect().right)"
+        )
         assert max(widths) <= room + 1
         page.run("dispatchEvent(new Event('beforeprint'))")
         heights = page.run("[...document.querySelectorAll('.runs li')].map(e => e.getBoundingClientRect().height)")

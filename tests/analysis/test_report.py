@@ -50,11 +50,16 @@ def test_every_figure_is_there_as_png_and_svg(report: ReportPaths) -> None:
 def test_the_page_needs_nothing_else(report: ReportPaths) -> None:
     text = report.index.read_text("utf-8")
     tags = Reader(text).tags
-    images = [attributes for tag, attributes in tags if tag == "img"]
-    assert len(images) >= 5
-    for attributes in images:
-        assert str(attributes["src"]).startswith("data:image/")
-        assert len(str(attributes["alt"])) > 40
+    drawings = [attributes for _, attributes in tags if attributes.get("class") == "drawing"]
+    assert len(drawings) >= 5
+    for attributes in drawings:
+        assert attributes["role"] == "img"
+        assert len(str(attributes["aria-label"])) > 40
+    assert all(str(attributes["src"]).startswith("data:image/") for tag, attributes in tags if tag == "img")
+    drawn = re.findall(r'<svg class="drawing".*?</svg>', text, re.DOTALL)
+    parts = [part for drawing in drawn for part in re.findall(r' id="([^"]+)"', drawing)]
+    assert len(parts) == len(set(parts)), "no two parts of a page have one name"
+    assert set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', text)) <= set(parts)
     assert not [a for tag, a in tags if tag == "script" and "src" in a]
     anchors = {str(a["id"]) for _, a in tags if "id" in a}
     for tag, attributes in tags:

@@ -20,11 +20,17 @@ from clops_sweep.analysis.optimization_history import (
 )
 from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
 from clops_sweep.analysis.report import write_report
-from clops_sweep.analysis.search_trials import best_trials, best_trials_text, search_experiment, trials_csv
+from clops_sweep.analysis.search_trials import (
+    best_trials,
+    best_trials_text,
+    recorded_search,
+    search_experiment,
+    trials_csv,
+)
 from clops_sweep.analysis.style import as_png
 from clops_sweep.errors import BadInput
 from clops_sweep.search.records import StudyRecord, TrialRecord
-from clops_sweep.search.study import SearchStudy
+from clops_sweep.search.study import SearchStudy, read_study, recorded_studies
 from clops_sweep.store.run_store import RunStore
 
 
@@ -259,3 +265,18 @@ def test_a_search_that_has_not_begun_is_said_to_be_so(tmp_path: Path) -> None:
     assert "No trial of this search is complete yet." in paths.index.read_text()
     assert "0 complete of 5 trials." in paths.index.read_text()
     assert paths.figures == ()
+
+
+def test_a_study_is_read_without_its_search_space(tmp_path: Path, generated: ModuleType) -> None:
+    space = search_space(6, pruning=True)
+    store = filled(tmp_path, generated, space)
+    known, rows = read_study(space, store), store.read("runs").set_index("run_id", drop=False)
+    (found,) = recorded_studies(store)
+    assert known is not None
+    assert found == known
+    assert [trial.labels for trial in found.trials] == [trial.labels for trial in known.trials]
+    expected, recorded = search_experiment(space, known, rows), recorded_search(found, rows)
+    assert recorded.axes == {axis: tuple(sorted(labels)) for axis, labels in expected.axes.items()}
+    np.testing.assert_array_equal(
+        recorded.by_replicate("auc"), expected.by_replicate("auc")[: len(recorded.cells)], strict=True
+    )

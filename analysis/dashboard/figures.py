@@ -1,0 +1,183 @@
+"""Records as figures that Plotly draws, as plain data."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.colors import Normalize, to_hex, to_rgb
+
+from clops_sweep.analysis.axis_names import axis_title
+from clops_sweep.analysis.curves import LearningCurves
+from clops_sweep.analysis.dashboard.parallel import ParallelCoordinates
+from clops_sweep.analysis.importance import Importance
+from clops_sweep.analysis.metrics import Metric, metric_named
+from clops_sweep.analysis.optimization_history import OptimizationHistory
+from clops_sweep.analysis.style import DIVERGING, GRID, MUTED, SEQUENTIAL, colour
+from clops_sweep.store.rows import printable
+
+Figure = dict[str, Any]
+_BINS = 24
+"""Colours of lines: each is one path for the browser, however many lines have it."""
+
+_MOST_TICKS = 9
+
+
+def plain(text: str) -> str:
+    """Text for Plotly, which takes <b> and <a> for markup."""
+    return html.escape(printable(text), quote=False)
+
+
+def colours(values: Any, limits: tuple[float, float], metric: Metric) -> list[str]:
+    """Colours of values as the report's heatmaps have them."""
+    scale = mpl.colormaps[DIVERGING if metric.signed else SEQUENTIAL]
+    return [to_hex(it) for it in scale(Normalize(*limits)(np.ravel(np.asarray(values, dtype=float))))]
+
+
+def curves_figure(record: LearningCurves) -> Figure:
+    """A line for every task, with a band of one standard deviation; a line at the end of every task's training."""
+    data: list[Figure] = []
+    for position, task in enumerate(record.tasks):
+        mean, sd = record.mean[position], np.nan_to_num(record.sd[position])
+        name, ink = plain(task), colour(position)
+        if sd.any():
+            band = np.concatenate([mean + sd, (mean - sd)[::-1]])
+            around = np.concatenate([record.epochs, record.epochs[::-1]])
+            fill = f"rgba({','.join(str(round(255 * part)) for part in to_rgb(ink))},0.15)"
+            data.append(
+                {"type": "scatter", "x": _numbers(around), "y": _numbers(band), "fill": "toself", "fillcolor": fill}
+                | {"line": {"width": 0}, "mode": "lines", "hoverinfo": "skip", "showlegend": False, "name": name}
+            )
+        texts = [
+            f"{name}<br>epoch {epoch}: {value:.3f}" + (f" ± {spread:.3f}" if spread else "")
+            for epoch, value, spread in zip(record.epochs, mean, sd, strict=True)
+        ]
+        data.append(
+            {"type": "scatter", "mode": "lines", "name": name, "x": _numbers(record.epochs), "y": _numbers(mean)}
+            | {"line": {"color": ink, "width": 2}, "text": texts, "hoverinfo": "text"}
+        )
+    ends = [block.last + 0.5 for block in record.blocks[:-1]]
+    layout = _layout(height=320, xaxis={"title": {"text": "epoch"}}, yaxis={"title": {"text": plain(record.quantity)}})
+    layout["shapes"] = [
+        {"type": "line", "x0": end, "x1": end, "y0": 0, "y1": 1, "yref": "paper"}
+        | {"line": {"color": MUTED, "width": 1, "dash": "dot"}}
+        for end in ends
+    ]
+    return {"data": data, "layout": layout | {"legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"}}}
+
+
+def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Sequence[str | None]) -> Figure:
+    """Lines from axis to axis; a click on a line tells its key.
+
+    Args:
+        record: what is shown.
+        names: of the configurations, in words.
+        keys: by which they are chosen.
+    """
+    columns = len(record.axes) + 1
+    low, high = (float(record.values.min()), float(record.values.max())) if len(record.values) else (0.0, 1.0)
+    reach = high - low or 1.0
+    heights = np.column_stack([record.places, (record.values - low) / reach])
+    bins = np.minimum(((record.values - low) / reach * _BINS).astype(int), _BINS - 1)
+    limits = (-max(abs(low), abs(high), 1e-9), max(abs(low), abs(high), 1e-9)) if record.metric.signed else (low, high)
+    data: list[Figure] = []
+    for number in np.unique(bins):
+        lines = np.flatnonzero(bins == number).tolist()
+        ink = colours([record.values[lines].mean()], limits, record.metric)[0]
+        texts = [
+            f"{plain(names[line])}<br>{plain(record.metric.plain)}: {record.metric.text(it.mean)}"
+            + (f" ± {record.metric.text(it.sd)}" if it.n > 1 else "")
+            + f" (n = {it.n})"
+            for line in lines
+            for it in [record.estimates[line]]
+        ]
+        data.append(
+            {"type": "scatter", "mode": "lines", "showlegend": False, "hoverinfo": "text", "line": {"color": ink}}
+            | {"x": [*range(columns), None] * len(lines), "opacity": 0.7}
+            | {"y": [None if at is None else at for line in lines for at in (*heights[line].tolist(), None)]}
+            | {"text": [text for text in texts for _ in range(columns + 1)]}
+            | {"customdata": [keys[line] for line in lines for _ in range(columns + 1)]}
+        )
+    titles = [*map(axis_title, record.axes), record.metric.plain]
+    layout = _layout(height=480, margin={"l": 60, "r": 60, "t": 90, "b": 30}, hovermode="closest")
+    ticks = list(range(columns))
+    words = 2 if columns < 8 else 1
+    layout["xaxis"] = {"tickvals": ticks, "ticktext": [_lines(title, words) for title in titles], "tickangle": 0}
+    layout["xaxis"] |= {"side": "top", "range": [-0.3, columns - 0.7], "showgrid": False, "fixedrange": True}
+    layout["yaxis"] = {"visible": False, "range": [-0.05, 1.05], "fixedrange": True}
+    layout["shapes"] = [
+        {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": {"color": "#444444", "width": 1}} for x in ticks
+    ]
+    layout["annotations"] = [
+        {"x": x, "y": y, "text": plain(text), "showarrow": False, "xanchor": "right", "xshift": -4}
+        | {"font": {"size": 11}, "bgcolor": "rgba(255,255,255,0.8)"}
+        for x, found in enumerate((*map(_ticks, record.labels), _scale(low, high, record.metric)))
+        for y, text in found
+    ]
+    return {"data": data, "layout": layout}
+
+
+def history_figure(history: OptimizationHistory) -> Figure:
+    """A dot for every complete trial, a cross for every pruned one, and the best until then as steps."""
+    dots: Figure = {"type": "scatter", "mode": "markers", "name": "trial", "marker": {"color": colour(0), "size": 7}}
+    best: Figure = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "best so far",
+        "line": {"color": "black", "shape": "hv"},
+    }
+    data = [
+        dots | {"x": _numbers(history.numbers), "y": _numbers(history.values)},
+        best | {"x": _numbers(history.numbers), "y": _numbers(history.best)},
+    ]
+    if history.pruned_numbers.size:
+        crosses: Figure = {"type": "scatter", "mode": "markers", "name": "pruned, at its last task"}
+        crosses |= {"marker": {"symbol": "x", "color": MUTED, "size": 6}}
+        data.append(crosses | {"x": _numbers(history.pruned_numbers), "y": _numbers(history.pruned_values)})
+    quantity = plain(metric_named(history.objective).plain)
+    layout = _layout(height=320, xaxis={"title": {"text": "trial"}}, yaxis={"title": {"text": quantity}})
+    return {"data": data, "layout": layout}
+
+
+def importance_figure(record: Importance) -> Figure:
+    """A bar for every axis, the most important on top."""
+    bars: Figure = {"type": "bar", "orientation": "h", "marker": {"color": colour(0)}, "hoverinfo": "x"}
+    bars |= {"x": _numbers(np.maximum(record.mean, 0)), "y": [plain(axis_title(axis)) for axis in record.axes]}
+    bars |= {"error_x": {"type": "data", "array": _numbers(np.nan_to_num(record.sd)), "color": "#333333"}}
+    quantity = f"share of the variance of {plain(record.metric.plain)}"
+    layout = _layout(height=90 + 40 * len(record.axes), xaxis={"title": {"text": quantity}})
+    layout["yaxis"] = {"autorange": "reversed", "automargin": True, "type": "category"}
+    return {"data": [bars], "layout": layout}
+
+
+def _layout(**given: Any) -> Figure:
+    axis = {"gridcolor": GRID, "zeroline": False, "automargin": True}
+    for name in ("xaxis", "yaxis"):
+        given[name] = axis | given.get(name, {})
+    base: Figure = {"paper_bgcolor": "white", "plot_bgcolor": "white", "font": {"size": 13}}
+    return base | {"margin": {"l": 60, "r": 20, "t": 20, "b": 50}, "hoverlabel": {"align": "left"}} | given
+
+
+def _numbers(values: Any) -> list[float | None]:
+    """As JSON has them, which knows no NaN."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _lines(title: str, most: int) -> str:
+    """A title of at most so many words a line."""
+    words = title.split()
+    return "<br>".join(plain(" ".join(words[at : at + most])) for at in range(0, len(words), most))
+
+
+def _ticks(labels: Sequence[str]) -> list[tuple[float, str]]:
+    """Heights of the labels of an axis with their texts; of many, some that are evenly spread."""
+    last = len(labels) - 1
+    shown = range(len(labels)) if last < _MOST_TICKS else np.unique(np.linspace(0, last, _MOST_TICKS).astype(int))
+    return [(at / last, labels[at] if len(labels[at]) < 24 else labels[at][:22] + "…") for at in map(int, shown)]
+
+
+def _scale(low: float, high: float, metric: Metric) -> list[tuple[float, str]]:
+    return [(share, metric.text(low + share * (high - low))) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]

@@ -1,0 +1,77 @@
+"""Parallel coordinates: a line for every configuration through its place on each axis, to the metric's mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clops_sweep.analysis.collect import Experiment, label_text
+from clops_sweep.analysis.metrics import Metric, known_metric
+from clops_sweep.analysis.statistics import Estimate, estimate
+
+MOST_LINES = 1000
+"""Beyond these, the best are drawn: more lines than that hide one another."""
+
+
+@dataclass(frozen=True)
+class ParallelCoordinates:
+    """Lines through axes.
+
+    Attributes:
+        metric: what the last axis and the colours show.
+        axes: the axes that vary.
+        labels: of each axis, its places from the lowest to the highest.
+        places: shape (lines, axes): which of its labels a configuration has, as a share of the axis from 0 to 1.
+        values: shape (lines,): the metric's mean, ascending where higher is better, so that the best is drawn last.
+        estimates: the same with standard deviation and number of runs.
+        cells: positions of the configurations.
+        total: how many configurations have a value.
+    """
+
+    metric: Metric
+    axes: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    places: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+    estimates: tuple[Estimate, ...]
+    cells: tuple[int, ...]
+    total: int
+
+
+def parallel_coordinates(experiment: Experiment, metric: str, cells: Sequence[int]) -> ParallelCoordinates:
+    """The lines of some configurations.
+
+    Args:
+        experiment: what they are of.
+        metric: a numeric column of `runs`.
+        cells: which; those without a finished run have no line.
+
+    Raises:
+        BadInput: an unknown metric.
+    """
+    shown = known_metric(metric, experiment.numeric_columns)
+    values = experiment.by_replicate(metric)
+    found = [(estimate(values[cell]), cell) for cell in cells]
+    found = [(it, cell) for it, cell in found if it.n]
+    sign = -1 if shown.better == "lower" else 1
+    found.sort(key=lambda it: sign * it[0].mean)
+    kept = found[-MOST_LINES:]
+    axes = tuple(axis for axis, labels in experiment.axes.items() if len(labels) > 1)
+    place = {axis: {repr(label): at for at, label in enumerate(experiment.axes[axis])} for axis in axes}
+    places = np.array(
+        [[place[axis][repr(experiment.cells[cell].labels[axis])] for axis in axes] for _, cell in kept], dtype=float
+    ).reshape(len(kept), len(axes))
+    longest = np.array([len(experiment.axes[axis]) - 1 for axis in axes], dtype=float)
+    return ParallelCoordinates(
+        shown,
+        axes,
+        tuple(tuple(map(label_text, experiment.axes[axis])) for axis in axes),
+        places / longest if axes else places,
+        np.array([it.mean for it, _ in kept], dtype=float),
+        tuple(it for it, _ in kept),
+        tuple(cell for _, cell in kept),
+        len(found),
+    )

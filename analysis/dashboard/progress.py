@@ -1,0 +1,83 @@
+"""How experiments stand, and why runs have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from clops_sweep.analysis.dashboard.snapshot import Followed, Snapshot
+from clops_sweep.store.rows import failure_reason
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One experiment. `last` is when its last run has ended, None where none has; `trials` are those of a search."""
+
+    name: str
+    finished: int
+    failed: int
+    missing: int
+    last: pd.Timestamp | None
+    trials: Mapping[str, int]
+
+    @property
+    def asked(self) -> int:
+        """How many runs there are to be, as far as that is known: of a store alone, those that have ended."""
+        return self.finished + self.failed + self.missing
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Runs that have failed for one reason, with the whole error of the first of them."""
+
+    experiment: str
+    reason: str
+    error: str
+    run_ids: tuple[str, ...]
+
+
+def progress(snapshot: Snapshot) -> list[Progress]:
+    """How every experiment stands."""
+    return [_progress(name, followed) for name, followed in snapshot.followed.items()]
+
+
+def failures(snapshot: Snapshot) -> list[Failure]:
+    """Why runs have failed, by experiment, the most frequent reason first."""
+    found = []
+    for name, followed in snapshot.followed.items():
+        runs = followed.experiment.runs
+        failed = runs[runs["status"] == "failed"]
+        if failed.empty:
+            continue
+        reasons = failed["error"].map(failure_reason)
+        for reason, count in reasons.value_counts().items():
+            rows = failed[reasons == reason]
+            error = str(rows["error"].iloc[0] or "")
+            found.append(Failure(name, str(reason), error, tuple(map(str, rows["run_id"]))))
+            assert count == len(rows)
+    return found
+
+
+def _progress(name: str, followed: Followed) -> Progress:
+    runs = followed.experiment.runs.drop_duplicates("run_id") if _ids_known(followed) else followed.experiment.runs
+    counts = runs["status"].value_counts()
+    ended = None
+    if "started_at" in runs and runs["started_at"].notna().any():
+        seconds = pd.to_timedelta(runs["seconds"].fillna(0.0).astype(float), unit="s")
+        ended = (runs["started_at"] + seconds).max()
+    trials = pd.Series([trial.state for trial in followed.study.trials] if followed.study else [], dtype=object)
+    return Progress(
+        name,
+        int(counts.get("finished", 0)),
+        int(counts.get("failed", 0)),
+        int(counts.get("missing", 0)),
+        ended,
+        {str(state): int(count) for state, count in trials.value_counts().items()},
+    )
+
+
+def _ids_known(followed: Followed) -> bool:
+    """Whether every run has an id: those of data that nothing is known of have none."""
+    return bool((followed.experiment.runs["run_id"] != "").all())

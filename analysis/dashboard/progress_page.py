@@ -1,0 +1,67 @@
+"""The page that a dashboard begins with: how experiments stand, and why runs have failed."""
+
+from __future__ import annotations
+
+from clops_sweep.analysis.dashboard.element import Element, element, link, notice, signature
+from clops_sweep.analysis.dashboard.progress import Failure, Progress, failures, progress
+from clops_sweep.analysis.dashboard.snapshot import Snapshot
+from clops_sweep.analysis.dashboard.view import View
+from clops_sweep.analysis.dashboard.widgets import table
+from clops_sweep.analysis.formats import DASH, plural
+from clops_sweep.errors import one_line
+
+_MOST_REASONS = 50
+_MOST_RUNS = 20
+
+
+def progress_page(view: View, snapshot: Snapshot) -> tuple[Element, ...]:
+    """How every experiment stands, then its failed runs."""
+    found = progress(snapshot)
+    if not found:
+        return (notice("No run has ended here yet; this page shows them as soon as there are any."),)
+    header = ("experiment", "finished", "failed", "missing", "progress", "last run ended", "trials")
+    rows = [_row(view, it) for it in found]
+    return (table("Experiments", header, rows), *_failed(view, failures(snapshot)))
+
+
+def _row(view: View, it: Progress) -> list[Element | str]:
+    bar = element(
+        "Progress",
+        value=str(it.finished),
+        max=str(max(it.asked, 1)),
+        aria_label=f"{it.name}: {it.finished:,} of {plural(it.asked, 'run')} finished",
+    )
+    trials = ", ".join(f"{count:,} {state}" for state, count in it.trials.items())
+    fresh = View(experiment=it.name)
+    target = fresh.address(page="search" if trials else "heatmap")
+    failed = link(f"{it.failed:,}", fresh.address(page="runs", where='status == "failed"')) if it.failed else "0"
+    return [
+        link(it.name, target),
+        f"{it.finished:,}",
+        failed,
+        f"{it.missing:,}",
+        bar,
+        it.last.strftime("%Y-%m-%d %H:%M:%S UTC") if it.last is not None else DASH,
+        trials or DASH,
+    ]
+
+
+def _failed(view: View, found: list[Failure]) -> list[Element]:
+    if not found:
+        return []
+    parts = [element("H2", "Failed runs")]
+    for failure in found[:_MOST_REASONS]:
+        runs = [element("Li", element("Code", run_id)) for run_id in failure.run_ids[:_MOST_RUNS]]
+        if len(failure.run_ids) > _MOST_RUNS:
+            address = View(page="runs", experiment=failure.experiment, where='status == "failed"').address()
+            runs.append(element("Li", link(f"all {len(failure.run_ids):,}", address)))
+        summary = element(
+            "Summary",
+            element("Span", f"{failure.experiment}: {plural(len(failure.run_ids), 'run')}, "),
+            element("Code", one_line(failure.reason)),
+        )
+        key = f"failed-{signature((element('Code', failure.experiment, failure.reason),))[:12]}"
+        parts.append(element("Details", summary, element("Pre", failure.error), element("Ul", *runs), id=key))
+    if len(found) > _MOST_REASONS:
+        parts.append(element("P", f"{len(found) - _MOST_REASONS} other reasons are not listed here."))
+    return parts

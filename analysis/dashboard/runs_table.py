@@ -1,0 +1,176 @@
+"""A table of runs: those that meet a condition, one by one or put together, a page of it at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.statistics import Estimate, estimate
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.where import Where
+
+PAGE = 50
+"""Rows of a page."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run, or runs that are alike in the axes by which they are grouped.
+
+    Attributes:
+        labels: its place on the axes, then split seed and seed of a single run.
+        counts: how many of its runs have which status.
+        values: of every column shown.
+        cells: positions of the configurations in it.
+        run_ids: its runs.
+    """
+
+    labels: tuple[Any, ...]
+    counts: Mapping[str, int]
+    values: tuple[Estimate, ...]
+    cells: tuple[int, ...]
+    run_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunsTable:
+    """A page of a table.
+
+    Attributes:
+        label_names: what the labels of its rows are.
+        columns: what their values are.
+        rows: those of the page.
+        total: how many there are on all pages.
+        runs: how many runs meet the condition.
+        at: the page, from 1.
+        pages: how many there are.
+    """
+
+    label_names: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    total: int
+    runs: int
+    at: int
+    pages: int
+
+
+def matching(experiment: Experiment, condition: str) -> npt.NDArray[np.bool_]:
+    """Which rows of an experiment's `runs` meet a condition on its columns and axes; all where it is empty.
+
+    Raises:
+        BadInput: it is no condition, or its values cannot be compared so.
+    """
+    if not condition.strip():
+        return np.ones(len(experiment.runs), dtype=np.bool_)
+    runs = experiment.runs
+    where = Where(condition, {*map(str, runs), *experiment.axes})
+    used = [name for name in runs if str(name) in condition]
+    frame = runs[used].copy()
+    for name in frame.select_dtypes("datetimetz"):
+        frame[name] = frame[name].map(lambda at: None if pd.isna(at) else at.isoformat())
+    labels = [cell.labels for cell in experiment.cells]
+    cells = runs["cell"].to_numpy(dtype=int)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records") if used else [{}] * len(runs)
+    named = ({**row, **labels[cell]} for row, cell in zip(rows, cells, strict=True))
+    return np.fromiter((where(it) for it in named), dtype=np.bool_, count=len(runs))
+
+
+def runs_table(
+    experiment: Experiment,
+    columns: Sequence[str],
+    *,
+    condition: str = "",
+    group: Sequence[str] = (),
+    sort: str = "",
+    at: int = 1,
+) -> RunsTable:
+    """A page of the runs of an experiment, or of means over them.
+
+    Args:
+        experiment: whose runs.
+        columns: numeric columns of `runs`.
+        condition: which runs, as `--where` takes it, on any column.
+        group: runs alike in these axes are one row: means and standard deviations over all others and over seeds.
+        sort: a label or column to go by, with a minus before it for the highest first.
+        at: the page, from 1; the last where there are not so many.
+
+    Raises:
+        BadInput: a condition that is none, or a column that is not there.
+    """
+    for column in columns:
+        if column not in experiment.numeric_columns:
+            raise BadInput(f"column {column!r}: expected a numeric column of runs")
+    runs = experiment.runs[matching(experiment, condition)]
+    names = tuple(group) if group else (*experiment.axes, "split_seed", "seed")
+    groups = _groups(experiment, runs, group)
+    order = _order(experiment, runs, groups, names, sort)
+    pages = max(1, -(-len(order) // PAGE))
+    at = min(max(at, 1), pages)
+    rows = tuple(
+        _row(experiment, runs.iloc[groups[i]], names, columns) for i in order[(at - 1) * PAGE : at * PAGE].tolist()
+    )
+    return RunsTable(names, tuple(columns), rows, len(groups), len(runs), at, pages)
+
+
+_Groups = list[npt.NDArray[np.int64]]
+
+
+def _groups(experiment: Experiment, runs: pd.DataFrame, group: Sequence[str]) -> _Groups:
+    """Positions of runs that make a row."""
+    if not group:
+        return [np.array([position]) for position in range(len(runs))]
+    places = [tuple(repr(cell.labels[axis]) for axis in group) for cell in experiment.cells]
+    number = {place: i for i, place in enumerate(dict.fromkeys(places))}
+    of_cell = np.array([number[place] for place in places], dtype=np.int64)
+    codes = of_cell[runs["cell"].to_numpy(dtype=int)]
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order])) + 1
+    return np.split(order, starts) if len(order) else []
+
+
+def _order(
+    experiment: Experiment, runs: pd.DataFrame, groups: _Groups, names: tuple[str, ...], sort: str
+) -> npt.NDArray[np.int64]:
+    """Rows in the order asked for; those without a value are last in either direction."""
+    column, falling = sort.removeprefix("-"), sort.startswith("-")
+    first = np.array([positions[0] for positions in groups], dtype=np.int64)
+    if column in names:
+        keys = _places(experiment, runs, column)[first]
+    elif column in experiment.numeric_columns:
+        values = runs[column].to_numpy(dtype=float)
+        finished = (runs["status"] == "finished").to_numpy()
+        values = np.where(finished & np.isfinite(values), values, np.nan)
+        keys = values[first] if len(groups) == len(runs) else np.array([estimate(values[i]).mean for i in groups])
+    else:
+        return np.lexsort([_places(experiment, runs, name)[first] for name in reversed(names)])
+    return np.argsort(np.where(np.isnan(keys), np.inf, -keys if falling else keys), kind="stable")
+
+
+def _places(experiment: Experiment, runs: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
+    """Where runs are on an axis, or their seeds."""
+    if name not in experiment.axes:
+        return runs[name].to_numpy(dtype=float)
+    place = {repr(label): i for i, label in enumerate(experiment.axes[name])}
+    of_cell = np.array([place[repr(cell.labels[name])] for cell in experiment.cells], dtype=float)
+    places: npt.NDArray[np.float64] = of_cell[runs["cell"].to_numpy(dtype=int)]
+    return places
+
+
+def _row(experiment: Experiment, runs: pd.DataFrame, names: tuple[str, ...], columns: Sequence[str]) -> Row:
+    cells = tuple(dict.fromkeys(int(cell) for cell in runs["cell"]))
+    labels = experiment.cells[cells[0]].labels
+    finished = runs[runs["status"] == "finished"]
+    return Row(
+        tuple(labels[name] if name in labels else int(runs[name].iloc[0]) for name in names),
+        {str(status): int(count) for status, count in runs["status"].value_counts().items()},
+        tuple(estimate(finished[column].to_numpy(dtype=float)) for column in columns),
+        cells,
+        tuple(map(str, runs["run_id"])),
+    )

@@ -1,0 +1,148 @@
+"""Who may see the pages, and the server that they come from: nothing is written, and nothing is fetched elsewhere."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import socket
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from clops_sweep.analysis.dashboard.app import make_app
+from clops_sweep.analysis.dashboard.pages import Pages
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore, Source
+from clops_sweep.errors import BadInput, one_line
+from clops_sweep.store.run_store import RunStore
+
+LOOPBACK = "127.0.0.1"
+_NAMES_OF_LOOPBACK = {"localhost", LOOPBACK, "[::1]"}
+_SECONDS, _SECONDS_ELSEWHERE = 3.0, 15.0
+"""Between two looks at a store in a folder, and at one that has to be asked over a network."""
+
+_LEAST_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that has its port. `address` is what a browser is to be given."""
+
+    address: str
+    _server: Any
+
+    def serve(self) -> None:
+        """Answers until it is interrupted."""
+        try:
+            self._server.serve_forever()
+        finally:
+            self._server.server_close()
+
+    def stop(self) -> None:
+        """Ends `serve`, from another thread."""
+        self._server.shutdown()
+
+
+def make_server(store: RunStore, source: Source, *, host: str | None, port: int, token: str | None) -> Server:
+    """Reads the store and takes a port.
+
+    Args:
+        store: what is shown.
+        source: what its runs are made of.
+        host: the address to be reached at; None: from this machine alone.
+        port: which; 0: any that is free.
+        token: what a browser has to show first; needed with a host.
+
+    Raises:
+        BadInput: Dash is not installed, the store is not there, no such host, a port that is taken, or no token.
+    """
+    if host is not None and (token is None or len(token) < _LEAST_TOKEN):
+        raise BadInput(f"a dashboard that other machines reach needs a token of {_LEAST_TOKEN} characters at least")
+    seconds = _SECONDS if store.files.local else _SECONDS_ELSEWHERE
+    store.files.check_is_there()
+    taken = _listening(host or LOOPBACK, port)
+    try:
+        followed = FollowedStore(store, source, seconds)
+        app = make_app(Pages(followed), store.files.shown, seconds)
+        actual = int(taken.getsockname()[1])
+        guard(app, token if host is not None else None, actual)
+        from werkzeug import serving
+
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it would log every address, tokens too
+        server = serving.make_server(host or LOOPBACK, actual, app.server, threaded=True, fd=taken.fileno())
+    finally:
+        taken.close()
+    name = host or LOOPBACK
+    if name in ("0.0.0.0", "::"):
+        name = socket.gethostname()
+    query = f"?{urlencode({'token': token})}" if host is not None else ""
+    return Server(f"http://{f'[{name}]' if ':' in name else name}:{actual}/{query}", server)
+
+
+def guard(app: Any, token: str | None, port: int) -> None:
+    """Lets in who shows the token, once in the address and then as a cookie; without one, who asks this very machine.
+
+    A page elsewhere whose name is made to lead to this machine (DNS rebinding) still gives its own name as the host.
+    """
+    from flask import Response, redirect, request
+
+    cookie = f"clops-sweep-{port}"
+
+    def refused(said: str) -> Response:
+        return Response(f"{said}\n", 403, content_type="text/plain; charset=utf-8")
+
+    def check() -> Any:
+        if token is None:
+            name = request.host.rsplit(":", 1)[0] if not request.host.endswith("]") else request.host
+            return None if name in _NAMES_OF_LOOPBACK else refused("This dashboard answers this machine alone.")
+        if _same(request.cookies.get(cookie, ""), token):
+            return None
+        if not _same(request.args.get("token", ""), token):
+            return refused("This dashboard opens with the address that it has printed.")
+        others = [(name, value) for name, value in request.args.items(multi=True) if name != "token"]
+        answer = redirect(f"{request.path}?{urlencode(others)}" if others else request.path)
+        answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
+        return answer
+
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            " ".join(["script-src 'self'", *(f"'{it.strip(chr(39))}'" for it in app.csp_hashes())]),
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "connect-src 'self'",
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        )
+    )
+
+    def with_headers(answer: Any) -> Any:
+        answer.headers["Content-Security-Policy"] = policy
+        answer.headers["X-Content-Type-Options"] = "nosniff"
+        answer.headers["Referrer-Policy"] = "no-referrer"
+        return answer
+
+    app.server.before_request(check)
+    app.server.after_request(with_headers)
+
+
+def _same(given: str, token: str) -> bool:
+    """In a time that does not tell how much of it is right."""
+    return hmac.compare_digest(given.encode("utf-8", "backslashreplace"), token.encode())
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        taken = socket.socket(family, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"--host {host!r}: {one_line(error)}; expected a name or an address of this machine") from None
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((host, port))
+        taken.listen()
+    except OSError as error:
+        taken.close()
+        raise BadInput(
+            f"port {port} of {host}: {error.strerror}; name another with --port, or 0 for any that is free"
+        ) from None
+    return taken

@@ -1,0 +1,149 @@
+"""What a store holds at a moment, and how it is followed: of a store that has grown, only what is new is read."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import pandas as pd
+
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.metrics import METRICS
+from clops_sweep.analysis.tracings import Frames
+from clops_sweep.errors import BadInput, one_line
+from clops_sweep.experiment.columns import CONFIG, RECORDED
+from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.run_store import RunStore
+
+T = TypeVar("T")
+_MOST_KEPT = 100
+"""What was computed of a snapshot, before it is forgotten: a store that has stopped growing is looked at for days."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """An experiment, and the study of a search. `metrics` are its columns of numbers that were measured."""
+
+    experiment: Experiment
+    study: StudyRecord | None
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What was there.
+
+    Attributes:
+        version: counts up with every change.
+        runs: the table `runs`, by run id.
+        followed: experiments by name.
+        frames: prepared frames that are at hand.
+        problem: why the store could not be read since, if it could not.
+    """
+
+    version: int
+    runs: pd.DataFrame
+    followed: Mapping[str, Followed] = field(default_factory=dict)
+    frames: Sequence[Frames] = ()
+    problem: str = ""
+    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` returns; a second time what it returned the first."""
+        if key not in self._kept:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            made = self._kept[key] = make()
+            return made
+        kept: T = self._kept[key]
+        return kept
+
+
+class Source(Protocol):
+    """Where experiments come from: search-space files, or the store alone."""
+
+    def experiments(self, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord | None]]:
+        """The experiments that runs, by run id, belong to."""
+
+    def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
+        """The prepared frames that are at hand for them."""
+
+    def mark(self) -> Hashable:
+        """What changes when a study has, beside the runs."""
+
+
+class FollowedStore:
+    """A store that is read again and again.
+
+    Args:
+        store: which.
+        source: what its runs are made of.
+        seconds: how long what was read is taken for what is there.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+
+    def __init__(self, store: RunStore, source: Source, seconds: float) -> None:
+        self.store = store
+        self._source = source
+        self._seconds = seconds
+        self._one_reader = threading.Lock()
+        self._mark: tuple[Hashable, Hashable] = (None, None)
+        self._asked = 0.0
+        self.snapshot = Snapshot(0, store.read("runs", []).set_index("run_id", drop=False))
+        self.snapshot = self._read()
+
+    def refresh(self) -> Snapshot:
+        """What is there now. Of many who ask at a time one reads, and the others get what is known."""
+        if not self._one_reader.acquire(blocking=False):
+            return self.snapshot
+        try:
+            if time.monotonic() - self._asked >= self._seconds:
+                self.snapshot = self._read()
+        except (BadInput, OSError) as error:
+            self._mark = (None, None)
+            self.snapshot = Snapshot(
+                self.snapshot.version + (one_line(error) != self.snapshot.problem),
+                self.snapshot.runs,
+                self.snapshot.followed,
+                self.snapshot.frames,
+                one_line(error),
+                self.snapshot._kept,
+            )
+        finally:
+            self._asked = time.monotonic()
+            self._one_reader.release()
+        return self.snapshot
+
+    def _read(self) -> Snapshot:
+        statuses = self.store.recorded()
+        mark = (frozenset(statuses.items()), self._source.mark())
+        if mark == self._mark:
+            return self.snapshot
+        before = self.snapshot.runs
+        same = before["status"].map(str) == before.index.map(lambda run_id: statuses.get(run_id, ""))
+        kept = before[same.to_numpy(dtype=bool)]
+        new = sorted(statuses.keys() - set(kept.index))
+        read = self.store.read("runs", new).set_index("run_id", drop=False)
+        runs = pd.concat([kept, read]).sort_index() if len(kept) else read
+        found: dict[str, Followed] = {}
+        for experiment, study in self._source.experiments(runs):
+            name = experiment.name if experiment.name not in found else f"{experiment.name} (search)"
+            found[name] = Followed(experiment, study, _measured(experiment))
+        frames = self._source.frames([it.experiment for it in found.values()])
+        self._mark = mark
+        return Snapshot(self.snapshot.version + 1, runs, found, frames)
+
+
+def _measured(experiment: Experiment) -> tuple[str, ...]:
+    """The paper's metrics first."""
+    given = {*CONFIG, *OPTIONS, *RECORDED}
+    there = [name for name in experiment.numeric_columns if name not in given and experiment.runs[name].notna().any()]
+    return tuple(
+        sorted(there, key=lambda name: (name not in METRICS, list(METRICS).index(name) if name in METRICS else 0))
+    )

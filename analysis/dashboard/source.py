@@ -1,0 +1,66 @@
+"""Where the experiments of a dashboard come from: search spaces, or the store alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import pandas as pd
+
+from clops_sweep.analysis.as_stored import recorded_experiments
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.search_trials import collect_with_searches, recorded_search
+from clops_sweep.analysis.tracings import Frames
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.search.records import STUDIES, StudyRecord
+from clops_sweep.store.run_store import RunStore
+
+
+class StoreSource:
+    """Experiments of search spaces, or, without any, of everything that a store holds.
+
+    Args:
+        store: the store.
+        frames: the prepared frames of a key, if they are at hand; asked once for each.
+        spaces: the search spaces, asked for at every look: a task order by difficulty is known once its run is.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        frames: Callable[[DataKey], Frames | None],
+        spaces: Callable[[], Sequence[SearchSpace]] | None = None,
+    ) -> None:
+        self._store = store
+        self._spaces = spaces
+        self._find = frames
+        self._frames: dict[DataKey, Frames | None] = {}
+
+    def experiments(self, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord | None]]:
+        """The experiments that runs, by run id, belong to."""
+        if self._spaces is not None:
+            return collect_with_searches(self._spaces(), self._store, runs=runs.reset_index(drop=True))
+        found: list[tuple[Experiment, StudyRecord | None]] = []
+        if self.mark():
+            from clops_sweep.search.study import recorded_studies  # Optuna takes its time to be imported
+
+            found = [(recorded_search(study, runs), study) for study in recorded_studies(self._store)]
+        of_searches = {run_id for _, study in found if study for trial in study.trials for run_id in trial.run_ids}
+        others = runs[~runs.index.isin(of_searches)].reset_index(drop=True)
+        return [*((experiment, None) for experiment in recorded_experiments(others)), *found]
+
+    def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
+        """The prepared frames that are at hand for them."""
+        for experiment in experiments:
+            of_cells = experiment.runs[["cell", "split_seed"]].drop_duplicates()
+            for cell, split in zip(of_cells["cell"], of_cells["split_seed"], strict=True):
+                key = experiment.cells[cell].config.data_key._replace(split_seed=int(split))
+                if key not in self._frames:
+                    self._frames[key] = self._find(key)
+        return [frames for frames in self._frames.values() if frames is not None]
+
+    def mark(self) -> Hashable:
+        """When the studies beside the store were last written to; empty where there are none."""
+        folder = self._store.files.folder
+        found = self._store.files.mark(str(folder / STUDIES)) if folder is not None else None
+        return tuple(found or ())

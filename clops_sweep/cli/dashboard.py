@@ -1,0 +1,67 @@
+"""`clops-sweep dashboard`: a page on which a store can be watched and looked through."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from clops_sweep.cli.asks import asks
+from clops_sweep.cli.options import NotEmpty, plugins_option
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.errors import BadInput
+from clops_sweep.planning.asked import Asked
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.prepared_data import PreparedData
+
+TOKEN = "CLOPS_DASHBOARD_TOKEN"
+
+
+@click.command()
+@asks(required=False)
+@plugins_option
+@click.option("--port", type=click.IntRange(0, 65535), default=8050, show_default=True, help="0: any that is free.")
+@click.option(
+    "--host",
+    type=NotEmpty(),
+    help="An address of this machine, such as 0.0.0.0, that others reach it at; the printed address then carries a "
+    f"token (that of {TOKEN}, if it is set).",
+)
+def dashboard(asked: Asked, port: int, host: str | None) -> None:
+    """Serve a page that follows a store, also while a sweep runs elsewhere: read-only, for this machine alone.
+
+    With search-space files it shows what they ask for, else everything in the store. Ctrl-C ends it.
+    """
+    from clops_sweep.analysis.dashboard.server import make_server
+    from clops_sweep.analysis.dashboard.source import StoreSource
+
+    if not asked.selection.given and (asked.selection.settings or asked.selection.seeds):
+        raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
+    if asked.selection.limit or asked.selection.where:
+        raise click.UsageError("a dashboard shows whole search spaces: it takes neither --limit nor --where")
+    _ = asked.selection.spaces  # a search-space file that is wrong is said first
+    token = (os.environ.get(TOKEN) or secrets.token_urlsafe(24)) if host is not None else None
+    spaces = asked.resolved_spaces if asked.selection.given else None
+    source = StoreSource(asked.store, partial(_frames, asked.data), spaces)
+    server = make_server(asked.store, source, host=host, port=port, token=token)
+    click.echo(f"dashboard: {server.address}")
+    click.echo("Ctrl-C ends it", err=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.serve()
+
+
+def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:
+    """The frames of a key, if they are prepared here."""
+    from clops_sweep.data.prepared_folder import know
+
+    try:
+        know(key.dataset, data.root)
+        return data.frames(key) if data.data_hash(key) is not None else None
+    except (BadInput, OSError):  # tracings are an addition: what is wrong with the frames is told by `data verify`
+        return None

@@ -1,0 +1,350 @@
+"""The pages of the dashboard: what they say, where their links lead, and that nothing in a store is markup or code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace
+from clops_sweep.analysis.dashboard.app import make_app
+from clops_sweep.analysis.dashboard.element import Element, element
+from clops_sweep.analysis.dashboard.figures import colours, plain
+from clops_sweep.analysis.dashboard.pages import Pages
+from clops_sweep.analysis.dashboard.server import make_server
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.dashboard.view import PAGES, View
+from clops_sweep.analysis.metrics import metric_named
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.distributions import FloatDistribution
+from clops_sweep.search.study import SearchStudy
+from clops_sweep.store.rows import record_failure
+from clops_sweep.store.run_store import RunStore
+
+HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}<a href="javascript:alert(3)">x</a>%{x}$x$'
+ERROR = f"Traceback (most recent call last):\nValueError: \x1b[2J{HOSTILE}\n"
+TASKS = ("<b>0-1</b>", "2-3\x1b[2J", "%{y}", "6-7")
+
+
+def source_of(store: RunStore) -> StoreSource:
+    return StoreSource(store, lambda key: None)
+
+
+def pages_of(store: RunStore) -> Pages:
+    return Pages(FollowedStore(store, source_of(store), 0))
+
+
+@pytest.fixture(scope="module")
+def pages(store: RunStore) -> Pages:
+    return pages_of(store)
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> RunStore:
+    """A search of four trials with two seeds each, beside its store."""
+    store = RunStore(tmp_path_factory.mktemp("searched"))
+    search = OptunaSearch(
+        {
+            "storage_fraction": FloatDistribution(0.1, 0.9),
+            "storage": {"by beta": {}, HOSTILE: {"storage_order": "random"}},
+        },
+        n_trials=6,
+    )
+    space = SearchSpace(name="tuned", base=RunConfig(), search=search, seeds=range(2))
+    study = SearchStudy(space, store, {})
+    given = []
+    for number in range(5):
+        trial = study.ask()
+        configs = [space.base.replace(**search.settings(trial.labels), seed=seed) for seed in (0, 1)]
+        trial.record_runs([config.run_id("generated0001") for config in configs])
+        values = [0.6 + 0.3 * float(trial.labels["storage_fraction"]) + 0.001 * config.seed for config in configs]
+        given += [(config, {"auc": value}) for config, value in zip(configs, values, strict=True)]
+        if number < 4:
+            trial.complete([float(np.mean(values))])
+        else:
+            trial.fail(HOSTILE)
+    study.close()
+    generated.write_given_runs(store, given)
+    return store
+
+
+def whole(pages: Pages, query: str) -> Element:
+    """The parts of a page as one element."""
+    parts = pages.show(query)
+    return element("Div", *parts.links, *parts.controls, *parts.content, *parts.said)
+
+
+def everything(root: Element) -> Iterator[Element]:
+    yield root
+    for child in root.children:
+        if isinstance(child, Element):
+            yield from everything(child)
+
+
+CLOPS = "?experiment=synthetic+class_il+clops"
+
+
+# --- what is there ----------------------------------------------------------------------------------------------------
+
+
+def test_the_first_page_counts_and_says_why_runs_have_failed(pages: Pages) -> None:
+    page = whole(pages, "")
+    (bar, _) = page.find("Progress")
+    assert bar.attributes["aria_label"] == "synthetic class_il clops: 29 of 32 runs finished"
+    assert "ValueError: generated failure" in page.find("Summary")[0].text
+    assert page.find("Pre")[0].text.startswith("Traceback (most recent call last):")
+    (here,) = page.find("A", aria_current="page")
+    assert here.text == "Progress"
+
+
+def test_a_link_of_the_heatmap_shows_curves_and_r(pages: Pages) -> None:
+    page = whole(pages, f"{CLOPS}&page=heatmap&panel=top")
+    cells = [link for link in page.find("A") if str(link.attributes.get("id")).startswith("cell-")]
+    assert len(cells) == 5
+    best = next(link for link in cells if "best of the panel" in link.attributes["aria_label"])
+    assert re.fullmatch(
+        r"(0\.\d{3}) at 1, 0\.5: \1 ± 0\.\d{3}, n = 2 of 2, best of the panel", best.attributes["aria_label"]
+    )
+    chosen = whole(pages, best.attributes["href"])
+    (graph,) = chosen.find("Graph")
+    lines = [trace for trace in graph.attributes["figure"]["data"] if "fill" not in trace]
+    assert [trace["name"] for trace in lines] == ["0-1", "2-3", "4-5", "6-7"]
+    assert "clops-sweep rerun" in chosen.text
+    again = next(link for link in chosen.find("A") if link.attributes.get("id") == best.attributes["id"])
+    assert again.attributes["aria_label"].endswith(", chosen")
+    assert View.read(again.attributes["href"]).cells == ()
+    assert sum(link.text == "failed" for link in whole(pages, f"{CLOPS}&page=heatmap&panel=random").find("Td")) == 1
+
+
+def test_a_list_leads_to_the_view_of_each_of_its_options(pages: Pages) -> None:
+    page = whole(pages, f"{CLOPS}&page=heatmap")
+    (metric,) = page.find("Select", id="choose-metric")
+    assert [it.text for it in metric.find("Option")][:4] == ["Average AUC", "BWT", "BWT_t", "BWT_lambda"]
+    bwt = metric.find("Option")[1].attributes["value"]
+    assert "BWT by storage fraction" in whole(pages, bwt).text
+    labelled = {label.attributes["htmlFor"] for label in page.find("Label")}
+    assert {select.attributes["id"] for select in page.find("Select")} <= labelled
+
+
+def test_runs_are_averaged_over_seeds_by_a_link(pages: Pages) -> None:
+    page = whole(pages, f"{CLOPS}&page=runs")
+    (link,) = page.find("A", id="grouping")
+    assert (len(page.find("Tr")) - 1, link.text) == (32, "Average over seeds")
+    averaged = whole(pages, link.attributes["href"])
+    assert len(averaged.find("Tr")) - 1 == 11
+    assert re.search(r"0\.\d{3} ± 0\.\d{3}", averaged.text)
+    (sort,) = averaged.find("A", id="sort-auc")
+    falling = whole(pages, sort.attributes["href"])
+    assert [head.attributes["aria_sort"] for head in falling.find("Th") if head.find("A", id="sort-auc")] == [
+        "descending"
+    ]
+
+
+def test_a_condition_that_is_wrong_is_a_sentence_on_the_page(pages: Pages) -> None:
+    for page in ("runs", "parallel"):
+        shown = whole(pages, View(page=page, experiment="synthetic class_il clops", where="acu > 1").address())
+        assert shown.find("P", className="notice")[0].text == (
+            "Condition 'acu > 1': there is no column 'acu' (did you mean 'auc'?)."
+        )
+
+
+def test_boxes_and_conditions_become_addresses(pages: Pages) -> None:
+    assert View.read(pages.chosen(CLOPS, "where", " auc > 0.5 ")).where == "auc > 0.5"
+    assert View.read(pages.chosen(f"{CLOPS}&at=3", "group", ["storage_fraction"])).group == ("storage_fraction",)
+    assert pages.chosen(CLOPS, "group", "text") == pages.chosen(CLOPS, "nothing", ["x"]) == CLOPS
+    assert View.read(pages.clicked(CLOPS, "abc")).cells == ("abc",)
+    assert pages.clicked(CLOPS, None) == CLOPS
+
+
+def test_every_link_of_every_page_leads_to_a_page(pages: Pages) -> None:
+    for name in PAGES:
+        for link in whole(pages, f"{CLOPS}&page={name}").find("A")[len(PAGES) : len(PAGES) + 3]:
+            assert whole(pages, link.attributes["href"]).children
+
+
+def test_instances_say_why_there_is_no_tracing(pages: Pages) -> None:
+    page = whole(pages, f"{CLOPS}&page=instances")
+    (link, *_) = (it for it in page.find("A") if str(it.attributes.get("id")).startswith("instance-"))
+    assert "The prepared frames of this run are not at hand" in whole(pages, link.attributes["href"]).text
+
+
+def test_a_search_shows_history_trials_and_importance_without_its_file(searched: RunStore) -> None:
+    pages = pages_of(searched)
+    assert "4 complete, 1 failed" in whole(pages, "").text
+    page = whole(pages, "?page=search")
+    assert "5 trials: 4 complete, 0 pruned, 1 failed, 0 running." in page.text
+    (graph,) = page.find("Graph")
+    dots, best = graph.attributes["figure"]["data"]
+    assert dots["x"] == [0, 1, 2, 3]
+    assert best["y"] == np.maximum.accumulate(dots["y"]).tolist()
+    (asked,) = page.find("Store", id="importance-asked")
+    (part,) = pages.importance(asked.attributes["data"]["query"])
+    assert part.find("Graph") or "importance" in part.text
+    heatmap = whole(pages, "?page=heatmap&experiment=tuned")
+    assert len(heatmap.find("A", title=None)) > 4
+
+
+def test_an_empty_store_says_so_on_every_page(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    pages = pages_of(store)
+    for name in PAGES:
+        assert whole(pages, f"?page={name}").find("P", className="notice")
+
+
+# --- nothing in a store is markup -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> RunStore:
+    store = RunStore(tmp_path_factory.mktemp("hostile"))
+    configs = [
+        RunConfig.model_construct(**dict(RunConfig(seed=seed, storage_fraction=b)))
+        for seed in (0, 1)
+        for b in (0.1, 0.5)
+    ]
+    for config in configs:
+        object.__setattr__(config, "acquisition", HOSTILE if config.storage_fraction == 0.1 else "bald_mcd")
+        run_id = RunConfig(seed=config.seed, storage_fraction=config.storage_fraction).run_id("generated0001")
+        store.write_finished(run_id, generated.generated_tables(config, run_id, tasks=TASKS, instances=4, epochs=2))
+    failed = RunConfig(seed=7)
+    record_failure(store, {failed.run_id("generated0001"): failed}, ERROR, lambda _: "generated0001", {"host": HOSTILE})
+    return store
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_store_says_is_text(name: str, hostile: RunStore) -> None:
+    pages = pages_of(hostile)
+    page = whole(pages, View(page=name).address())
+    if name == "heatmap":
+        links = [link.attributes["href"] for link in page.find("A") if "cell-" in str(link.attributes.get("id"))]
+        page = whole(pages, View(page=name, cells=tuple(View.read(it).cells[0] for it in links)).address())
+    seen = ""
+    for it in everything(page):
+        assert it.kind not in ("Script", "Iframe", "Object", "Embed", "Markdown")
+        assert not any(attribute.startswith("on") or "dangerously" in attribute for attribute in it.attributes)
+        assert str(it.attributes.get("href", "?")).startswith("?")
+        assert str(it.attributes.get("src", "data:image/png;base64,")).startswith("data:image/png;base64,")
+        seen += "".join(child for child in it.children if isinstance(child, str))
+        if it.kind == "Graph":
+            for text in texts_of(it.attributes["figure"]):
+                assert re.findall(r"<(?!br>)", text) == [], "Plotly takes this for markup"
+                assert "hovertemplate" not in it.attributes["figure"]
+    assert "\x1b" not in seen
+    if name in ("progress", "runs", "heatmap"):
+        assert "<script>alert(1)</script>" in seen, "as it is, as text"
+
+
+def texts_of(data: Any) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, dict):
+        for value in data.values():
+            yield from texts_of(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from texts_of(value)
+
+
+def test_text_for_plotly_is_escaped_once() -> None:
+    assert plain("<b>a & b</b>\x1b") == "&lt;b&gt;a &amp; b&lt;/b&gt;\\x1b"
+    assert plain("\"quotes\" 'stay'") == "\"quotes\" 'stay'"
+
+
+def test_colours_are_those_of_the_report() -> None:
+    assert colours([0, 1, np.nan], (0, 1), metric_named("auc"))[:2] == ["#440154", "#fde725"]
+    assert colours([[-1, 1]], (-1, 1), metric_named("bwt")) == ["#7f3b08", "#2d004b"]
+
+
+# --- who may see it ---------------------------------------------------------------------------------------------------
+
+
+def test_without_dash_a_sentence_says_what_to_install(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "dash", None)
+    with pytest.raises(
+        BadInput, match=r"^the dashboard needs Dash; install it with: pip install 'clops-sweep\[dashboard\]'$"
+    ):
+        make_app(pages, "results", 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"host": "0.0.0.0", "token": None}, "needs a token of 16 characters"),
+        ({"host": "0.0.0.0", "token": "short"}, "needs a token of 16 characters"),
+        (
+            {"host": "256.256.256.256", "token": "x" * 20},
+            r"--host '256.256.256.256': .*; expected a name or an address",
+        ),
+        ({"port": None}, r"port \d+ of 127.0.0.1: .*; name another with --port"),
+        ({"store": "nowhere"}, "there is no such folder"),
+    ],
+)
+def test_what_cannot_be_served_is_a_sentence(given: dict[str, Any], says: str, store: RunStore, tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1] if "port" in given else 0
+        chosen = RunStore(tmp_path / "nowhere") if "store" in given else store
+        arguments = {"host": None, "token": None} | {
+            name: it for name, it in given.items() if name in ("host", "token")
+        }
+        with pytest.raises(BadInput, match=says):
+            make_server(chosen, source_of(chosen), port=port, **arguments)
+
+
+def served(store: RunStore, host: str | None, token: str | None) -> Any:
+    """A client of the application of a server that has been made, and was not started."""
+    pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not served")
+    server = make_server(store, source_of(store), host=host, port=0, token=token)
+    server._server.server_close()
+    return server, server._server.app.test_client()
+
+
+def test_on_loopback_only_this_machine_is_answered(store: RunStore) -> None:
+    server, client = served(store, None, None)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", server.address)
+    for name in ("127.0.0.1:8050", "localhost:9000", "[::1]:8050", "localhost"):
+        assert client.get("/", headers={"Host": name}).status_code == 200
+    for name in ("evil.example:8050", "127.0.0.1.evil.example", "localhost.evil.example:80"):
+        assert client.get("/", headers={"Host": name}).status_code == 403
+    answer = client.get("/")
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe-eval" not in policy
+    assert "http" not in re.sub(r"sha256-[^ ]+", "", policy)
+    assert "unsafe-inline" not in next(part for part in policy.split("; ") if part.startswith("script-src"))
+    sources = re.findall(r'(?:src|href)="([^"]+)"', answer.get_data(as_text=True))
+    assert sources
+    assert all(it.startswith(("/", "data:,")) and not it.startswith("//") for it in sources), "nothing from the network"
+
+
+def test_elsewhere_the_token_lets_in_and_then_its_cookie(store: RunStore) -> None:
+    token = "a-token-of-some-length"
+    server, client = served(store, "127.0.0.1", token)
+    assert server.address.endswith(f"/?token={token}")
+    for path in (
+        "/",
+        "/_dash-layout",
+        "/assets/dashboard.css",
+        f"/?token={token[:-1]}",
+        "/?token=é",
+        "/_dash-update-component",
+    ):
+        assert client.get(path).status_code == 403
+    assert client.post("/_dash-update-component", json={}).status_code == 403
+    answer = client.get(f"/?page=runs&token={token}&cells=a&cells=b")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/?page=runs&cells=a&cells=b")
+    cookie = answer.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert client.get("/?page=runs").status_code == 200
+    assert client.get("/_dash-layout").status_code == 200

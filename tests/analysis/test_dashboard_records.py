@@ -1,0 +1,434 @@
+"""What the dashboard shows, as records: against pandas and numpy on stores of generated numbers. Needs no Dash."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.as_stored import recorded_experiments
+from clops_sweep.analysis.collect import Experiment
+from clops_sweep.analysis.dashboard.instances import instances_table
+from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
+from clops_sweep.analysis.dashboard.progress import failures, progress
+from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
+from clops_sweep.analysis.dashboard.scene import Scene
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.dashboard.view import MOST_CELLS, PAGES, View
+from clops_sweep.analysis.tracings import Frames
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.errors import BadInput
+from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.run_store import RunStore
+
+
+class Recorded:
+    """The runs of a store as experiments; counts how often it was asked, and for how many runs."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def experiments(self, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord | None]]:
+        self.asked.append(len(runs))
+        return [(it, None) for it in recorded_experiments(runs.reset_index(drop=True))]
+
+    def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
+        return ()
+
+    def mark(self) -> Hashable:
+        return ()
+
+
+@pytest.fixture(scope="module")
+def followed(store: RunStore) -> FollowedStore:
+    return FollowedStore(store, Recorded(), 0)
+
+
+@pytest.fixture(scope="module")
+def experiment(followed: FollowedStore) -> Experiment:
+    return followed.snapshot.followed["synthetic class_il clops"].experiment
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+
+def test_an_address_holds_a_view_whole() -> None:
+    view = View(
+        page="heatmap", experiment="a & b=c", metric="bwt", rows="x", columns="y", panel="é, λ = 1", cells=("1", "2"),
+        where='auc > 0.5 and storage_order == "top"', group=("x",), show=("auc",), sort="-auc", at=3, run="ab",
+        task="0-1", instance=7,
+    )  # fmt: skip
+    assert View.read(view.address()) == view
+    assert View().address() == "?"
+    assert View.read("") == View()
+
+
+@pytest.mark.parametrize(
+    "query", ["?page=nowhere&at=-3", "?at=x&instance=999999999999999999999", "?unknown=1&page=&&&=", "?at=٣", "%00?%ff"]
+)
+def test_an_address_that_nobody_has_made_is_the_page_that_everybody_begins_with(query: str) -> None:
+    assert View.read(query) == View()
+
+
+def test_cells_are_chosen_and_left_out_under_any_of_their_runs() -> None:
+    view = View(cells=("a1", "b1"))
+    assert view.with_cell("c1") == ("a1", "b1", "c1")
+    assert view.with_cell("b2", alike=("b1", "b2")) == ("a1",)
+    many = View(cells=tuple(map(str, range(MOST_CELLS))))
+    assert many.with_cell("new") == (*map(str, range(1, MOST_CELLS)), "new")
+    assert set(PAGES) == {"progress", "runs", "heatmap", "parallel", "instances", "search"}
+
+
+def test_axes_change_places() -> None:
+    view = View(rows="a", columns="b", panel="p")
+    assert View.read(view.after("rows", "b")) == View(rows="b", columns="a")
+    assert View.read(view.after("rows", "c")) == View(rows="c", columns="b")
+
+
+# --- following --------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_new_is_read(tmp_path: Path, generated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = SearchSpace(
+        name="s", base=RunConfig(epochs_per_task=5), axes={"storage_fraction": [0.1, 0.5]}, seeds=[0, 1]
+    )
+    requests = list(space.requests())
+    store, source = RunStore(tmp_path / "results"), Recorded()
+    store.open_for_writing()
+    followed = FollowedStore(store, source, 0)
+    assert followed.snapshot.followed == {}
+
+    def write(position: int, fails: bool = False) -> str:
+        config = requests[position].config
+        run_id = config.run_id("generated0001")
+        if fails:
+            generated.write_failed_run(store, config, run_id)
+        else:
+            store.write_finished(run_id, generated.generated_tables(config, run_id, instances=2, epochs=1))
+        return run_id
+
+    first, second = write(0), write(1, fails=True)
+    snapshot = followed.refresh()
+    assert snapshot.runs["status"].to_dict() == {first: "finished", second: "failed"}
+    assert followed.refresh() is snapshot, "nothing has changed, and nothing is made anew"
+
+    read: list[Sequence[str] | None] = []
+    plain = RunStore.read
+
+    def noted(self: RunStore, table: str, run_ids: Sequence[str] | None = None, *rest: object) -> pd.DataFrame:
+        read.append(run_ids)
+        return plain(self, table, run_ids, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RunStore, "read", noted)
+    third = write(2)
+    write(1)
+    after = followed.refresh()
+    assert read == [sorted([second, third])], "the new run, and the one whose failure was made good"
+    assert after.version == snapshot.version + 1
+    assert dict.fromkeys([first, second, third], "finished") == after.runs["status"].to_dict()
+
+    store.compact()
+    assert followed.refresh() is after, "put together, the runs are the same"
+    pd.testing.assert_frame_equal(
+        after.runs.reset_index(drop=True), plain(store, "runs"), check_dtype=False, check_like=True
+    )
+    for part in (tmp_path / "results" / "runs").glob("*.parquet"):
+        part.unlink()
+    assert followed.refresh().runs.empty
+
+
+def test_a_store_that_cannot_be_read_is_shown_as_it_was(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace(name="s", base=RunConfig(epochs_per_task=5), seeds=[0])
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [space], instances=2, epochs=1)
+    followed = FollowedStore(store, Recorded(), 0)
+    good = followed.snapshot
+    damaged = tmp_path / "results" / "runs" / "finished-0123456789abcdef01234567.parquet"
+    damaged.write_bytes(b"not Parquet")
+    shown = followed.refresh()
+    assert "not a whole Parquet file" in shown.problem
+    assert (shown.runs is good.runs, shown.version) == (True, good.version + 1)
+    assert followed.refresh().version == shown.version, "the same problem is no news"
+    damaged.unlink()
+    assert followed.refresh().problem == ""
+
+
+def test_of_many_who_ask_at_a_time_one_reads(store: RunStore) -> None:
+    source = Recorded()
+    followed = FollowedStore(store, source, seconds=3600)
+    followed.refresh()
+    followed.refresh()
+    assert len(source.asked) == 1
+
+
+# --- experiments ------------------------------------------------------------------------------------------------------
+
+
+def test_a_grid_that_is_not_everywhere_keeps_its_axes(experiment: Experiment, store: RunStore) -> None:
+    assert set(experiment.axes) == {"storage_order", "storage_fraction", "acquisition_fraction"}
+    runs = store.read("runs")
+    clops = runs[runs["strategy"] == "clops"]
+    assert len(experiment.runs) == len(clops)
+    assert len(experiment.cells) == 11, "twelve places, of one of which there is no run"
+    for cell, it in enumerate(experiment.cells):
+        mine = clops[
+            np.logical_and.reduce([clops[axis] == label for axis, label in it.labels.items()])
+            & (clops["status"] == "finished")
+        ]
+        assert set(experiment.run_ids(cell)) == set(mine["run_id"])
+
+
+def test_fields_without_a_value_are_one_label() -> None:
+    configs = [RunConfig(seed=seed, weight_seed=weights) for seed in (0, 1) for weights in (None, 3)]
+    rows = [{**config.model_dump(mode="json"), "run_id": str(i)} for i, config in enumerate(configs)]
+    facts = {"status": "finished", "data_hash": "a", "semantics_version": 1, "started_at": pd.Timestamp(0, tz="UTC")}
+    (experiment,) = recorded_experiments(pd.DataFrame(rows).assign(**facts))
+    assert experiment.axes == {"weight_seed": (3.0, None)}
+    assert len(experiment.cells) == 2
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def finished(experiment: Experiment) -> pd.DataFrame:
+    """The finished runs with their labels, for pandas."""
+    runs = experiment.runs[experiment.runs["status"] == "finished"].copy()
+    return runs.drop(columns="cell")
+
+
+@pytest.mark.parametrize(
+    ("condition", "query"),
+    [
+        ("auc > 0.75 and storage_fraction in [0.5, 1.0]",) * 2,
+        ('storage_order == "top" or seed == 1',) * 2,
+        ("not bwt < -0.05", "~(bwt < -0.05)"),
+    ],
+)
+def test_a_condition_says_what_pandas_says(experiment: Experiment, condition: str, query: str) -> None:
+    kept = experiment.runs[matching(experiment, condition)]
+    kept = kept[kept["status"] == "finished"]
+    expected = finished(experiment).query(query)
+    assert sorted(kept["run_id"]) == sorted(expected["run_id"])
+    assert 0 < len(kept) < len(finished(experiment))
+
+
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("aucs > 0.5", r"there is no column 'aucs' \(did you mean 'auc'\?\)"),
+        ("auc = 0.5", "compares with == and not with ="),
+        ("__import__('os')", "it takes comparisons"),
+        ("status < 3", "'<' not supported"),
+        ("auc", "neither true nor false"),
+    ],
+)
+def test_a_condition_that_is_none_is_a_sentence(experiment: Experiment, condition: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        matching(experiment, condition)
+
+
+@pytest.mark.parametrize("group", [["storage_fraction"], ["storage_order", "acquisition_fraction"]])
+def test_groups_are_those_of_pandas(experiment: Experiment, group: list[str]) -> None:
+    table = runs_table(experiment, ["auc", "bwt"], group=group, sort="-auc")
+    grouped = finished(experiment).groupby(group)[["auc", "bwt"]].agg(["mean", "std", "count"])
+    assert len(table.rows) == len(grouped)
+    means = [row.values[0].mean for row in table.rows]
+    assert means == sorted(means, reverse=True)
+    for row in table.rows:
+        expected = grouped.loc[row.labels if len(group) > 1 else row.labels[0]]
+        for column, value in zip(("auc", "bwt"), row.values, strict=True):
+            assert (value.mean, value.sd, value.n) == pytest.approx(tuple(expected[column]))
+    assert sum(sum(row.counts.values()) for row in table.rows) == len(experiment.runs) == table.runs
+
+
+def test_pages_hold_every_run_once_whatever_the_order(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace(
+        name="s",
+        base=RunConfig(),
+        axes={"storage_fraction": [i / 40 for i in range(1, 41)]},
+        seeds=range(3),
+    )
+    store = RunStore(tmp_path / "results")
+    rng = np.random.default_rng(0)
+    given = [(request.config, {"auc": float(rng.random())}) for request in space.requests()]
+    given[7][1]["auc"] = float("nan")
+    generated.write_given_runs(store, given)
+    (experiment,) = recorded_experiments(store.read("runs"))
+    for sort, expected in (
+        ("auc", sorted(it["auc"] for _, it in given if it["auc"] == it["auc"])),
+        ("-auc", sorted((it["auc"] for _, it in given if it["auc"] == it["auc"]), reverse=True)),
+    ):
+        pages = [runs_table(experiment, ["auc"], sort=sort, at=at) for at in (1, 2, 3)]
+        assert [len(page.rows) for page in pages] == [PAGE, PAGE, 120 - 2 * PAGE]
+        rows = [row for page in pages for row in page.rows]
+        assert [row.values[0].mean for row in rows[:-1]] == expected
+        assert rows[-1].values[0].n == 0, "what has no value is last in either direction"
+        assert len({row.run_ids for row in rows}) == 120
+    plain = runs_table(experiment, ["auc"], at=99)
+    assert (plain.at, plain.pages) == (3, 3)
+    assert [row.labels for row in plain.rows] == sorted(row.labels for row in plain.rows), "by axes and seeds"
+    assert runs_table(experiment, ["auc"], condition="storage_fraction > 9").rows == ()
+
+
+def test_progress_counts_and_failures_have_their_errors(followed: FollowedStore, store: RunStore) -> None:
+    runs = store.read("runs")
+    found = {it.name: it for it in progress(followed.snapshot)}
+    assert set(found) == {"synthetic class_il clops", "synthetic class_il finetune"}
+    clops = runs[runs["strategy"] == "clops"]
+    it = found["synthetic class_il clops"]
+    assert (it.finished, it.failed, it.missing) == (len(clops) - 3, 3, 0)
+    ended = clops["started_at"] + clops["seconds"].fillna(0).map(lambda seconds: timedelta(seconds=seconds))
+    assert it.last is not None
+    assert abs(it.last - ended.max()) < timedelta(milliseconds=1)
+    (failure,) = failures(followed.snapshot)
+    assert failure.reason == "ValueError: generated failure"
+    assert failure.error.startswith("Traceback (most recent call last):")
+    assert set(failure.run_ids) == set(runs.loc[runs["status"] == "failed", "run_id"])
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def test_lines_go_through_the_places_of_their_configuration(experiment: Experiment) -> None:
+    record = parallel_coordinates(experiment, "auc", range(len(experiment.cells)))
+    assert record.axes == tuple(experiment.axes)
+    assert record.total == len(record.cells) == 10, "one configuration has failed"
+    assert record.values.tolist() == sorted(record.values.tolist()), "the best is drawn last"
+    for line, cell in enumerate(record.cells):
+        values = experiment.by_replicate("auc")[cell]
+        assert record.values[line] == np.nanmean(values)
+        for at, axis in enumerate(record.axes):
+            labels = experiment.axes[axis]
+            assert labels[round(record.places[line, at] * (len(labels) - 1))] == experiment.cells[cell].labels[axis]
+    falling = parallel_coordinates(experiment, "seconds", range(len(experiment.cells)))
+    assert falling.values.tolist() == sorted(falling.values.tolist(), reverse=True), "fewer seconds are better"
+    assert MOST_LINES >= 1000
+
+
+def scene_of(followed: FollowedStore, **given: object) -> Scene:
+    view = View(page="heatmap", experiment="synthetic class_il clops", **given)  # type: ignore[arg-type]
+    scene = Scene.of(view, followed.snapshot, followed.store)
+    assert scene is not None
+    return scene
+
+
+def test_a_scene_fills_in_what_is_not_chosen(followed: FollowedStore) -> None:
+    scene = scene_of(followed, metric="nothing", rows="nothing")
+    assert (scene.view.metric, scene.view.rows, scene.view.columns) == (
+        "auc",
+        "storage_fraction",
+        "acquisition_fraction",
+    )
+    assert scene_of(followed, columns="storage_fraction").view.rows == "acquisition_fraction"
+    assert scene_of(followed, rows="storage_order").view.columns == "storage_fraction"
+    panel = scene.panel()
+    assert panel is not None
+    assert panel.title == "random", "both have five cells, and it is the first"
+    chosen = scene_of(followed, panel="top").panel()
+    assert chosen is not None
+    assert chosen.title == "top"
+
+
+def test_a_cell_is_found_under_any_of_its_runs(followed: FollowedStore, experiment: Experiment) -> None:
+    for run_id in experiment.run_ids(3):
+        assert scene_of(followed, cells=(run_id,)).chosen() == [3]
+    assert scene_of(followed, cells=("nothing", experiment.run_ids(3)[0], experiment.run_ids(3)[1])).chosen() == [3]
+
+
+def test_of_cells_that_share_a_run_that_of_the_panel_is_chosen(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace(
+        "shared",
+        RunConfig(acquisition_fraction=1.0),
+        {
+            "variant": {"CLOPS": {}, "Random": {"acquisition": "random"}},
+            "storage_fraction": [0.1, 0.5],
+            "epochs_per_task": [5, 6],
+        },
+        [0],
+    )
+    store = RunStore(tmp_path / "results")
+    configs = {it.config.identity: it.config for it in space.requests()}
+    assert len(configs) == 4, "at a = 1 everything is replayed"
+    generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in configs.values()])
+    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
+    for panel, cells in (("CLOPS", range(4)), ("Random", range(4, 8))):
+        scene = Scene.of(View(page="heatmap", panel=panel), followed.snapshot, store)
+        assert scene is not None
+        for cell in cells:
+            key = scene.key_of(cell)
+            assert key is not None
+            again = Scene.of(View(page="heatmap", panel=panel, cells=(key,)), followed.snapshot, store)
+            assert again is not None
+            assert again.chosen() == [cell]
+
+
+def test_curves_and_r_are_those_of_the_cell(followed: FollowedStore, experiment: Experiment, store: RunStore) -> None:
+    scene = scene_of(followed)
+    curves, matrix = store.read("curves", experiment.run_ids(3)), store.read("r_matrix", experiment.run_ids(3))
+    record = scene.curves(3)
+    expected = curves.pivot_table("auc", index="task", columns="epoch", aggfunc=["mean", "std"])
+    np.testing.assert_allclose(record.mean, expected["mean"].loc[list(record.tasks)])
+    np.testing.assert_allclose(record.sd, expected["std"].loc[list(record.tasks)])
+    for metric, split in (("auc", "validation"), ("test_auc", "test")):
+        r = scene_of(followed, metric=metric).r_matrix(3)
+        of_split = matrix[matrix["split"] == split]
+        mean = of_split.pivot_table("auc", index="trained_on", columns="evaluated_on", aggfunc="mean")
+        np.testing.assert_allclose(r.mean, mean)
+
+
+@pytest.mark.parametrize(("axes", "shape"), [({}, (1, 1)), ({"storage_fraction": [0.1, 0.5, 1.0]}, (3, 1))])
+def test_an_experiment_of_fewer_axes_has_a_heatmap(
+    axes: dict[str, list[float]], shape: tuple[int, int], generated: ModuleType, tmp_path: Path
+) -> None:
+    space = SearchSpace(name="s", base=RunConfig(), axes=axes, seeds=range(2))
+    store = RunStore(tmp_path / "results")
+    generated.write_given_runs(store, [(it.config, {"auc": 0.5 + 0.1 * it.config.seed}) for it in space.requests()])
+    followed = FollowedStore(store, Recorded(), 0)
+    scene = Scene.of(View(page="heatmap"), followed.snapshot, store)
+    assert scene is not None
+    panel = scene.panel()
+    assert panel is not None
+    np.testing.assert_allclose(panel.mean, np.full(shape, 0.55))
+
+
+def test_instances_are_sorted_and_those_of_a_task(experiment: Experiment, store: RunStore) -> None:
+    rows = store.read("instances", [experiment.run_ids(3)[0]])
+    table = instances_table(rows, task="2-3", sort="-times_replayed")
+    expected = rows[rows["task"] == "2-3"]
+    assert table.total == len(expected) == 24
+    assert table.rows["times_replayed"].tolist() == sorted(expected["times_replayed"], reverse=True)
+    everything = [instances_table(rows, task="no task", sort="no column", at=at) for at in range(1, 5)]
+    hardest_first = pd.concat([page.rows for page in everything])
+    assert hardest_first["s"].tolist() == sorted(rows["s"])
+    assert (everything[0].pages, everything[0].total) == (4, 96)
+
+
+# --- where experiments come from --------------------------------------------------------------------------------------
+
+
+def test_with_search_spaces_missing_runs_are_counted(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace("own", RunConfig(), {"storage_fraction": [0.1, 0.5]}, range(2))
+    store = RunStore(tmp_path / "results")
+    done = [(it.config, {"auc": 0.7}) for it in space.requests() if it.config.storage_fraction == 0.1]
+    generated.write_given_runs(store, done)
+    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
+    (it,) = progress(followed.snapshot)
+    assert (it.name, it.finished, it.missing, it.asked) == ("own", 2, 2, 4)
+
+
+def test_frames_are_looked_for_once_for_every_split(tmp_path: Path, generated: ModuleType) -> None:
+    configs = [RunConfig(dataset="synthetic", split_seed=split) for split in (0, 3, 5)]
+    store = RunStore(tmp_path / "results")
+    generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in configs])
+    keys: list[DataKey] = []
+    followed = FollowedStore(store, StoreSource(store, keys.append), 0)
+    generated.write_given_runs(store, [(configs[0].replace(seed=1), {"auc": 0.7})])
+    assert followed.refresh().version == 2
+    assert keys == [config.data_key for config in configs]

@@ -1,0 +1,73 @@
+"""`clops-sweep dashboard`: what it refuses in a sentence, and that it serves what it says until it is interrupted."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from clops_sweep import RunConfig
+from clops_sweep.analysis.dashboard.server import Server
+from clops_sweep.cli.commands import command
+from clops_sweep.cli.dashboard import TOKEN
+from clops_sweep.errors import BadInput
+from clops_sweep.store.run_store import RunStore
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--limit", "3"], "it takes neither --limit nor --where"),
+        (["--set", "seed=3"], "--set and --seeds change what a search-space file asks for"),
+        (["--port", "70000"], "70000 is not in the range"),
+        (["nowhere.py"], "nowhere.py"),
+    ],
+)
+def test_what_it_does_not_take_is_said(options: list[str], says: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path), *options])
+    assert done.exit_code != 0
+    assert says in f"{done.output}{done.exception}"
+
+
+def test_a_store_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    done = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "nowhere"), "--port", "0"])
+    assert isinstance(done.exception, BadInput)
+    assert str(done.exception).endswith("nowhere: there is no such folder")
+
+
+@pytest.mark.parametrize("host", [None, "127.0.0.1"])
+def test_it_serves_until_it_is_interrupted(
+    host: str | None, tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not served")
+    store = RunStore(tmp_path / "results")
+    config = RunConfig()
+    store.write_finished(config.run_id("a"), finished_tables(config.run_id("a"), config))
+    monkeypatch.setenv(TOKEN, "a-token-of-some-length")
+    plain, got = Server.serve, []
+
+    def asked_once(self: Server) -> None:
+        thread = threading.Thread(target=plain, args=(self,))
+        thread.start()
+        with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(self.address, timeout=60) as page:
+            got.append((page.status, page.read().decode()))
+        self.stop()
+        thread.join()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "serve", asked_once)
+    options = ["--host", host] if host else []
+    done = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "results"), "--port", "0", *options])
+    assert done.exit_code == 0, done.exception
+    assert done.stdout.startswith("dashboard: http://127.0.0.1:")
+    assert ("?token=a-token-of-some-length" in done.stdout) is (host is not None)
+    ((status, page),) = got
+    assert status == 200
+    assert "<title>clops-sweep</title>" in page
