@@ -33,7 +33,6 @@ from clops_sweep.sweep.plugins import PackedPlugin, packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
 
-_JOBS_AHEAD = 200  # on a cluster, which may grow by what it sees waiting
 _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
 
 
@@ -132,7 +131,7 @@ def _run_locksteps(
     from clops_sweep.sweep.tune import run_fed  # slow to import, but for what the start of the cluster has imported
 
     retries = Retries(store, resources.max_retries, workplace.data_hash, workplace.software)
-    feed = GridFeed(locksteps, store, retries, display, ahead=_JOBS_AHEAD if resources.address else 0)
+    feed = GridFeed(locksteps, store, retries, display, may_grow=resources.address is not None)
     while not feed.finished:
         run_fed(feed, workplace, resources, display)
         if display.interrupted:

@@ -19,6 +19,8 @@ from clops_sweep.sweep.retries import Retries
 SECONDS = 30.0
 """What a job is to last, as far as that is known: a hundred times what its beginning and its end cost."""
 
+_FEWEST_AHEAD = 4  # on a cluster that has started no machine yet
+
 _JOBS_A_PLACE = 2
 """While so many jobs a place are left, nobody has more than its share: the last ones end at about the same time."""
 
@@ -60,13 +62,13 @@ class GridFeed:
         store: what is finished.
         retries: what becomes of runs whose worker has died.
         display: shows what becomes of them.
-        ahead: how many jobs may wait for a place, so that a cluster that can grow sees how much there is to do.
+        may_grow: whether there may be more places by what is waiting for one: as many jobs as there are places wait.
     """
 
     def __init__(
-        self, locksteps: Sequence[Job], store: RunStore, retries: Retries, display: Display, *, ahead: int = 0
+        self, locksteps: Sequence[Job], store: RunStore, retries: Retries, display: Display, *, may_grow: bool = False
     ) -> None:
-        self._waiting, self._ahead = deque(locksteps), ahead
+        self._waiting, self._may_grow = deque(locksteps), may_grow
         self._under_way: set[Job] = set()
         self._ended: set[Job] = set()
         self._store, self._retries, self._display = store, retries, display
@@ -81,16 +83,18 @@ class GridFeed:
     def next_job(self, places: int) -> Job | None:
         """The next locksteps as one job; None if all places are taken, or nothing is waiting."""
         places = max(places, 1)
-        if self.error is not None or not self._waiting or len(self._under_way) >= places + self._ahead:
+        out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
+        if self.error is not None or not self._waiting or len(self._under_way) >= out:
             return None
         most = -(-len(self._waiting) // (_JOBS_A_PLACE * places))
-        parts, left = [self._waiting.popleft()], SECONDS
+        parts = [self._waiting.popleft()]
         seconds = self._pace.seconds(parts[0])
-        while self._waiting and len(parts) < most and seconds is not None and (left := left - seconds) > 0:
-            seconds = self._pace.seconds(self._waiting[0])
-            if seconds is None or seconds > left:
+        while self._waiting and len(parts) < most and seconds is not None:
+            more = self._pace.seconds(self._waiting[0])
+            if more is None or seconds + more > SECONDS:
                 break
             parts.append(self._waiting.popleft())
+            seconds += more
         job = Job.joined(parts)
         self._under_way.add(job)
         return job
