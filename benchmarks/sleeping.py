@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,8 @@ class Slept:
         whole: from the first end of a run to the last, times the cores, a run: with the idle ones at the end.
         driver: processor time of the driver meanwhile, a run.
         first: seconds from the command to the end of the first run, without what it slept.
+        worker: the largest proportional set size of a worker, in megabytes.
+        together: that of all processes of the sweep, in megabytes.
     """
 
     cores: int
@@ -88,6 +91,8 @@ class Slept:
     whole: float
     driver: float
     first: float
+    worker: float
+    together: float
 
     @property
     def busy(self) -> float:
@@ -98,13 +103,14 @@ class Slept:
 def slept(cores: int, seconds: float, runs: int) -> Slept:
     """Measures a sweep."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
+        root, tag = Path(folder), uuid.uuid4().hex
         (root / "space.py").write_text(SPACE.format(folder=folder, seconds=seconds, runs=runs))
         environment = {
             **os.environ,
             "RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": cores}),
             "CLOPS_PREPARED_ROOT": str(root / "prepared"),
             "PYTHONPATH": str(Path(__file__).parents[1]),
+            "CLOPS_BENCHMARK": tag,
         }
         command = [sys.executable, "-m", "clops_sweep.cli"]
         prepare = [*command, "data", "prepare", "noise", "--plugins", "space.py"]
@@ -115,8 +121,13 @@ def slept(cores: int, seconds: float, runs: int) -> Slept:
             [*command, "space.py", "--no-report"], cwd=root, env=environment, stdout=subprocess.DEVNULL
         )
         used: list[tuple[float, float]] = []
+        worker = together = 0.0
         while process.poll() is None:
             used.append((time.time(), _processor_time(process.pid)))
+            if len(used) % 25 == 0:
+                sizes = _sizes(tag)
+                together = max(together, sum(size for _, size in sizes))
+                worker = max([worker, *(size for title, size in sizes if "Trainable" in title)])
             time.sleep(0.2)
         assert process.returncode == 0
         ends = defaultdict(list)
@@ -133,7 +144,16 @@ def slept(cores: int, seconds: float, runs: int) -> Slept:
     whole = cores * (moments[-1] - there) / max(1, done)
     driver = (after - before) / max(1, done)
     return Slept(
-        cores, seconds, runs, alone, statistics.fmean(each), whole, driver, moments[0] - begun - seconds
+        cores,
+        seconds,
+        runs,
+        alone,
+        statistics.fmean(each),
+        whole,
+        driver,
+        moments[0] - begun - seconds,
+        worker,
+        together,
     )
 
 
@@ -167,6 +187,20 @@ def _processor_time(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _sizes(tag: str) -> list[tuple[str, float]]:
+    """Title and proportional set size, in megabytes, of every process that has a tag in its environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if tag.encode() in (folder / "environ").read_bytes():
+                title = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                lines = (folder / "smaps_rollup").read_text().splitlines()
+                found.append((title, sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1e3))
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return found
+
+
 def run(*, quick: bool) -> str:
     """The section of the results."""
     cases = [(2, 1.0, 24)] if quick else [(2, 1.0, 200), (32, 1.0, 1_600), (32, 5.0, 480)]
@@ -183,14 +217,17 @@ def run(*, quick: bool) -> str:
                 f"{found.busy:.1%}",
                 f"{found.driver:.4f}",
                 f"{found.first:.1f}",
+                f"{found.worker:.0f}",
+                f"{found.together:,.0f}",
             ]
         )
-    header = ["", "runs", "alone", "in a sweep", "more", "busy", "driver, processor time a run", "first run after"]
+    header = ["", "runs", "alone", "in a sweep", "more", "busy", "driver's processor a run", "first run after"]
+    header += ["a worker", "all processes"]
     return (
         "## Workers that are kept busy\n\n"
-        f"Runs that sleep, on {os.cpu_count()} cores of which there are said to be more; seconds by the clock a run, from "
-        "the end of a worker's first run to that of its last, beside the same runs in a process of their own.\n\n"
-        + table(header, rows)
+        f"Runs that sleep, on {os.cpu_count()} cores of which there are said to be more; seconds by the clock a run, "
+        "from the end of a worker's first run to that of its last, beside the same runs in a process of their own. "
+        "Memory is proportional set size (PSS), in megabytes.\n\n" + table(header, rows)
     )
 
 
