@@ -54,6 +54,7 @@ def fork_server(folder: str | None = None) -> Iterator[None]:
         for end in (lifeline, held):
             os.close(end)
         if process is not None:
+            process.kill()  # it may still be busy with its imports
             process.wait()
         shutil.rmtree(place, ignore_errors=True)
 

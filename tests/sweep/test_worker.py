@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -285,6 +286,12 @@ def test_the_checkpoint_of_another_run_is_set_aside_and_said(
     assert [str(path) for path in actor.checkpoints.iterdir()] == [aside]
     Path(aside).unlink()
     _assert_same(_stored(actor.results, actor.ids[3][0]), _comparable(vars(ContinualRun(LONG, frames).run())))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="workers are forked on Linux alone")
+def test_workers_of_a_ray_of_its_own_begin_with_pytorch_imported(cluster: Any) -> None:
+    there = cluster.remote(num_cpus=0)(lambda: "torch" in __import__("sys").modules)
+    assert cluster.get(there.remote(), timeout=250)
 
 
 def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
