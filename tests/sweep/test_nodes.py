@@ -184,7 +184,7 @@ def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pyt
     submit = [ray, "job", "submit", "--address", nodes.dashboard, "--no-wait", "--", *sweep, "--address", "auto"]
     _submit(submit, nodes.environment)
     story.job = story.counted.wait_at_gate(workers=3)
-    drivers = [number for number, title in tagged(nodes.tag).items() if results in title and "job" not in title]
+    drivers = [number for number, title in tagged(nodes.tag).items() if results in title and " job " not in title]
     for number in drivers:
         kill(number)
     wait_for(lambda: not _alive(nodes.tag, story.job), "the end of the job's workers")
