@@ -156,26 +156,33 @@ def fed(cores: int, seconds: float, steps: int) -> Fed:
                 tune.run_fed(feed, workplace, Resources(), display)
             finally:
                 tune.places, tune_controller.RayActorManager = kept
-    first, last = feed.ends[len(feed.ends) // 5], feed.ends[-len(feed.ends) // 10]
-    done = len(feed.ends) * 9 // 10 - len(feed.ends) // 5
-    each, used = ((after - before) / done for before, after in zip(first, last, strict=True))
-    return Fed(seconds / each / _SECONDS_PER_STEP, 1 / each, used * _SECONDS_PER_STEP / seconds)
+    first, last = len(feed.steps) // 5, len(feed.steps) * 4 // 5  # neither the beginning nor the end
+    spans = zip(feed.steps[first], feed.steps[last], strict=True)
+    each, used = ((after - before) / (last - first) for before, after in spans)
+    return Fed(1 / each, _SECONDS_PER_STEP / seconds / each, used)
 
 
 class _Noted:
-    """A feed that notes when runs end, by the clock and by the processor time of this process."""
+    """A feed that notes the moments of steps, by the clock and by the processor time of this process."""
 
     def __init__(self, feed: GridFeed) -> None:
         self._feed = feed
-        self.ends: list[tuple[float, float]] = []
+        self.steps: list[tuple[float, float]] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._feed, name)
 
     def report(self, job: Job, report: Report) -> None:
         self._feed.report(job, report)
-        if isinstance(report, Finished):
-            self.ends.append((time.perf_counter(), time.process_time()))
+        if isinstance(report, Running):  # the last of a step, but for that with which a job ends
+            self._note()
+
+    def returned(self, job: Job) -> None:
+        self._feed.returned(job)
+        self._note()
+
+    def _note(self) -> None:
+        self.steps.append((time.perf_counter(), time.process_time()))
 
 
 def run(*, quick: bool) -> str:
@@ -183,7 +190,7 @@ def run(*, quick: bool) -> str:
     rows = []
     for cores in (8,) if quick else (8, 32, 200):
         for seconds in (0.3, 1.0, 5.0, 30.0):
-            arguments = [str(cores), str(seconds), str(300 if quick else 20 * cores + 3_000)]
+            arguments = [str(cores), str(seconds), str(300 if quick else 30 * cores + 3_000)]
             done = subprocess.run(
                 [sys.executable, "-m", "benchmarks.feeding", *arguments],
                 cwd=Path(__file__).parents[1], check=True, stdout=subprocess.PIPE, text=True,
