@@ -38,6 +38,14 @@ def test_it_is_there_inside_and_gone_afterwards(tmp_path: Path) -> None:
     assert completed().setup_worker_path == "/ray/setup_worker.py"
 
 
+def test_without_a_socket_a_sweep_goes_without_it(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    with fork_server(str(deep)):
+        assert forked_worker.PLACE not in os.environ
+    assert list(deep.iterdir()) == []
+
+
 @pytest.mark.parametrize("place", ["", "nowhere/socket"])
 def test_where_nobody_answers_a_worker_starts_as_ray_has_it(tmp_path: Path, place: str) -> None:
     (tmp_path / "setup_worker.py").write_text("import sys\nprint(*sys.argv[1:])\n")
