@@ -13,7 +13,21 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import torch  # noqa: E402
 
-from benchmarks import full_size, gpu, kernels, methods, networks, own_data, packing, runs, scaling, storage, sweeps  # noqa: E402
+from benchmarks import (  # noqa: E402
+    feeding,
+    full_size,
+    gpu,
+    kernels,
+    methods,
+    networks,
+    own_data,
+    packing,
+    runs,
+    scaling,
+    sleeping,
+    storage,
+    sweeps,
+)
 from benchmarks.timing import cpu_model  # noqa: E402
 from clops_sweep import native  # noqa: E402
 
@@ -28,6 +42,8 @@ SECTIONS: dict[str, Callable[[bool], str]] = {
     "full_size": lambda quick: full_size.run(quick=quick),
     "storage": lambda quick: storage.run(quick=quick),
     "own_data": lambda quick: own_data.run(quick=quick),
+    "feeding": lambda quick: feeding.run(quick=quick),
+    "sleeping": lambda quick: sleeping.run(quick=quick),
     "sweeps": lambda quick: sweeps.run(quick=quick),
 }
 

@@ -188,33 +188,34 @@ def _memory(root: Path, shard: int, shards: int) -> str:
 
 
 def drive(folder: str, shard: int) -> None:
-    """A sweep in this process, in Tune runs of so many jobs; prints the megabytes after each."""
+    """A sweep in this process, in Tune runs of so many jobs of a run each; prints the megabytes after each."""
     from clops_sweep.data.prepared_data import PreparedData
     from clops_sweep.experiment.selection import Selection
     from clops_sweep.planning.asked import Asked
     from clops_sweep.store.run_store import RunStore
-    from clops_sweep.sweep import driver
+    from clops_sweep.sweep import feed, tune
     from clops_sweep.sweep.display import SweepDisplay
+    from clops_sweep.sweep.driver import run_sweep
     from clops_sweep.sweep.jobs import Resources
 
     root = Path(folder)
     selection = Selection.of_files([root / "many.py"])
     asked = Asked(selection, PreparedData(root / "prepared"), RunStore(root / "many"))
-    driver._JOBS_PER_TUNE_RUN = shard
+    tune._JOBS_PER_TUNE_RUN, feed.SECONDS = shard, 0.0
     megabytes: list[float] = []
-    run_jobs = driver._run_jobs
+    run_fed = tune.run_fed
 
     def measured(*arguments: object) -> None:
-        run_jobs(*arguments)  # type: ignore[arg-type]
+        run_fed(*arguments)  # type: ignore[arg-type]
         megabytes.append(_resident())
 
-    driver._run_jobs = measured  # type: ignore[assignment]
+    tune.run_fed = measured  # type: ignore[assignment]
     asked.store.open_for_writing()
     pending = asked.plan().of("pending")
-    with SweepDisplay([]) as display:
-        driver.run_sweep(
+    with SweepDisplay() as display:
+        run_sweep(
             [pending],
-            len(pending),
+            pending,
             asked.frames([run.config for run in pending]),
             asked.store,
             Resources(),

@@ -15,7 +15,7 @@ from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.study import OpenTrial, SearchStudy
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.display import Display
-from clops_sweep.sweep.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, ends
+from clops_sweep.sweep.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
 from clops_sweep.sweep.retries import Retries
 
 if TYPE_CHECKING:
@@ -130,10 +130,13 @@ class SearchFeed:
         except _STORING as error:
             self.error = self.error or one_line(error)
 
-    def died(self, job: Job, error: str) -> None:
+    def returned(self, job: Job) -> None:
+        """A job has ended, as has been reported."""
+
+    def died(self, job: Job, death: WorkerDied) -> None:
         """A job's worker has died: the job is done once more, or it has ended."""
         try:
-            report: Report | None = self._retries.after_death(job, error)
+            report: Report | None = self._retries.after_death(job, death.error)
         except _STORING as store_error:
             self.error = self.error or one_line(store_error)
             report = Unrecorded(self.error)

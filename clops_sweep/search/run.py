@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,8 +23,6 @@ from clops_sweep.sweep.observers.asked import asked_observers
 from clops_sweep.sweep.plugins import packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
-
-_MOST_PENDING = "1000"
 
 
 def run_search(
@@ -65,7 +61,7 @@ def run_search(
         study,
         store,
         data_hash,
-        partial(make_jobs, runs_per_job=resources.runs_per_job),
+        partial(make_jobs, runs_in_lockstep=resources.runs_in_lockstep),
         Retries(store, resources.max_retries, data_hash, software),
         retry_failed=retry_failed,
         display=display,
@@ -78,26 +74,13 @@ def run_search(
         with output_to(log), cluster(resources, frames, display.warn):
             display.starting("starting workers")
             # What takes seconds of this, the start of the cluster has imported.
-            from clops_sweep.search.tune import run_fed
+            from clops_sweep.sweep.tune import run_fed
 
             workplace = make_workplace(frames, store, resources, plugins, observers)
             software.update(workplace.software)
-            with _many_pending():
+            while not (feed.finished or display.interrupted):
                 run_fed(feed, workplace, resources, display)
         with storing(store):
             store.compact_if_many()
     if feed.error:
         raise StoreError(feed.error)
-
-
-@contextmanager
-def _many_pending() -> Iterator[None]:
-    """Lets Tune ask for more than one job ahead: the feed knows how many there may be."""
-    name = "TUNE_MAX_PENDING_TRIALS_PG"
-    before = os.environ.get(name)
-    os.environ[name] = before or _MOST_PENDING
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]

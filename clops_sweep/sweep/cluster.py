@@ -31,6 +31,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.machine import available_cores
 from clops_sweep.sweep.cluster_address import running_cluster, temporary_folder
+from clops_sweep.sweep.fork_server import fork_server
 from clops_sweep.sweep.jobs import Resources
 
 _SECONDS_BETWEEN_LOOKS = 5.0
@@ -76,24 +77,31 @@ def cluster(
     address = running_cluster(resources.address) if resources.address else None
     # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
     # They are to import the one that the driver has imported.
-    with contextlib.chdir(Path(__file__).parents[2]), _signals_kept(), _pandas_imported_meanwhile():
+    with contextlib.ExitStack() as until_its_end:
+        with contextlib.chdir(Path(__file__).parents[2]), _signals_kept(), _pandas_imported_meanwhile():
+            try:
+                if address:
+                    ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
+                else:
+                    until_its_end.enter_context(fork_server(_place_of_sockets()))
+                    _start_here(frames)
+            except SystemExit:  # from the handler of SIGTERM that Ray has put in the place of the sweep's own meanwhile
+                raise KeyboardInterrupt from None
+            except Exception as error:  # a node that was not there in time is no more than that to Ray
+                hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md"
+                raise BadInput(f"Ray: {one_line(error)}{hint if address else ''}") from None
         try:
-            if address:
-                ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
-            else:
-                _start_here(frames)
-        except SystemExit:  # from the handler of SIGTERM that Ray has put in the place of the sweep's own meanwhile
-            raise KeyboardInterrupt from None
-        except Exception as error:  # a node that was not there in time is no more than that to Ray
-            hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md" if address else ""
-            raise BadInput(f"Ray: {one_line(error)}{hint}") from None
-    try:
-        check_fits(resources, warn)
-        watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
-        with watched:
-            yield
-    finally:
-        ray.shutdown()
+            check_fits(resources, warn)
+            watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
+            with watched:
+                yield
+        finally:
+            ray.shutdown()
+
+
+def _place_of_sockets() -> str | None:
+    """Where the paths of sockets are short enough, if not in the folder of temporary files."""
+    return None if len(str(temporary_folder())) <= _LONGEST_TEMPORARY_FOLDER else "/tmp"
 
 
 def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
@@ -109,7 +117,7 @@ def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
             include_dashboard=False,
             log_to_driver=True,
             logging_level=logging.ERROR,
-            _temp_dir=None if len(str(temporary_folder())) <= _LONGEST_TEMPORARY_FOLDER else "/tmp/ray",
+            _temp_dir=None if _place_of_sockets() is None else "/tmp/ray",
             # What the frames take, and room for what passes between the processes.
             object_store_memory=sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20,
         )

@@ -23,6 +23,7 @@ from clops_sweep.sweep.best_cell import BestCell
 from clops_sweep.sweep.console import OwnConsole, OwnLive, nearby, own_output
 from clops_sweep.sweep.display_lines import duration, ended, names_of, resumed, which
 from clops_sweep.sweep.reports import (
+    Begun,
     Failed,
     Finished,
     FoundFinished,
@@ -182,7 +183,7 @@ class SweepDisplay:
                     self._print(resumed(job, report))
                 self._met.add(job.run_ids)
                 return
-            case Retrying():
+            case Begun() | Retrying():
                 self._running[job.run_ids] = (job, None)
                 return
             case Noted(text, about):

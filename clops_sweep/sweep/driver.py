@@ -19,19 +19,20 @@ from clops_sweep import machine
 from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.origins import ORIGINS
+from clops_sweep.errors import StoreError
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster, start_in_words
 from clops_sweep.sweep.display import Display
+from clops_sweep.sweep.feed import GridFeed
 from clops_sweep.sweep.jobs import Job, Resources, Workplace, make_jobs, shuffled
 from clops_sweep.sweep.observers.asked import Observing, asked_observers
 from clops_sweep.sweep.plugins import PackedPlugin, packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
 
-_JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial it has ever seen in memory
 _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
 
 
@@ -82,15 +83,12 @@ def run_sweep(
         display.starting("starting workers")
         workplace = make_workplace(frames, store, resources, plugins, observers)
         for pending in rounds:
-            jobs = make_jobs(pending, resources.runs_per_job)
+            locksteps = make_jobs(pending, resources.runs_in_lockstep)
             if not alone:
-                jobs = shuffled(jobs, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
-            for first in range(0, len(jobs), _JOBS_PER_TUNE_RUN):
-                _run_jobs(jobs[first : first + _JOBS_PER_TUNE_RUN], workplace, store, resources, display)
-                if display.interrupted:
-                    return
-                with storing(store):
-                    store.compact_if_many()
+                locksteps = shuffled(locksteps, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
+            _run_locksteps(locksteps, workplace, store, resources, display)
+            if display.interrupted:
+                return
 
 
 def new_log(store: RunStore) -> Path:
@@ -126,27 +124,19 @@ def make_workplace(
     )
 
 
-def _run_jobs(
-    jobs: Sequence[Job], workplace: Workplace, store: RunStore, resources: Resources, display: Display
+def _run_locksteps(
+    locksteps: Sequence[Job], workplace: Workplace, store: RunStore, resources: Resources, display: Display
 ) -> None:
-    """Runs some jobs, and those whose worker died once more, as long as the policy says so."""
-    from clops_sweep.sweep.tune import run_grid  # slow to import, but for what the start of the cluster has imported
+    """Runs some locksteps, and those whose worker died once more, as long as the policy says so."""
+    from clops_sweep.sweep.tune import run_fed  # slow to import, but for what the start of the cluster has imported
 
     retries = Retries(store, resources.max_retries, workplace.data_hash, workplace.software)
-    while jobs:
-        deaths = run_grid(jobs, workplace, resources, display)
+    feed = GridFeed(locksteps, store, retries, display, may_grow=resources.address is not None)
+    while not feed.finished:
+        run_fed(feed, workplace, resources, display)
         if display.interrupted:
             return
-        jobs = []
-        for job, death in deaths:
-            if death.hung and len(job.run_ids) > 1:
-                again, failed = retries.without_hung(job, death)
-                jobs += again
-                if failed is not None:
-                    display.report(job.part([job.run_ids.index(failed.run_ids[0])]), failed)
-                continue
-            report = retries.after_death(job, death.error)
-            if report is None:
-                jobs.append(job)
-            else:
-                display.report(job, report)
+        with storing(store):
+            store.compact_if_many()
+    if feed.error:
+        raise StoreError(feed.error)

@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
@@ -27,16 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one trial trains in lockstep, with their ids.
+    """Runs that one trial of Tune carries, with their ids: a lockstep, or several, one after another.
 
     With `until` they are trained on so many tasks only: they end there as "paused", with a checkpoint, unless that is
-    all there is. `names` are what people read of them (see `PlannedRun`).
+    all there is. `names` are what people read of them (see `PlannedRun`), `locksteps` how many runs are computed
+    together each time, where that is not all of them.
     """
 
     configs: tuple[RunConfig, ...]
     run_ids: tuple[str, ...]
     until: int | None = None
     names: tuple[str, ...] = ()
+    locksteps: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, runs: Sequence[PlannedRun]) -> Job:
@@ -46,6 +49,33 @@ class Job:
             tuple(str(run.run_id) for run in runs),
             names=tuple(run.name for run in runs),
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Job]) -> Job:
+        """One job of several, which are computed one after another and are to be trained to their end."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            tuple(config for part in parts for config in part.configs),
+            tuple(run_id for part in parts for run_id in part.run_ids),
+            names=tuple(name for part in parts for name in part.names),
+            locksteps=tuple(len(part.run_ids) for part in parts),
+        )
+
+    def parts(self) -> tuple[Job, ...]:
+        """Its locksteps in order, each as a job of its own."""
+        ends = list(accumulate(self.locksteps))
+        return tuple(self.part(range(first, end)) for first, end in pairwise([0, *ends])) if ends else (self,)
+
+    def __hash__(self) -> int:
+        return hash((self.run_ids, self.until))  # of the configs it would take long
+
+    def __repr__(self) -> str:
+        return f"Job({', '.join(self.run_ids[:2])}{', ...' * (len(self.run_ids) > 2)})"
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Job:
+        """Itself: nothing of it ever changes, and Tune copies what it hands out several times."""
+        return self
 
     @property
     def runs(self) -> dict[str, RunConfig]:
@@ -70,8 +100,8 @@ class Resources:
         address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: share of a GPU reserved for a trial.
-        stack: how many runs may be trained in lockstep in a trial, if they can be; None for one on a CPU, where that
-            gains nothing, and 40 on a GPU.
+        stack: how many runs may be trained in lockstep, if they can be; None for one on a CPU, where that gains
+            nothing, and 40 on a GPU.
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
@@ -114,8 +144,8 @@ class Resources:
             check_gpu("--gpus-per-trial", self.gpus_per_trial)
 
     @property
-    def runs_per_job(self) -> int:
-        """How many runs a job may hold."""
+    def runs_in_lockstep(self) -> int:
+        """How many runs may be computed together."""
         return self.stack or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
 
 
@@ -138,8 +168,6 @@ class Workplace:
         datasets: what is known of the data sets that the search-space file declares, so that configs can name them.
         origins: where the code of these, and of the plug-ins, comes from, by config field and name.
         observers: who is told how runs go on.
-        jobs: those of a Tune run over a grid, where a trial's config holds the index of its own; elsewhere it holds
-            the job.
     """
 
     frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
@@ -155,28 +183,24 @@ class Workplace:
     datasets: Sequence[DatasetInfo] = ()
     origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
     observers: Sequence[Observing] = ()
-    jobs: Sequence[Job] = ()
     keep_predictions: bool = False
 
     def data_hash(self, config: RunConfig) -> str:
         """Content hash of the data that a config runs on."""
         return self.data_hashes[config.data_key]
 
-    def job(self, config: Mapping[str, Any]) -> Job:
-        """The job of a trial."""
-        job = config["job"]
-        return job if isinstance(job, Job) else self.jobs[job]
 
-
-def make_jobs(pending: Sequence[PlannedRun], runs_per_job: int) -> list[Job]:
-    """Pending runs as jobs of up to `runs_per_job` that can be trained in lockstep, in the order of the plan."""
-    if runs_per_job == 1:
+def make_jobs(pending: Sequence[PlannedRun], runs_in_lockstep: int) -> list[Job]:
+    """Pending runs as locksteps of up to so many that can be trained together, in the order of the plan."""
+    if runs_in_lockstep == 1:
         return [Job.of([run]) for run in pending]
     groups: dict[str, list[PlannedRun]] = {}
     for run in pending:
         groups.setdefault(lockstep_key(run.config), []).append(run)
     chunks = [
-        runs[start : start + runs_per_job] for runs in groups.values() for start in range(0, len(runs), runs_per_job)
+        runs[start : start + runs_in_lockstep]
+        for runs in groups.values()
+        for start in range(0, len(runs), runs_in_lockstep)
     ]
     place = {run.config: index for index, run in enumerate(pending)}
     chunks.sort(key=lambda runs: place[runs[0].config])

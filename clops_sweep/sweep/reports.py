@@ -1,12 +1,18 @@
-"""What a worker reports of its job, and what else may be known of how a job has ended. No torch, no Ray.
+"""What a worker reports of the locksteps of its job, and how else one may end. No torch, no Ray.
 
 Driver, display and search `match` on these: a new case is an error of the type checker where it is not thought of.
+"Job" means a part of one here (`Job.parts`): runs that are computed in lockstep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The worker has taken up the job, after others of the same trial."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +56,13 @@ class Finished:
         auc: mean over them of their average validation AUC.
         bwt: the same of backward transfer; nan where their strategy has none.
         each: the AUC of each of them.
+        seconds: what they took of the worker's time; None where it is not all of it, as after a resume.
     """
 
     auc: float
     bwt: float
     each: tuple[float, ...] = ()
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -106,8 +114,8 @@ class WorkerDied:
     later: tuple[str, ...] = ()
 
 
-Report = Running | Resumed | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""What a worker reports. The last of a job is none of the first four."""
+Report = Begun | Running | Resumed | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
+"""What a worker reports. The last of a job is none of the first five."""
 
 
 _TIMED_OUT = "TimedOut: an epoch took longer than"
@@ -142,4 +150,4 @@ def bounded(error: str) -> str:
 
 def ends(report: Report) -> bool:
     """Whether it is the last report of a job."""
-    return not isinstance(report, Running | Resumed | Retrying | Noted)
+    return not isinstance(report, Begun | Running | Resumed | Retrying | Noted)

@@ -11,6 +11,7 @@ from clops_sweep.experiment.declarations import Fields
 from clops_sweep.planning.cost_model import Kind, Load, modelled, share_of_work, tasks_of
 from clops_sweep.sweep.jobs import Job
 from clops_sweep.sweep.reports import (
+    Begun,
     Failed,
     Finished,
     FoundFinished,
@@ -87,10 +88,10 @@ class TimeLeft:
                 self._advance(it, share_of_work(it.fields, epochs), now)
             case Finished():
                 self._advance(it, 1.0, now)
-            case Retrying() | Noted() | Failed() | FoundFinished() | Unrecorded() | WorkerDied():
+            case Begun() | Retrying() | Noted() | Failed() | FoundFinished() | Unrecorded() | WorkerDied():
                 pass
         match report:
-            case Running() | Resumed() | Retrying() | Noted():
+            case Begun() | Running() | Resumed() | Retrying() | Noted():
                 return
             case Paused() | WorkerDied():  # more is to come of them
                 self._begun |= {run_id: (load, it.done) for run_id, load in zip(job.run_ids, it.loads, strict=True)}

@@ -1,14 +1,21 @@
-"""One run of Ray Tune over jobs of a sweep: its trainable, the order of trials, what becomes of dead workers.
+"""One run of Ray Tune over the jobs of a feed: its trainable, the order of trials, what it is told.
 
 Importing this takes a second, with Tune, so a sweep does it only when there is something to run.
+
+Tune's own interface for what to run next (`ray.tune.search.Searcher`) is used, so that grids and searches have the
+workers, the retries and the display in common, and a worker that becomes free gets its next job at once. What comes
+next is said by a `Feed`. For a search that is not Tune's wrapper around Optuna, which keeps its study in memory, takes
+one run for a trial, and knows of Tune's trials only: here a trial of a study is several runs, the study outlives the
+driver, and what a run is worth is what the store holds of it.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -28,8 +35,10 @@ from clops_sweep.errors import StoreError
 from clops_sweep.sweep.cluster import places
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.epoch_watch import SECONDS_OF_GRACE, word_left
+from clops_sweep.sweep.feed import Feed
 from clops_sweep.sweep.jobs import Job, Resources, Workplace
 from clops_sweep.sweep.reports import (
+    Begun,
     Failed,
     Finished,
     FoundFinished,
@@ -37,7 +46,6 @@ from clops_sweep.sweep.reports import (
     Unrecorded,
     WorkerDied,
     bounded,
-    ends,
     timed_out,
 )
 from clops_sweep.sweep.scratch import scratch_folder
@@ -60,11 +68,11 @@ class FirstWithoutWorker(FIFOScheduler):
         Of the places in the cluster, those where no trial is running, but for the one of the free worker, are where
         workers start or are being reset, for the trials that have waited longest.
         """
-        trials: list[Trial] = tune_controller.get_trials()
-        waiting = [trial for trial in trials if trial.status == Trial.PENDING]
-        if not waiting:
+        live: set[Trial] = tune_controller.get_live_trials()
+        if not any(trial.status == Trial.PENDING for trial in live):
             return None
-        running = sum(trial.status == Trial.RUNNING for trial in trials)
+        waiting: list[Trial] = [trial for trial in tune_controller.get_trials() if trial.status == Trial.PENDING]
+        running = sum(trial.status == Trial.RUNNING for trial in live)
         taken = places(self._resources) - running - 1
         return waiting[min(max(taken, 0), len(waiting) - 1)]
 
@@ -90,7 +98,7 @@ def _take_deaths_for_one() -> None:
 
 
 class ContinualRunTrainable(tune.Trainable):
-    """A worker as Tune sees it: a trial is a job, of one whole continual-learning run or several in lockstep.
+    """A worker as Tune sees it: a trial is a job, of one whole continual-learning run or many.
 
     What it does with a job is in `clops_sweep.sweep.worker`.
     """
@@ -100,17 +108,21 @@ class ContinualRunTrainable(tune.Trainable):
         from clops_sweep.sweep.worker import JobRunner
 
         self._runner = JobRunner(workplace)
-        self._runner.assign(config)
+        self._assign(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Called when Tune gives this actor its next trial."""
-        self._runner.assign(new_config)
+        self._assign(new_config)
         return True
 
+    def _assign(self, config: dict[str, Any]) -> None:
+        self._runner.assign(config["job"])
+        self.config: dict[str, Any] = {}  # Tune sends it back with every result
+
     def step(self) -> dict[str, Any]:
-        """A second or so of its job; what it reports is for display and search alone."""
-        report = self._runner.step()
-        return {"report": report, "notes": self._runner.notes(), "done": ends(report)}
+        """A second or so of its job; what it reports is for display and feed alone."""
+        reports = self._runner.step()
+        return {"reports": reports, "notes": self._runner.notes(), "done": self._runner.done}
 
     def cleanup(self) -> None:
         """Called when the sweep is interrupted."""
@@ -119,34 +131,13 @@ class ContinualRunTrainable(tune.Trainable):
 
 _NO_MEMORY = "the machine ran out of memory and Ray ended the worker; fewer run at a time with more --cpus-per-trial"
 _UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
+_JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial that it has ever seen in memory
+_MOST_PENDING = "1000"
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
-def run_grid(
-    jobs: Sequence[Job], workplace: Workplace, resources: Resources, display: Display
-) -> list[tuple[Job, WorkerDied]]:
-    """One Tune run over some jobs.
-
-    Returns:
-        Those whose worker died, with what Tune knows about it.
-
-    Raises:
-        StoreError: one run after the other could not be recorded.
-    """
-    workplace = replace(workplace, jobs=jobs)
-    watcher = Watcher(workplace, display)
-    # By their index: Tune copies the whole grid for each of its points.
-    run_tune(workplace, resources, watcher, param_space={"job": tune.grid_search(list(range(len(jobs))))})
-    return [(jobs[index], death) for index, death in sorted(watcher.died.items())]
-
-
-def run_tune(
-    workplace: Workplace,
-    resources: Resources,
-    watcher: Watcher,
-    param_space: dict[str, Any] | None = None,
-    search_alg: Searcher | None = None,
-) -> None:
-    """One Tune run over a grid of jobs, or over those that a searcher comes up with until it has no more.
+def run_fed(feed: Feed, workplace: Workplace, resources: Resources, display: Display) -> None:
+    """One Tune run over jobs of a feed, until it has no more or there have been many.
 
     Raises:
         StoreError: one run after the other could not be recorded.
@@ -156,59 +147,97 @@ def run_tune(
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
     _take_deaths_for_one()
+    watcher = Watcher(workplace, display, feed)
     # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
-    with scratch_folder() as files:
-        _fit(trainable, resources, watcher, files, param_space, search_alg)
+    with scratch_folder() as files, _many_pending():
+        tuner = tune.Tuner(
+            trainable,
+            tune_config=tune.TuneConfig(
+                search_alg=FeedSearcher(feed, resources),
+                scheduler=FirstWithoutWorker(resources),
+                num_samples=-1,
+                reuse_actors=True,
+                trial_name_creator=lambda trial: str(trial.trial_id),
+                trial_dirname_creator=lambda trial: str(trial.trial_id),
+            ),
+            run_config=tune.RunConfig(
+                name=files.name,
+                storage_path=str(files.parent),
+                failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
+                checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+                callbacks=[watcher],
+                verbose=0,
+            ),
+        )
+        tuner.fit()
     if watcher.store_error:
         raise StoreError(watcher.store_error)
 
 
-def _fit(
-    trainable: Any,
-    resources: Resources,
-    watcher: Watcher,
-    files: Path,
-    param_space: dict[str, Any] | None,
-    search_alg: Searcher | None,
-) -> None:
-    tuner = tune.Tuner(
-        trainable,
-        param_space=param_space,
-        tune_config=tune.TuneConfig(
-            search_alg=search_alg,
-            scheduler=FirstWithoutWorker(resources),
-            num_samples=-1 if search_alg else 1,
-            reuse_actors=True,
-            trial_name_creator=lambda trial: str(trial.trial_id),
-            trial_dirname_creator=lambda trial: str(trial.trial_id),
-        ),
-        run_config=tune.RunConfig(
-            name=files.name,
-            storage_path=str(files.parent),
-            failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
-            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
-            callbacks=[watcher],
-            verbose=0,
-        ),
-    )
-    tuner.fit()
+@contextmanager
+def _many_pending() -> Iterator[None]:
+    """Lets Tune ask for more than one job ahead: the feed knows how many there may be."""
+    name = "TUNE_MAX_PENDING_TRIALS_PG"
+    before = os.environ.get(name)
+    os.environ[name] = before or _MOST_PENDING
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+
+
+class FeedSearcher(Searcher):
+    """What Tune asks for the next job."""
+
+    def __init__(self, feed: Feed, resources: Resources) -> None:
+        super().__init__()
+        self._feed, self._resources = feed, resources
+        self._left = _JOBS_PER_TUNE_RUN
+        self._places, self._looked_at = 0, -_SECONDS_BETWEEN_LOOKS
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its searchers so that it can restore a sweep, which is never asked of it."""
+        return {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FeedSearcher:
+        return self
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]  # as Tune documents it
+        """The next job; None if there is none now, "FINISHED" if there never will be."""
+        if time.monotonic() - self._looked_at >= _SECONDS_BETWEEN_LOOKS:  # a question to another process
+            self._places, self._looked_at = places(self._resources), time.monotonic()
+        job = self._feed.next_job(self._places) if self._left else None
+        if job is not None:
+            self._left -= 1
+            return {"job": job}
+        return Searcher.FINISHED if self._feed.finished or not self._left else None
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Nothing: the watcher is called too, with the error as well."""
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing to save: the study and the store have it."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing to restore."""
 
 
 class Watcher(tune.Callback):
-    """Passes the reports of trials on to the display, and to Tune that the user wants it to stop.
+    """Passes the reports of trials on to the display and the feed, and to Tune that the user wants it to stop.
 
     Attributes:
-        died: the jobs whose worker died, as the trial's config has them, and what Tune knows about it.
         store_error: what kept the last runs out of the store, once it is clear that it keeps out all others as well.
     """
 
-    def __init__(self, workplace: Workplace, display: Display) -> None:
+    def __init__(self, workplace: Workplace, display: Display, feed: Feed) -> None:
         self._workplace = workplace
         self._display = display
-        self.died: dict[Any, WorkerDied] = {}
+        self._feed = feed
         self.store_error: str | None = None
         self._unrecorded = 0
         self._heard: dict[Any, float] = {}
+        self._at: dict[Any, Job] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing: Tune pickles its callbacks so that it can restore a sweep, which is never asked of it."""
@@ -239,23 +268,33 @@ class Watcher(tune.Callback):
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A worker has got its job."""
         self._heard[trial.trial_id] = time.monotonic()
-        self._display.started(self._job(trial))
+        self._begun(trial, _job(trial).parts()[0])
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """A step of a trial has ended."""
         self._heard[trial.trial_id] = time.monotonic()
+        job = _job(trial)
+        parts = job.parts()
         for note in result.get("notes", ()):
-            self._display.report(self._job(trial), note)
-        match report := result["report"]:
-            case Unrecorded():
-                self._unrecorded += 1
-                if self._unrecorded == _UNRECORDED_IN_A_ROW:
-                    self.store_error = report.error
-            case Finished() | Failed() | FoundFinished() | Paused():
-                self._unrecorded = 0
-        self._display.report(self._job(trial), report)
+            self._display.report(self._at[trial.trial_id], note)
+        for index, report in result["reports"]:
+            match report:
+                case Begun():
+                    self._begun(trial, parts[index])
+                    continue
+                case Unrecorded():
+                    self._unrecorded += 1
+                    if self._unrecorded == _UNRECORDED_IN_A_ROW:
+                        self.store_error = report.error
+                case Finished() | Failed() | FoundFinished() | Paused():
+                    self._unrecorded = 0
+            self._display.report(parts[index], report)
+            self._feed.report(parts[index], report)
+        if result["done"]:
+            self._feed.returned(job)
+            self._forget(trial)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A worker died, or raised what the trainable could not catch."""
@@ -265,16 +304,18 @@ class Watcher(tune.Callback):
             error = "the worker died"
         if "low on memory" in error:  # Ray's words, before pages of advice; the last line is what `status` shows
             error = f"{error.rstrip()}\n{_NO_MEMORY}"
+        job = _job(trial)
         death = self._hung(trial, error) or WorkerDied(bounded(error))
-        self.died[trial.config["job"]] = death
-        self._display.report(self._job(trial), death)
+        self._display.report(self._at.get(trial.trial_id, job.parts()[0]), death)
+        self._feed.died(job, death)
+        self._forget(trial)
 
     def _hung(self, trial: Any, error: str) -> WorkerDied | None:
         """The death of a worker that ended itself because an epoch took too long; None for any other.
 
         Where it could not say so itself, nothing has been heard of it for so long.
         """
-        seconds, job = self._workplace.epoch_timeout, self._job(trial)
+        seconds, job = self._workplace.epoch_timeout, _job(trial)
         if seconds is None:
             return None
         word = word_left(self._workplace.sweep, job.run_ids)
@@ -283,7 +324,17 @@ class Watcher(tune.Callback):
         silent = time.monotonic() - self._heard.get(trial.trial_id, time.monotonic())
         if silent < seconds + SECONDS_OF_GRACE or _NO_MEMORY in error:
             return None
-        return WorkerDied(timed_out(seconds), job.run_ids)
+        return WorkerDied(timed_out(seconds), self._at[trial.trial_id].run_ids)
 
-    def _job(self, trial: Any) -> Job:
-        return self._workplace.job(trial.config)
+    def _begun(self, trial: Any, part: Job) -> None:
+        self._at[trial.trial_id] = part
+        self._display.started(part)
+
+    def _forget(self, trial: Any) -> None:
+        for known in (self._at, self._heard):
+            known.pop(trial.trial_id, None)
+
+
+def _job(trial: Any) -> Job:
+    job: Job = trial.config["job"]
+    return job

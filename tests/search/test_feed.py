@@ -24,7 +24,7 @@ from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, place, study_url
 from clops_sweep.search.study import SearchStudy, read_study
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.reports import Unrecorded
+from clops_sweep.sweep.reports import Unrecorded, WorkerDied
 
 PARAMETERS = {
     "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
@@ -242,9 +242,9 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     feed, said = world.driver(it)
     job = feed.next_job(1)
     assert job is not None
-    feed.died(job, "the worker died")
+    feed.died(job, WorkerDied("the worker died"))
     assert feed.next_job(1) == job  # once more, from its checkpoint
-    feed.died(job, "the worker died")
+    feed.died(job, WorkerDied("the worker died"))
     record = study(world, it)
     assert (record.trials[0].state, record.trials[0].error) == ("failed", f"run {job.run_ids[0]} has failed")
     assert world.store.statuses() == {job.run_ids[0]: "failed"}
@@ -272,14 +272,14 @@ def test_a_failure_that_cannot_be_recorded_ends_the_search_and_leaves_its_trial_
     feed, _ = world.driver(it)
     job = feed.next_job(1)
     assert job is not None
-    feed.died(job, "the worker died")
+    feed.died(job, WorkerDied("the worker died"))
     assert feed.next_job(1) == job
 
     def full(run_id: str, row: Any) -> None:
         raise OSError(28, "No space left on device", run_id)
 
     monkeypatch.setattr(world.store, "write_failed", full)
-    feed.died(job, "the worker died")
+    feed.died(job, WorkerDied("the worker died"))
     assert (feed.finished, feed.next_job(1)) == (True, None)
     assert "No space left on device" in str(feed.error)
     assert [trial.state for trial in study(world, it).trials] == ["running"]

@@ -32,16 +32,13 @@ def test_a_full_disk_is_named_and_the_same_command_completes_once_there_is_room(
     launch: Launch, attach: Launch, commands: Preloaded, small_disk: Path, alone: Tables
 ) -> None:
     results = small_disk / "results"
-    command = ("space.py", "--no-report", "--results", str(results))
+    command = ("space.py", "--no-report", "--checkpoint-every", "2", "--results", str(results))
     full = attach(*command)
     assert full.wait() == 1
     assert full.errors.count("\n") == 1
     assert full.errors.startswith("clops-sweep: stopped: [Errno 28] No space left on device: '")
     assert str(results) in full.errors
-    assert (
-        f"resume with: clops-sweep space.py --no-report --results {results} {' '.join((*ATTACHED, *ONE_WORKER))}"
-        in full.errors
-    )
+    assert f"resume with: clops-sweep {' '.join((*command, *ATTACHED, *ONE_WORKER))}" in full.errors
     assert "Traceback" not in full.output
 
     status = launch("status", "--results", str(results), script=commands)

@@ -171,7 +171,7 @@ def test_runs_that_fail_do_not_take_those_with_them_that_they_were_in_lockstep_w
     attach: Launch, tmp_path: Path, prepared_root: Path
 ) -> None:
     (tmp_path / "delicate.py").write_text(DELICATE)
-    sweep = attach("delicate.py", "--stack", "6", "--max-retries", "0", "--no-report")
+    sweep = attach("delicate.py", "--stack", "6", "--max-retries", "0", "--checkpoint-every", "1", "--no-report")
     assert sweep.wait() == 1
     lines = sweep.output.splitlines()
     assert lines[1:3] == ["connecting to the Ray cluster at auto", "starting workers"]

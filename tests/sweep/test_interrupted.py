@@ -78,7 +78,7 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
 ) -> None:
     counted = Counted(tmp_path, runs=2)
     counted.gate.touch()  # both workers are in an epoch that does not end
-    command = ("space.py", "--no-report")
+    command = ("space.py", "--no-report", "--checkpoint-every", str(counted.epochs))
     twice = launch(*command, script=forked)
     waiting = counted.wait_at_gate(workers=2)
     assert {one.pid for one in waiting} <= set(twice.processes())
@@ -97,7 +97,7 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     assert twice.output.splitlines()[-3:] == [
         "2 runs asked for, 0 finished, 2 pending, 0 failed",
         "2 runs under way: go on from their checkpoints",
-        "interrupted; resume with: clops-sweep space.py --no-report",
+        f"interrupted; resume with: clops-sweep {' '.join(command)}",
     ]
     twice.wait_until_gone()
     checkpoints = (tmp_path / "results" / ".work" / "checkpoints").glob("*.pt")

@@ -23,23 +23,23 @@ def pending() -> list[PlannedRun]:
     return [PlannedRun(config.run_id("data"), config, "pending") for config in configs]
 
 
-@pytest.mark.parametrize("runs_per_job", [1, 5, 12, 40])
-def test_every_run_is_in_one_job_with_runs_it_can_be_trained_with(runs_per_job: int) -> None:
+@pytest.mark.parametrize("runs_in_lockstep", [1, 5, 12, 40])
+def test_every_run_is_in_one_job_with_runs_it_can_be_trained_with(runs_in_lockstep: int) -> None:
     runs = pending()
-    jobs = make_jobs(runs, runs_per_job)
+    jobs = make_jobs(runs, runs_in_lockstep)
     assert sorted(run_id for job in jobs for run_id in job.run_ids) == sorted(str(run.run_id) for run in runs)
     ids = {run.config: run.run_id for run in runs}
     for job in jobs:
-        assert len(job.configs) <= runs_per_job
+        assert len(job.configs) <= runs_in_lockstep
         assert len({lockstep_key(config) for config in job.configs}) == 1
         assert [ids[config] for config in job.configs] == list(job.run_ids)
     # 2 storage fractions, each with 2 x 2 x 3 runs whose batches are alike.
-    assert len(jobs) == 2 * -(-12 // runs_per_job)
+    assert len(jobs) == 2 * -(-12 // runs_in_lockstep)
     firsts = [job.configs[0].seed for job in jobs]
     assert firsts == sorted(firsts)
 
 
 def test_auto_stacks_on_a_gpu_alone() -> None:
-    assert len(make_jobs(pending(), Resources().runs_per_job)) == 24
-    assert len(make_jobs(pending(), Resources(gpus_per_trial=0.5).runs_per_job)) == 2
-    assert len(make_jobs(pending(), Resources(stack=3).runs_per_job)) == 8
+    assert len(make_jobs(pending(), Resources().runs_in_lockstep)) == 24
+    assert len(make_jobs(pending(), Resources(gpus_per_trial=0.5).runs_in_lockstep)) == 2
+    assert len(make_jobs(pending(), Resources(stack=3).runs_in_lockstep)) == 8

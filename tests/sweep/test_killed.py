@@ -21,6 +21,7 @@ from launching import (
     assert_same,
     kill,
     runs_alone,
+    wait_for,
 )
 from preloaded import Preloaded
 
@@ -111,6 +112,29 @@ def test_workers_killed_at_random_cost_no_run_and_change_no_number(
             kill(moments.choice(workers))
     assert sweep.wait() == 0
     assert_same(tmp_path / "results", alone)
+
+
+def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
+    attach: Launch, tmp_path: Path, prepared_root: Path
+) -> None:
+    counted = Counted(tmp_path, runs=RUNS)
+    sweep = attach("space.py", "--no-report")
+    sweep.read_until("[6/")  # five were cut as jobs of one, before it was known what a run takes
+    closed = time.time_ns()
+    counted.gate.touch()
+    wait_for(lambda: [one for one in counted.beginnings(task=1) if one.moment > closed], "a run at the gate")
+    lost = counted.beginnings(task=1)[-1]
+    kill(lost.pid)
+    counted.gate.unlink()
+    assert sweep.wait() == 0
+    times = collections.Counter(one.seed for one in counted.beginnings(task=0))
+    assert times == {seed: 1 + (seed == lost.seed) for seed in range(RUNS)}
+    done = [one.seed for one in counted.beginnings(task=5) if one.pid == lost.pid]
+    assert len(done) >= 6
+    found = {name: pd.read_parquet(tmp_path / "results" / name) for name in TABLES}
+    assert sorted(found["runs"]["seed"]) == list(range(RUNS))
+    some = sorted({lost.seed, done[-1], RUNS - 1})
+    assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
 
 
 def test_a_dead_process_of_ray_is_said(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:

@@ -180,11 +180,12 @@ def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pyt
     story = Story(Counted(folder, runs=RUNS))
     story.counted.gate.touch()
     ray = str(Path(sys.executable).with_name("ray"))
-    sweep = [console_script, str(folder / "space.py"), "--no-report", "--results", results]
+    options = ["--no-report", "--results", results, "--checkpoint-every", str(story.counted.epochs)]
+    sweep = [console_script, str(folder / "space.py"), *options]
     submit = [ray, "job", "submit", "--address", nodes.dashboard, "--no-wait", "--", *sweep, "--address", "auto"]
     _submit(submit, nodes.environment)
     story.job = story.counted.wait_at_gate(workers=3)
-    drivers = [number for number, title in tagged(nodes.tag).items() if results in title and "job" not in title]
+    drivers = [number for number, title in tagged(nodes.tag).items() if results in title and " job " not in title]
     for number in drivers:
         kill(number)
     wait_for(lambda: not _alive(nodes.tag, story.job), "the end of the job's workers")

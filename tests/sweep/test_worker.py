@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -80,8 +81,10 @@ class Actor:
         self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]
         self.results, self.checkpoints = results, results / "checkpoints"
         RunStore(results).open_for_writing()
+        self.jobs = [
+            Job(tuple(job), ids, last) for job, ids, last in zip_longest(jobs, self.ids, until, fillvalue=None)
+        ]
         workplace = Workplace(
-            jobs=[Job(tuple(job), ids, last) for job, ids, last in zip_longest(jobs, self.ids, until, fillvalue=None)],
             frames={BASE.data_key: ray.put(frames)},
             data_hashes={BASE.data_key: frames.data_hash},
             store_uri=str(results),
@@ -92,20 +95,25 @@ class Actor:
             checkpoint_every=0,
         )
         trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
-        self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"job": 0})
+        self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"job": self.jobs[0]})
 
     def call(self, method: str, *arguments: object) -> Any:
         return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=250)
 
+    def take_up(self, job: int) -> None:
+        self.call("reset", {"job": self.jobs[job]})
+
     def step(self) -> Report:
-        report: Report = self.call("train")["report"]
+        """A step of a job of one lockstep."""
+        ((part, report),) = self.call("train")["reports"]
+        assert part == 0
         return report
 
     def train(self) -> Report:
         while True:
             result = self.call("train")
             if result["done"]:
-                report: Report = result["report"]
+                ((_, report),) = result["reports"]
                 return report
 
     def die(self) -> None:
@@ -178,11 +186,11 @@ def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tabl
 
 def test_an_actor_that_has_done_something_else_gives_the_same_tables(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
-    actor.call("reset", {"job": 2})
+    actor.take_up(2)
     assert isinstance(actor.train(), Finished)
-    actor.call("reset", {"job": 3})
+    actor.take_up(3)
     assert isinstance(actor.step(), Running)  # and is given up in the middle
-    actor.call("reset", {"job": 0})
+    actor.take_up(0)
     assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
     assert set(RunStore(actor.results).statuses()) == {actor.ids[0][0], actor.ids[2][0]}
@@ -190,7 +198,7 @@ def test_an_actor_that_has_done_something_else_gives_the_same_tables(actor: Acto
 
 def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
-    actor.call("reset", {"job": 1})
+    actor.take_up(1)
     assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[1][1]), alone)
     assert RunStore(actor.results).read("runs").set_index("seed")["stack"].to_dict() == {4: 3, 1: 3, 7: 3}
@@ -198,7 +206,7 @@ def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, al
 
 def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
-    actor.call("reset", {"job": 4})
+    actor.take_up(4)
     assert actor.train() == Failed(actor.ids[4])
     (row,) = RunStore(actor.results).read("runs").to_dict("records")
     assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[4][0], "failed", "[1, 0]")
@@ -206,7 +214,7 @@ def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Ac
     assert not [name for name in where if pd.isna(row[name])]
     assert "Traceback" in row["error"]
     assert "task_order" in row["error"]
-    actor.call("reset", {"job": 0})
+    actor.take_up(0)
     assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
@@ -215,7 +223,7 @@ def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -
     actor.forget_results()
     actor.checkpoints.mkdir(exist_ok=True)
     (actor.checkpoints / f"{actor.ids[0][0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
-    actor.call("reset", {"job": 0})
+    actor.take_up(0)
     assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
@@ -224,14 +232,14 @@ def test_a_checkpoint_of_another_version_means_a_fresh_start(actor: Actor, alone
     actor.forget_results()
     actor.checkpoints.mkdir(exist_ok=True)
     torch.save({"task": 1, "epoch": 0, "weights": torch.zeros(3)}, actor.checkpoints / f"{actor.ids[0][0]}.pt")
-    actor.call("reset", {"job": 0})
+    actor.take_up(0)
     assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
 def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor: Actor, tmp_path: Path) -> None:
     actor.forget_results()
-    actor.call("reset", {"job": 3})
+    actor.take_up(3)
     assert isinstance(actor.step(), Running)
     elsewhere = tmp_path / "elsewhere"
     actor.results.rename(elsewhere)
@@ -246,7 +254,7 @@ def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor
 def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: Actor, long_alone: Tables) -> None:
     actor.forget_results()
     stopped = other_actor
-    stopped.call("reset", {"job": 0})
+    stopped.take_up(0)
     progress = stopped.step()
     while isinstance(progress, Running) and progress.epoch == LONG.epochs_per_task:
         progress = stopped.step()  # not at a task's end, where a checkpoint is written anyway
@@ -258,7 +266,7 @@ def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: 
     assert (state["task"] + 1, state["epoch"]) == (progress.task, progress.epoch)
     assert RunStore(actor.results).statuses() == {}
 
-    actor.call("reset", {"job": 3})
+    actor.take_up(3)
     assert actor.step() == Resumed(progress.task, progress.tasks, progress.epoch + 1, LONG.epochs_per_task)
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
@@ -270,12 +278,12 @@ def test_the_checkpoint_of_another_run_is_set_aside_and_said(
 ) -> None:
     """Copied over a run's own, it once gave that run the numbers of the other."""
     actor.forget_results()
-    other_actor.call("reset", {"job": 1})
+    other_actor.take_up(1)
     assert isinstance(other_actor.step(), Running)
     other_actor.call("stop")
     (saved,) = actor.checkpoints.iterdir()
     place = saved.rename(saved.with_name(f"{actor.ids[3][0]}.pt"))
-    actor.call("reset", {"job": 3})
+    actor.take_up(3)
     aside = f"{place}.foreign"
     assert actor.step() == Noted(
         f"{place}: is the checkpoint of another run; it was set aside as {aside}, and the run starts anew"
@@ -284,6 +292,12 @@ def test_the_checkpoint_of_another_run_is_set_aside_and_said(
     assert [str(path) for path in actor.checkpoints.iterdir()] == [aside]
     Path(aside).unlink()
     _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="workers are forked on Linux alone")
+def test_workers_of_a_ray_of_its_own_begin_with_pytorch_imported(cluster: Any) -> None:
+    there = cluster.remote(num_cpus=0)(lambda: "torch" in __import__("sys").modules)
+    assert cluster.get(there.remote(), timeout=250)
 
 
 def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
@@ -302,7 +316,7 @@ def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
     other_actor: Actor, frames: FrameSet
 ) -> None:
     before = set(other_actor.checkpoints.glob("*"))
-    other_actor.call("reset", {"job": 2})
+    other_actor.take_up(2)
     paused = other_actor.train()
     assert isinstance(paused, Paused)
     assert paused.finished == ()

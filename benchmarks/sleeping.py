@@ -1,0 +1,235 @@
+"""What a driver can feed: a sweep over runs that sleep, on as many logical cores as are asked for.
+
+``python -m benchmarks.sleeping CORES SECONDS RUNS`` measures one such sweep. The runs take next to no processor time,
+so that more workers than there are cores can be kept busy, and whatever keeps them from being busy is the sweep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.timing import table
+
+SPACE = '''
+import os
+import time
+
+import numpy as np
+from torch import nn
+
+from clops_sweep import FloatOption, Recordings, RunConfig, SearchSpace, dataset, network, strategy
+from clops_sweep.learning.strategies.base import Strategy
+
+FOLDER = {folder!r}
+
+
+@dataset("noise", scenarios=("class_il",))
+def noise(data_root=None):
+    draws = np.random.default_rng(0)
+    return Recordings(
+        signals=draws.normal(size=(80, 1, 64)).astype(np.float32), sampling_rate=64.0, channels=("x",), units="1",
+        labels=np.tile(np.arange(4), 20), classes=("a", "b", "c", "d"), patients=np.repeat(np.arange(20), 4),
+    )
+
+
+@network("linear")
+def linear(channels, samples, outputs):
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
+
+
+@strategy("sleeping", options={{"sleep": FloatOption(1.0, gt=0)}})
+class Sleeping(Strategy):
+    """Trains nothing, and leaves a line in a file when it ends."""
+
+    def train_epoch(self, task, epoch, replay, order, dropout_keys):
+        time.sleep(self.training.config.sleep / len(self.training.tasks))
+
+    def counts(self):
+        file = os.open(f"{{FOLDER}}/ended", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(file, f"{{os.getpid()}} {{time.time()}}\\n".encode())
+        os.close(file)
+        return {{}}
+
+
+BASE = RunConfig(dataset="noise", network="linear", strategy="sleeping", epochs_per_task=1, sleep={seconds})
+SPACE = SearchSpace("sleeping", BASE, seeds=range({runs}))
+'''
+
+
+@dataclass(frozen=True)
+class Slept:
+    """What a sweep over sleeping runs took.
+
+    Attributes:
+        cores: how many there were, or were said to be.
+        seconds: for which each run sleeps.
+        runs: how many.
+        alone: seconds by the clock of a run in a process of its own, one after another, without a sweep.
+        each: the same in the sweep, from the end of a worker's first run to that of its last.
+        whole: from the first end of a run to the last, times the cores, a run: with the idle ones at the end.
+        driver: processor time of the driver meanwhile, a run.
+        first: seconds from the command to the end of the first run, without what it slept.
+        worker: the largest proportional set size of a worker, in megabytes.
+        together: that of all processes of the sweep, in megabytes.
+    """
+
+    cores: int
+    seconds: float
+    runs: int
+    alone: float
+    each: float
+    whole: float
+    driver: float
+    first: float
+    worker: float
+    together: float
+
+    @property
+    def busy(self) -> float:
+        """For which share of the time workers do what they would do without a sweep."""
+        return self.alone / self.each
+
+
+def slept(cores: int, seconds: float, runs: int) -> Slept:
+    """Measures a sweep."""
+    with tempfile.TemporaryDirectory() as folder:
+        root, tag = Path(folder), uuid.uuid4().hex
+        (root / "space.py").write_text(SPACE.format(folder=folder, seconds=seconds, runs=runs))
+        environment = {
+            **os.environ,
+            "RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": cores}),
+            "CLOPS_PREPARED_ROOT": str(root / "prepared"),
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "CLOPS_BENCHMARK": tag,
+        }
+        command = [sys.executable, "-m", "clops_sweep.cli"]
+        prepare = [*command, "data", "prepare", "noise", "--plugins", "space.py"]
+        subprocess.run(prepare, cwd=root, env=environment, check=True, stdout=subprocess.DEVNULL)
+        alone = _alone(root, environment)
+        begun = time.time()
+        process = subprocess.Popen(
+            [*command, "space.py", "--no-report"], cwd=root, env=environment, stdout=subprocess.DEVNULL
+        )
+        used: list[tuple[float, float]] = []
+        worker = together = 0.0
+        while process.poll() is None:
+            used.append((time.time(), _processor_time(process.pid)))
+            if len(used) % 25 == 0:
+                sizes = _sizes(tag)
+                together = max(together, sum(size for _, size in sizes))
+                worker = max([worker, *(size for title, size in sizes if "Trainable" in title)])
+            time.sleep(0.2)
+        assert process.returncode == 0
+        ends = defaultdict(list)
+        for line in (root / "ended").read_text().splitlines():
+            pid, moment = line.split()
+            ends[pid].append(float(moment))
+    moments = sorted(moment for found in ends.values() for moment in found)
+    there = max(min(found) for found in ends.values())  # all workers
+    assert len(moments) == runs
+    each = [(max(found) - min(found)) / (len(found) - 1) for found in ends.values() if len(found) > 1]
+    before = max((time for moment, time in used if moment <= there), default=0.0)
+    after = max(time for moment, time in used if moment <= moments[-1])
+    done = sum(moment > there for moment in moments)
+    whole = cores * (moments[-1] - there) / max(1, done)
+    driver = (after - before) / max(1, done)
+    return Slept(
+        cores,
+        seconds,
+        runs,
+        alone,
+        statistics.fmean(each),
+        whole,
+        driver,
+        moments[0] - begun - seconds,
+        worker,
+        together,
+    )
+
+
+def _alone(root: Path, environment: dict[str, str]) -> float:
+    """Such runs one after another in a process, by the clock."""
+    code = (
+        "import time\n"
+        "from pathlib import Path\n"
+        "from clops_sweep.data.prepare import open_frames\n"
+        "from clops_sweep.experiment.search_space import load_spaces\n"
+        "from clops_sweep.learning.run import ContinualRun\n"
+        "(space,) = load_spaces(Path('space.py'))\n"
+        "frames = open_frames('noise', prepared_root=Path('prepared'))\n"
+        "moments = []\n"
+        "for seed in range(6):\n"
+        "    ContinualRun(space.base.replace(seed=seed), frames).run()\n"
+        "    moments.append(time.perf_counter())\n"
+        "print((moments[-1] - moments[0]) / 5)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=environment, check=True, capture_output=True)
+    (root / "ended").unlink()
+    return float(done.stdout)
+
+
+def _processor_time(pid: int) -> float:
+    """What a process has used so far, without those that it has started."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _sizes(tag: str) -> list[tuple[str, float]]:
+    """Title and proportional set size, in megabytes, of every process that has a tag in its environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if tag.encode() in (folder / "environ").read_bytes():
+                title = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                lines = (folder / "smaps_rollup").read_text().splitlines()
+                found.append((title, sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1e3))
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return found
+
+
+def run(*, quick: bool) -> str:
+    """The section of the results."""
+    cases = [(2, 1.0, 24)] if quick else [(2, 1.0, 200), (32, 1.0, 1_600), (32, 5.0, 480)]
+    rows = []
+    for cores, seconds, runs in cases:
+        found = slept(cores, seconds, runs)
+        rows.append(
+            [
+                f"{cores} cores, runs of {seconds:g} s",
+                f"{runs:,}",
+                f"{found.alone:.4f}",
+                f"{found.each:.4f}",
+                f"{found.each - found.alone:.4f}",
+                f"{found.busy:.1%}",
+                f"{found.driver:.4f}",
+                f"{found.first:.1f}",
+                f"{found.worker:.0f}",
+                f"{found.together:,.0f}",
+            ]
+        )
+    header = ["", "runs", "alone", "in a sweep", "more", "busy", "driver's processor a run", "first run after"]
+    header += ["a worker", "all processes"]
+    return (
+        "## Workers that are kept busy\n\n"
+        f"Runs that sleep, on {os.cpu_count()} cores of which there are said to be more; seconds by the clock a run, "
+        "from the end of a worker's first run to that of its last, beside the same runs in a process of their own. "
+        "Memory is proportional set size (PSS), in megabytes.\n\n" + table(header, rows)
+    )
+
+
+if __name__ == "__main__":
+    print(slept(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])))

@@ -1,0 +1,104 @@
+"""Workers of a Ray of one's own, forked from a process that has imported PyTorch: they start sooner and share memory.
+
+While Ray starts, a process beside it imports what every worker needs (`fork_server`), and is forked then whenever Ray
+starts a worker. Ray is given this file in the place of its own `setup_worker.py`: called by Ray, it asks for a fork,
+and is there as long as that is; where nobody answers, it does what Ray's own file does. What a worker then does is what
+stands in Ray's `default_worker.py`.
+
+This file imports little: each worker waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+
+PLACE = "CLOPS_SWEEP_WORKERS"
+"""The environment variable with the path of the socket at which forks are asked for."""
+
+_CONTEXT, _LANGUAGE = "--serialized-runtime-env-context=", "--language="
+"""What Ray tells `setup_worker.py` alone."""
+
+_IMPORTED = (
+    *("fsspec", "grpc", "jsonschema", "pandas", "pyarrow.parquet", "requests", "rich.live", "torch", "yaml"),
+    *("clops_sweep.learning.native_learner", "clops_sweep.learning.run", "clops_sweep.store.rows"),
+)
+"""What Ray and a worker need. Not Ray itself: as it is imported, it looks up for which job that is."""
+
+
+def _serve(listening: socket.socket, lifeline: int) -> None:
+    """Forks a worker whenever one is asked for, until the process that has started this one is gone."""
+    import gc
+    import importlib
+    import random
+    import runpy
+    import select
+    import signal
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    ray = find_spec("ray")
+    assert ray is not None
+    assert ray.origin is not None
+    script = Path(ray.origin).parent / "_private" / "workers" / "default_worker.py"
+    sys.path[0] = str(script.parent)  # and not the folder of this file
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    assert "ray" not in sys.modules
+
+    import numpy as np
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()  # what has been imported stays where it is, in memory that all share
+    while True:
+        ready, _, _ = select.select([listening.fileno(), lifeline], [], [])
+        if lifeline in ready:
+            return
+        asking, _ = listening.accept()
+        message, handles, _, _ = socket.recv_fds(asking, 2**20, 3)
+        if message and os.fork() == 0:
+            break
+        for handle in handles:
+            os.close(handle)
+        asking.close()
+    listening.close()
+    os.close(lifeline)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setpgid(0, 0)  # Ray ends a worker with its group
+    for number, handle in enumerate(handles):
+        os.dup2(handle, number)
+        os.close(handle)
+    asked = json.loads(message)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    random.seed()
+    np.random.seed()  # noqa: NPY002
+    sys.argv = [str(script), *asked["arguments"]]
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def _ask(script: str, *arguments: str) -> None:
+    """Has a worker forked that is to run Ray's script, and stays until it has ended."""
+    told = [argument for argument in arguments if not argument.startswith((_CONTEXT, _LANGUAGE))]
+    context = next((argument.removeprefix(_CONTEXT) for argument in arguments if argument.startswith(_CONTEXT)), "{}")
+    environment = os.environ | (json.loads(context).get("env_vars") or {})
+    request = {"environment": environment, "folder": os.getcwd(), "arguments": told}
+    try:
+        worker = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        worker.connect(environment[PLACE])
+        socket.send_fds(worker, [json.dumps(request).encode()], [0, 1, 2])
+    except (OSError, KeyError):
+        setup = os.path.join(os.path.dirname(script), "setup_worker.py")
+        os.execv(sys.executable, [sys.executable, setup, script, *arguments])
+    worker.recv(1)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        _serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
+    else:
+        _ask(*[argument for argument in sys.argv[1:] if argument not in ("-S", "-s")])

@@ -1,0 +1,62 @@
+"""The process that workers are forked from comes and goes with a sweep, and a worker can do without it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clops_sweep.sweep import forked_worker
+from clops_sweep.sweep.fork_server import fork_server
+
+ASK = [sys.executable, str(Path(forked_worker.__file__))]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="workers are forked on Linux alone")
+def test_it_is_there_inside_and_gone_afterwards(tmp_path: Path) -> None:
+    from ray._private.parameter import RayParams
+
+    def completed() -> RayParams:
+        params = RayParams()
+        params.update_if_absent(worker_path="/ray/default_worker.py", setup_worker_path="/ray/setup_worker.py")
+        return params
+
+    with fork_server(str(tmp_path)):
+        (place,) = tmp_path.iterdir()
+        assert os.environ[forked_worker.PLACE] == str(place / "socket")
+        assert place.stat().st_mode & 0o077 == 0  # nobody else may ask
+        command = f"{forked_worker.__file__}\0serve\0".encode()
+        (server,) = [path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if command in _read(path)]
+        assert completed().setup_worker_path == forked_worker.__file__
+        assert completed().worker_path == "/ray/default_worker.py"
+    assert forked_worker.PLACE not in os.environ
+    assert not server.exists()
+    assert list(tmp_path.iterdir()) == []
+    assert completed().setup_worker_path == "/ray/setup_worker.py"
+
+
+def test_without_a_socket_a_sweep_goes_without_it(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    with fork_server(str(deep)):
+        assert forked_worker.PLACE not in os.environ
+    assert list(deep.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["", "nowhere/socket"])
+def test_where_nobody_answers_a_worker_starts_as_ray_has_it(tmp_path: Path, place: str) -> None:
+    (tmp_path / "setup_worker.py").write_text("import sys\nprint(*sys.argv[1:])\n")
+    told = [str(tmp_path / "default_worker.py"), "--node-ip-address=127.0.0.1", "--language=PYTHON"]
+    environment = os.environ | ({forked_worker.PLACE: str(tmp_path / place)} if place else {})
+    done = subprocess.run([*ASK, "-s", *told], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == told
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended
+        return b""
