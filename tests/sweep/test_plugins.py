@@ -77,6 +77,7 @@ def leaves(context, rows):
 
 @acquisition_function("nothing")
 def nothing(context, rows):
+    print(f"seed {{context.seeds[0]}} is asked\\nfor scores")
     return None
 
 @acquisition_function("untidy")
@@ -118,7 +119,9 @@ NAMES = [
 ]
 
 
-def test_each_harms_its_own_runs_alone(attach: Launch, tmp_path: Path, prepared_root: Path) -> None:
+def test_each_harms_its_own_runs_alone(
+    attach: Launch, tmp_path: Path, prepared_root: Path, clops_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     (tmp_path / "spaces").mkdir()
     (tmp_path / "spaces" / "helpers.py").write_text(HELPERS)
     (tmp_path / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
@@ -150,6 +153,10 @@ def test_each_harms_its_own_runs_alone(attach: Launch, tmp_path: Path, prepared_
         "acquisition function 'nothing' returned NoneType; expected a tensor of scores [S, m] = [1, "
         in errors["nothing", 0]
     )
+    for seed, run_id in runs.assign(name=names).set_index(["name", "seed"])["run_id"]["nothing"].items():
+        said = clops_sweep("logs", run_id).stdout
+        assert f":\n  seed {seed} is asked\n  for scores\n" in said
+        assert said.rstrip().endswith(errors["nothing", seed].rstrip().rpartition("\n")[2])
     base = RunConfig(epochs_per_task=1, mc_samples=3)
     alone = runs_alone([base.replace(seed=seed) for seed in (0, 1)], prepared_root)
     for name, frame in alone.items():
