@@ -14,6 +14,7 @@ from clops_sweep.cli.dashboard import dashboard
 from clops_sweep.cli.data import data
 from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.launch import launch
+from clops_sweep.cli.logs import logs
 from clops_sweep.cli.new import new
 from clops_sweep.cli.options import Share, json_option, print_json
 from clops_sweep.cli.plan import Facts, plan_as_data, say_plan
@@ -110,5 +111,5 @@ def status(asked: Asked, as_json: bool) -> None:
         click.echo(f"  failed {run_id}: {reason}" + (f"  ({names[run_id]})" if run_id in names else ""))
 
 
-for other in (check, claims, compact, dashboard, data, doctor, launch, new, report, rerun, show):
+for other in (check, claims, compact, dashboard, data, doctor, launch, logs, new, report, rerun, show):
     command.add_command(other)

@@ -44,6 +44,7 @@ from clops_sweep.sweep.reports import (
     bounded,
     ends,
 )
+from clops_sweep.sweep.run_log import print_for
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +95,7 @@ class LockstepRunner:
     def _begin_job(self, job: Job, *later: Job) -> None:
         """Takes up a lockstep; others, into which it has fallen apart, come later."""
         self._job, self._later = job, later
+        print_for(job.run_ids)
         self._run: ContinualRun | None = None
         self._retries_left = self._workplace.max_retries
         self._began_at = datetime.now(UTC)

@@ -13,6 +13,8 @@ SETTINGS = {
     # Nothing is reported to Ray's makers, and no GPU is hidden from those who ask for none.
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # A line that another run has printed, too, is this run's all the same.
+    "RAY_DEDUP_LOGS": "0",
     # Tune writes no result files and no snapshots: the store has what they would hold.
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "86400",

@@ -105,8 +105,10 @@ class ContinualRunTrainable(tune.Trainable):
 
     def setup(self, config: dict[str, Any], workplace: Workplace) -> None:  # type: ignore[override]
         """Called once an actor."""
+        from clops_sweep.sweep.run_log import mark_output
         from clops_sweep.sweep.worker import JobRunner
 
+        mark_output()
         self._runner = JobRunner(workplace)
         self._assign(config)
 

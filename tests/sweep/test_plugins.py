@@ -77,6 +77,7 @@ def leaves(context, rows):
 
 @acquisition_function("nothing")
 def nothing(context, rows):
+    print(f"seed {{context.seeds[0]}} is asked\\nfor scores")
     return None
 
 @acquisition_function("untidy")
@@ -140,7 +141,9 @@ def harmed(
         sweep.close()
 
 
-def test_each_harms_its_own_runs_alone(harmed: tuple[Sweep, Sweep], prepared_root: Path) -> None:
+def test_each_harms_its_own_runs_alone(
+    harmed: tuple[Sweep, Sweep], prepared_root: Path, clops_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     sweep, _ = harmed
     assert sweep.wait() == 1
     assert "20 runs asked for, 9 finished, 0 pending, 11 failed" in sweep.output, sweep.output + sweep.errors
@@ -167,6 +170,10 @@ def test_each_harms_its_own_runs_alone(harmed: tuple[Sweep, Sweep], prepared_roo
         "acquisition function 'nothing' returned NoneType; expected a tensor of scores [S, m] = [1, "
         in errors["nothing", 0]
     )
+    for seed, run_id in runs.assign(name=names).set_index(["name", "seed"])["run_id"]["nothing"].items():
+        said = clops_sweep("logs", run_id, "--results", sweep.folder / "results").stdout
+        assert f":\n  seed {seed} is asked\n  for scores\n" in said
+        assert said.rstrip().endswith(errors["nothing", seed].rstrip().rpartition("\n")[2])
     base = RunConfig(epochs_per_task=1, mc_samples=3)
     alone = runs_alone([base.replace(seed=seed) for seed in (0, 1)], prepared_root)
     for name, frame in alone.items():

@@ -1,0 +1,42 @@
+"""`clops-sweep logs`: what a run has printed."""
+
+from __future__ import annotations
+
+import click
+
+from clops_sweep.cli.options import results_option, run_id_argument
+from clops_sweep.errors import BadInput
+from clops_sweep.store.rows import printable
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.run_log import printed_by
+
+
+@click.command()
+@run_id_argument
+@results_option
+def logs(run_id: str, results: str) -> None:
+    """What a run has printed, in launches from this machine, and its error. RUN_ID may be any unambiguous prefix."""
+    store = RunStore.named(results)
+    store.files.check_is_there()
+    unknown: BadInput | None = None
+    error = None
+    try:
+        run_id = store.find(run_id)
+    except BadInput as reason:  # it is under way, or has never come to an end
+        unknown = reason
+    else:
+        error = next(iter(store.rows("runs", ["error"], [run_id])))["error"]
+    folder = store.log_folder / "logs"
+    found = False
+    for log in sorted(folder.glob("*.log")):
+        for number, line in enumerate(printed_by(run_id, log)):
+            if number == 0:
+                click.echo(f"{log}:")
+            click.echo(f"  {printable(line)}")
+            found = True
+    if unknown is not None and not found:
+        raise unknown
+    if error:
+        click.echo(f"error:\n{printable(error)}")
+    elif not found:
+        click.echo(f"run {run_id} has printed nothing into {folder}")

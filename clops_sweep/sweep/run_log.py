@@ -1,0 +1,65 @@
+"""What runs print: a worker begins each line with the runs that it has under way, by which `logs` finds it again."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TextIO, cast
+
+_DIGITS: Final = 12
+"""Of each run's id; in lockstep there may be forty."""
+
+_MARKED: Final = re.compile(r"\[runs? ([0-9a-f ]+)\] (.*)")
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+_under_way: tuple[str, ...] = ()
+
+
+def print_for(run_ids: tuple[str, ...]) -> None:
+    """From now on what this process prints is of these runs; of none if there are none."""
+    global _under_way  # as standard output is, whose lines it is about
+    _under_way = run_ids
+
+
+class Marked:
+    """A stream each of whose lines begins with the runs that are under way when it is begun."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._at_start = True
+
+    def write(self, text: str) -> int:
+        """Writes a text, whole lines or parts of them."""
+        for line in text.splitlines(keepends=True):
+            self._stream.write(self._mark() + line if self._at_start else line)
+            self._at_start = line.endswith("\n")
+        return len(text)
+
+    def _mark(self) -> str:
+        if not _under_way:
+            return ""
+        return f"[run{'s' * (len(_under_way) > 1)} {' '.join(run_id[:_DIGITS] for run_id in _under_way)}] "
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def mark_output() -> None:
+    """From now on this process marks what it prints."""
+    sys.stdout, sys.stderr = cast(TextIO, Marked(sys.stdout)), cast(TextIO, Marked(sys.stderr))
+
+
+def printed_by(run_id: str, log: Path) -> Iterator[str]:
+    """The lines in a launch's log that a run has printed, alone or in lockstep with others.
+
+    Args:
+        run_id: its id, or at least the first digits of it that no other run's has.
+        log: the file, to which Ray has passed on what its workers printed.
+    """
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            marked = _MARKED.search(_COLOUR.sub("", line))
+            if marked and any(run_id.startswith(it) or it.startswith(run_id) for it in marked[1].split()):
+                yield marked[2]
