@@ -26,6 +26,10 @@ _TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
 _USED = re.compile(r'(?:href="#|url\(#)([^")]+)')
 _ID = re.compile(r' id="([^"]*)"')
 _FRACTION = re.compile(r"(\d\d\.\d\d)\d+")
+_LEVEL = re.compile(r' transform="rotate\(-?0 [^"]*\)"')
+_LINES = re.compile(r' d="[MLz\d\s.-]*"')
+"""Paths of straight lines: without another letter, what follows a place is the next one."""
+
 _SIZE = re.compile(r' (width|height)="([\d.]+)pt"')
 
 
@@ -63,6 +67,8 @@ def _shorter(tag: str, used: dict[str, str]) -> str:
     """A tag without names that nobody uses, and with coordinates of a hundredth of a point."""
     tag = _ID.sub(lambda found: f' id="{used[found[1]]}"' if found[1] in used else "", tag)
     tag = _USED.sub(lambda found: found[0].replace(found[1], used[found[1]]), tag)
+    tag = _LEVEL.sub("", tag)
+    tag = _LINES.sub(lambda lines: lines[0].replace("L ", ""), tag)
     tag = _SIZE.sub(lambda found: f' {found[1]}="{float(found[2]) * 4 / 3:.0f}"', tag)
     return " ".join(_FRACTION.sub(r"\1", tag).replace("font-family: 'DejaVu Sans'; ", "").split())
 

@@ -194,7 +194,7 @@ def as_svg(figure: Figure, *, outlines: bool = True) -> bytes:
 
 def tell_place(axes: Axes, row: float, column: float, text: str) -> None:
     """What a drawing says when a pointer rests on a cell, one unit wide and high, whose upper left corner is given."""
-    cell = Rectangle((column, row), 1, 1, fill=False, edgecolor="none", zorder=_ON_TOP)
+    cell = Rectangle((column, row), 1, 1, fill=False, edgecolor="none", zorder=_ON_TOP, clip_on=False)
     _tell(axes.add_patch(cell), text)
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
@@ -10,7 +12,8 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from clops_sweep.analysis.drawings import inline
+from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap, place_in_words
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, as_png, as_svg, luminance, readable_on, spread
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import RunStore
@@ -132,3 +135,27 @@ def test_labels_are_moved_apart_and_stay_in_order() -> None:
     crowded = spread([1.0] * 5, gap=0.2, low=0.0, high=1.0)
     assert crowded == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert spread([], 0.1, 0, 1) == []
+
+
+def test_a_drawing_says_what_a_cell_holds_and_keeps_its_text(spaces: list[SearchSpace], store: RunStore) -> None:
+    (grid, _) = collect(spaces, store.read("runs"))
+    record = heatmap(grid, "auc")
+    panel = record.panels[0]
+    cell = int(panel.cells[1, 1])
+    values = grid.by_replicate("auc")[cell]
+    ids = " ".join(grid.run_ids(cell))
+    expected = f"b = 0.5, a = 0.5: Average AUC {values.mean():.3f} ± {values.std(ddof=1):.3f}, n = 3 of 3; runs {ids}"
+    assert place_in_words(record, panel, (1, 1)) == expected
+    assert place_in_words(record, panel, (0, 0)) == "b = 0.1, a = 0.25: no finished run yet"
+    figure = draw_heatmap(record)
+    as_png(figure)
+    for outlines in (True, False):
+        drawing = as_svg(figure, outlines=outlines).decode()
+        assert f"<title>{expected}</title>" in drawing
+        assert drawing.count("<title>") == 12
+    small = inline(drawing.encode(), "grid", 'what "it" shows <b>')
+    assert small.startswith('<svg class="drawing" role="img" aria-label="what &quot;it&quot; shows &lt;b&gt;" ')
+    texts = re.compile(r"<text[^>]*>([^<]*)</text>")
+    assert texts.findall(small) == texts.findall(drawing), "no number is rounded but those of places"
+    assert ElementTree.fromstring(small).tag.endswith("svg")
+    assert len(small) < 0.8 * len(drawing)

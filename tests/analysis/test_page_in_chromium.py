@@ -3,12 +3,14 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from clops_sweep.analysis.page import RunEntry, RunList, Section, render_page
 from clops_sweep.analysis.report import ReportPaths
 
 
@@ -89,6 +91,30 @@ def test_a_cell_opens_the_runs_behind_it(page: Any) -> None:
     opened = page.run("[...document.querySelectorAll('details[open]')].map(d => d.textContent)")
     assert len(opened) == 1
     assert "clops-sweep rerun" in opened[0]
+
+
+def test_a_page_of_many_experiments_is_folded_and_a_link_unfolds_what_it_leads_to(page: Any, tmp_path: Path) -> None:
+    runs = RunList("third-runs-0", "a configuration", "1", (RunEntry("seed 0", "0123"),))
+    sections = [
+        Section(name, name, "1 of 1 runs finished.", (), (), (), (), (), (replace(runs, anchor=f"{name}-runs-0"),))
+        for name in ("first", "second", "third", "fourth")
+    ]
+    for shown, folded in ((sections[:3], 0), (sections, 4)):
+        (tmp_path / "page.html").write_text(render_page("many", "", shown, (), "results"))
+        address = (tmp_path / "page.html").as_uri()
+        page.open(address)
+        assert page.run("document.querySelectorAll('details.experiment').length") == folded
+    opened = "[...document.querySelectorAll('details[open]')].map(it => it.id || it.closest('section').id)"
+    page.open(f"{address}#third-runs-0")
+    assert page.run(opened) == ["third", "third-runs-0"]
+    page.run("document.querySelector('nav a[href=\"#second\"]').click()")
+    page.run("new Promise(done => setTimeout(done, 100))")
+    assert page.run(opened) == ["second", "third", "third-runs-0"]
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    assert len(page.run(opened)) == 8, "paper has no clicks"
+    page.run("dispatchEvent(new Event('afterprint'))")
+    assert len(page.run(opened)) == 3
+    page.open(page.address)
 
 
 def test_it_fits_a_phone(page: Any) -> None:

@@ -91,8 +91,11 @@ def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None
     joint = r_matrix(rows("r1", r=R[2:]), "MTL")
     figure = draw_r_matrices([r_matrix(TWO, "CLOPS"), joint])
     assert [text.get_text() for text in figure.axes[0].texts] == [f"{value + 0.01:.2f}" for value in R.flat]
-    assert len(figure.axes[0].patches) == 2 * 3, "a white and a black frame on the diagonal"
-    assert len(figure.axes[1].patches) == 0
+    frames, none = ([it for it in axes.patches if it.get_gid() is None] for axes in figure.axes[:2])
+    assert len(frames) == 2 * 3, "a white and a black frame on the diagonal"
+    assert none == []
+    told = [patch.get_gid() for patch in figure.axes[1].patches]
+    assert told[0] == f"tells:trained on all tasks, evaluated on B: {R[2, 0]:.3f}, n = 1"
     assert figure.axes[0].collections[0].get_clim() == figure.axes[1].collections[0].get_clim()
     assert as_png(figure).startswith(b"\x89PNG")
     with pytest.raises(BadInput, match="nothing to draw"):
