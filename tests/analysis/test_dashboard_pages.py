@@ -348,3 +348,17 @@ def test_elsewhere_the_token_lets_in_and_then_its_cookie(store: RunStore) -> Non
     assert "SameSite=Lax" in cookie
     assert client.get("/?page=runs").status_code == 200
     assert client.get("/_dash-layout").status_code == 200
+
+
+def test_runs_that_have_all_failed_are_shown_on_every_page(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path / "results")
+    for seed in (0, 1):
+        config = RunConfig(seed=seed)
+        generated.write_failed_run(store, config, config.run_id("generated0001"))
+    pages = pages_of(store)
+    for name in PAGES:
+        page = whole(pages, f"?page={name}")
+        assert "This cannot be shown" not in page.text
+        assert "cannot be read" not in page.text
+    assert "2 failed" in whole(pages, "?page=heatmap").text
+    assert [cell.text for cell in whole(pages, "?page=heatmap").find("Td", className="empty")] == ["failed"]
