@@ -229,10 +229,18 @@ def _outcome(
 ) -> Outcome:
     """How things stand; `left` are the jobs that an interrupt has ended."""
     found = () if stopped else tuple(standings(asked))
-    kept = [asked.store.has_checkpoint(job.run_ids) for job in left or ()]
-    runs = [len(job.run_ids) for job in left or ()]
+    jobs = [job for job in left or () if not _finished_meanwhile(asked.store, job)]
+    kept = [asked.store.has_checkpoint(job.run_ids) for job in jobs]
+    runs = [len(job.run_ids) for job in jobs]
     checkpointed = sum(count for count, has in zip(runs, kept, strict=True) if has)
     return Outcome(plan, found, asked.store, ran, left is not None, stopped, sum(runs), checkpointed)
+
+
+def _finished_meanwhile(store: RunStore, job: Job) -> bool:
+    """Whether a job was recorded that nobody could tell of any more; not where nobody knows."""
+    with suppress(OSError, BadInput, DamagedStore):
+        return store.finished(job.run_ids).issuperset(job.run_ids)
+    return False
 
 
 def _search(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future
 
 from clops_sweep.data.catalog import DATASETS
@@ -49,6 +51,7 @@ class JobRunner:
         """Takes up a job; whatever was under way is given up."""
         self._job, self._parts, self._at = job, job.parts(), 0
         self._ends_at = time.monotonic() + _SECONDS_PER_JOB
+        self._held: deque[tuple[int, Report | Future[Report]]] = deque()
         self._runner.take_up(self._parts[0], job)
         self.done = False
 
@@ -56,13 +59,13 @@ class JobRunner:
         """Goes on with the job for a second or so.
 
         Returns:
-            What there is to say, in order, each time with which of the job's parts it is about.
+            What there is to say, in order, each time with which of the job's parts it is about. What comes after an end
+            that is still being recorded is said at the next step.
         """
         until = time.monotonic() + _SECONDS_PER_STEP
-        found: list[tuple[int, Report | Future[Report]]] = []
         while True:
             report = self._runner.step(until)
-            found.append((self._at, report))
+            self._held.append((self._at, report))
             if not (isinstance(report, Future) or ends(report)):
                 break
             self._at += 1
@@ -71,11 +74,22 @@ class JobRunner:
             if self.done:
                 break
             self._runner.take_up(self._parts[self._at], self._job)
-            found.append((self._at, Begun()))
+            self._held.append((self._at, Begun()))
             if now > until:
                 break
-        self._runner.wait_until_written()
-        return [(part, report.result() if isinstance(report, Future) else report) for part, report in found]
+        if self.done:
+            self._runner.wait_until_written()
+        return list(self._said())
+
+    def _said(self) -> Iterator[tuple[int, Report]]:
+        while self._held:
+            part, report = self._held[0]
+            if isinstance(report, Future):
+                if not report.done():
+                    return
+                report = report.result()
+            self._held.popleft()
+            yield part, report
 
     def notes(self) -> tuple[Noted, ...]:
         """What the user is to know of observers."""
@@ -84,4 +98,5 @@ class JobRunner:
     def stop(self) -> None:
         """Keeps what has been trained so far, for the next launch to go on with."""
         self._runner.stop()
+        self._runner.wait_until_written()
         self._observers.close(_SECONDS_TO_STOP)
