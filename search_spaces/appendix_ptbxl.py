@@ -9,7 +9,7 @@ from clops_sweep.search_spaces.appendix_mitbih import of_paper
 
 def asked(config):
     """In Domain-IL only what is quick."""
-    return config.strategy in ("finetune", "clops")
+    return config.strategy in ("finetune", "clops") and not config.weight_replay
 
 
 SPACE = [

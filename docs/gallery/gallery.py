@@ -192,7 +192,7 @@ def _shortened(table: TableName, content: pa.Table) -> pa.Table:
     """What is shown and claimed of a table: numbers rounded, and of R and curves the AUC alone."""
     for position, field in enumerate(content.schema):
         left_out = table in ("r_matrix", "curves") and field.name in ("accuracy", "balanced_accuracy", "f1", "loss")
-        if left_out or field.name in ("host", "beta_trajectory"):
+        if left_out or field.name in ("host", "patient", "beta_trajectory"):
             content = content.set_column(position, field, pa.nulls(len(content), field.type))
         elif table in DIGITS and field.type == pa.float64():
             content = content.set_column(position, field, pc.round(content[field.name], DIGITS[table]))
