@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,9 +65,13 @@ SHOWN = {  # by data set: experiments, without its name, with the parts of their
         "mir_acquisition_fraction": ("results",),
         "mir_replay_ratio": ("results",),
         "task_order": ("results", "curves"),
-        "beta_penalty": ("s", "similarity"),
+        "beta_penalty": ("results", "s", "similarity"),
     },
-    "cinc2017": {"baselines_class_il": ("results", "curves"), "class_il_grid": ("heatmap-auc", "difference-auc")},
+    "cinc2017": {
+        "baselines_class_il": ("results", "curves"),
+        "class_il_grid": ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt"),
+        "storage_order": ("heatmap-auc",),
+    },
     "ptbxl": {
         "baselines_time_il": ("results", "curves"),
         "weighted_replay_time_il": ("results",),
@@ -74,10 +79,28 @@ SHOWN = {  # by data set: experiments, without its name, with the parts of their
     },
     "physionet2020": {"baselines_domain_il": ("results", "curves"), "weighted_replay_domain_il": ("results",)},
 }
+HEADINGS = {
+    "baselines_class_il": "Methods, Class-IL",
+    "baselines_time_il": "Methods, Time-IL",
+    "baselines_domain_il": "Methods, Domain-IL",
+    "class_il_grid": "What is stored and acquired at random, by b and a",
+    "storage_order": "Storing the easiest or the hardest, by b and a",
+    "storage_function": "Storing by the area under beta or under its square, by b and a",
+    "mc_samples": "Monte-Carlo samples, T",
+    "acquisition_functions": "Acquisition functions",
+    "weighted_replay_class_il": "Replayed losses with their weight, Class-IL",
+    "weighted_replay_time_il": "Replayed losses with their weight, Time-IL",
+    "weighted_replay_domain_il": "Replayed losses with their weight, Domain-IL",
+    "mir_acquisition_fraction": "MIR: the share of the buffer that it searches",
+    "mir_replay_ratio": "MIR: how much it replays",
+    "task_order": "Orders of the tasks",
+    "beta_penalty": "The penalty on beta",
+}
+SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
 _COLUMNS = ("verdict", "difference", "n", "matters", "paper")
 OF_FRAMES = "signal_to_noise_by_s"
 _TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
-DIGITS = {"r_matrix": 5, "curves": 4, "instances": 4}
+DIGITS = {"r_matrix": 5, "curves": 3, "instances": 4}
 """Decimals that are kept of the other tables; `runs` is kept as it is."""
 
 
@@ -108,6 +131,14 @@ class Gallery:
         """By the names of their search spaces."""
         spaces = [space for of in self.spaces.values() for space in of]
         return {it.name: it for it in collect(spaces, self.store.read("runs"))}
+
+    def compared(self, name: str) -> Experiment:
+        """An experiment on the patient splits and seeds that all its configurations have, so that means compare."""
+        experiment = self.experiments[name]
+        complete = np.isfinite(experiment.by_replicate("auc")).all(axis=0)
+        common = {it for it, has in zip(experiment.replicates, complete, strict=True) if has}
+        places = zip(experiment.runs["split_seed"], experiment.runs["seed"], strict=True)
+        return replace(experiment, runs=experiment.runs[[it in common for it in places]])
 
     @cached_property
     def verdicts(self) -> dict[str, list[Verdict]]:
@@ -174,7 +205,10 @@ def collect_from(results: Path) -> None:
     for table in EVERY_RUN:
         content = full.store.table(table, sorted(needed[table])).select(compact.parts[table].schema.names)
         held = pc.unique(content["run_id"]).to_pylist()
-        compact.parts[table].write_compacted(compacted(held), _shortened(table, content), held)
+        shortened = _shortened(table, content)
+        if table == "instances":
+            shortened = _beta_alone(shortened, full.finished.runs.query("beta_penalty == 0").index)
+        compact.parts[table].write_compacted(compacted(held), shortened, held)
 
 
 def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:
@@ -192,22 +226,32 @@ def _shortened(table: TableName, content: pa.Table) -> pa.Table:
     """What is shown and claimed of a table: numbers rounded, and of R and curves the AUC alone."""
     for position, field in enumerate(content.schema):
         left_out = table in ("r_matrix", "curves") and field.name in ("accuracy", "balanced_accuracy", "f1", "loss")
-        if left_out or field.name in ("host", "patient", "beta_trajectory"):
+        if left_out or field.name in ("host", "patient", "times_replayed", "beta_trajectory"):
             content = content.set_column(position, field, pa.nulls(len(content), field.type))
         elif table in DIGITS and field.type == pa.float64():
             content = content.set_column(position, field, pc.round(content[field.name], DIGITS[table]))
     return content
 
 
-def pictures(gallery: Gallery) -> Iterator[tuple[str, Picture]]:
-    """What `SHOWN` names, with the name of its experiment."""
+def _beta_alone(instances: pa.Table, run_ids: Sequence[str]) -> pa.Table:
+    """Leaves some runs nothing but their beta: of those without its penalty nothing else is asked."""
+    without = pc.is_in(instances["run_id"], pa.array(list(run_ids), pa.string()))
+    for position, field in enumerate(instances.schema):
+        if field.name not in ("run_id", "task", "beta", "beta_trajectory"):
+            kept = pc.if_else(without, pa.scalar(None, field.type), instances[field.name])
+            instances = instances.set_column(position, field, kept)
+    return instances
+
+
+def pictures(gallery: Gallery) -> Iterator[Picture]:
+    """What `SHOWN` names."""
     wanted = {f"{dataset}_{name}": parts for dataset, of in SHOWN.items() for name, parts in of.items()}
     for name, parts in {**wanted, "variance": ("variance",)}.items():
         if set(parts) - {"results"}:
-            experiment = gallery.experiments[name]
+            experiment = gallery.compared(name)
             section = build_section(experiment, [], gallery.store, name, None, SectionFiles(), [], TaskTitles([]))
             drawn = {it.name.removeprefix(f"{name}-"): it for it in (*section.pictures, *section.more_pictures)}
-            yield from ((name, drawn[part]) for part in parts if part in drawn)
+            yield from (drawn[part] for part in parts if part in drawn)
 
 
 def small(png: bytes) -> bytes:
@@ -220,29 +264,37 @@ def small(png: bytes) -> bytes:
 
 def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
     """The document behind its first part; `drawn` has the Markdown of each picture, by its name."""
-    yield to_markdown(_runs_table(gallery))
+    yield _rows_alone(_runs_table(gallery))
     yield "## What a seed is worth\n"
-    yield to_markdown(_variance_table(gallery.variance))
+    sizes = ", ".join(f"{size} of {name}" for name, size in gallery.variance.sizes.items())
+    yield f"{plural(gallery.variance.n, 'run')}: {sizes}. What each alone does to average AUC:\n"
+    yield _rows_alone(_variance_table(gallery.variance))
     yield needed_in_words(gallery.variance) + "\n"
     yield drawn.get("variance-variance", "")
     for dataset, experiments in SHOWN.items():
         yield f"## {TITLES[dataset]}\n"
-        yield from claims_of(gallery.verdicts.get(dataset, []))
+        found = gallery.verdicts[dataset]
+        for scenario in dict.fromkeys(verdict.claim.scenario for verdict in found):
+            yield from claims_of([verdict for verdict in found if verdict.claim.scenario == scenario])
         for name, parts in experiments.items():
-            experiment = gallery.experiments[f"{dataset}_{name}"]
-            for part in parts:
-                yield drawn.get(f"{experiment.name}-{part}", "") if part != "results" else _results(experiment)
+            experiment = gallery.compared(f"{dataset}_{name}")
+            yield f"### {HEADINGS[name]}\n"
+            yield f"{_replicates(experiment)}.\n"
+            if "results" in parts:
+                yield _results(experiment)
+            yield from (drawn.get(f"{experiment.name}-{part}", "") for part in parts)
 
 
 def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
-    """The verdicts on a data set, and the claims that have no runs there by what is missing."""
+    """The verdicts on a data set in one scenario, and the claims that have no runs there by what is missing."""
     shown = [verdict for verdict in found if verdict.weakest.n]
     table = claims_text(shown)
     rows = tuple(
         (_with_departures(verdict, cells[0]), *(cells[table.header.index(name)] for name in _COLUMNS))
         for verdict, cells in zip(shown, table.rows, strict=True)
     )
-    yield to_markdown(TextTable("claims", f"Claims: {counts_in_words(shown)}", ("claim", *_COLUMNS), rows))
+    yield f"### Claims, {SCENARIOS[found[0].claim.scenario]}: {counts_in_words(shown)}\n"
+    yield _rows_alone(TextTable("claims", "", ("claim", *_COLUMNS), rows, 2))
     lacking: dict[str, list[str]] = {}
     for verdict in found:
         if not verdict.weakest.n:
@@ -256,14 +308,18 @@ def _with_departures(verdict: Verdict, claim: TextCell) -> TextCell:
 
 
 def _results(experiment: Experiment) -> str:
-    table = result_text(result_table(experiment), experiment.name, _words(experiment), (), shown_metrics([experiment]))
-    return to_markdown(table)
+    table = result_text(result_table(experiment), experiment.name, "", (), shown_metrics([experiment]))
+    return _rows_alone(table)
 
 
-def _words(experiment: Experiment) -> str:
+def _rows_alone(table: TextTable) -> str:
+    """A table as Markdown without the line of its title."""
+    return to_markdown(table).partition("\n\n")[2]
+
+
+def _replicates(experiment: Experiment) -> str:
     splits, seeds = ({it[place] for it in experiment.replicates} for place in (0, 1))
-    name = experiment.name.partition("_")[2].replace("_", " ")
-    return f"{name[0].upper()}{name[1:]}: {plural(len(splits), 'split')}, {plural(len(seeds), 'seed')} each"
+    return f"{plural(len(splits), 'patient split')}, {plural(len(seeds), 'seed')} on each"
 
 
 def _runs_table(gallery: Gallery) -> TextTable:
@@ -279,17 +335,15 @@ def _runs_table(gallery: Gallery) -> TextTable:
             splits, seeds = ({row[name] for row in done} for name in ("split_seed", "seed"))
             texts = (scenario, plural(len(splits), "split"), plural(len(seeds), "seed"), f"{len(done):,}")
             minutes = sum(row["seconds"] for row in done) / 60
-            rows.append(tuple(map(TextCell, (f"`{file}.py`", *texts, f"{minutes:.0f}"))))
+            rows.append(tuple(map(TextCell, (f"{file}.py", *texts, f"{minutes:.0f}"))))
     header = ("search space", "scenario", "patient splits", "on each", "runs", "minutes")
-    return TextTable("runs", "Runs", header, tuple(rows))
+    return TextTable("runs", "", header, tuple(rows), 4)
 
 
 def _variance_table(record: VarianceBySource) -> TextTable:
     deviations = {name: max(0.0, variance) ** 0.5 for name, variance in record.by_source.items()}
     rows = tuple((TextCell(name), TextCell(number(value))) for name, value in deviations.items())
-    sizes = ", ".join(f"{size} of {name}" for name, size in record.sizes.items())
-    title = f"Standard deviation of average AUC by source: {plural(record.n, 'run')}, {sizes}"
-    return TextTable("variance", title, ("source", "standard deviation"), rows)
+    return TextTable("variance", "", ("source", "standard deviation"), rows)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -301,9 +355,9 @@ def main(arguments: Sequence[str]) -> None:
             gallery, drawn = Gallery(RunStore(STORE)), {}
             for old in FOLDER.glob("*.png"):
                 old.unlink()
-            for name, picture in pictures(gallery):
+            for picture in pictures(gallery):
                 (FOLDER / f"{picture.name}.png").write_bytes(small(picture.png))
-                caption = f"*{_words(gallery.experiments[name])}. {picture.title}. {picture.caption}*"
+                caption = f"*{picture.title}. {picture.caption}*"
                 drawn[picture.name] = f"![{picture.alt}](gallery/{picture.name}.png)\n\n{caption}\n"
             first = DOCUMENT.read_text().partition(HEADING)[0]
             DOCUMENT.write_text("\n".join([first + HEADING, *(part for part in page(gallery, drawn) if part)]))
