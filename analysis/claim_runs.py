@@ -95,6 +95,11 @@ class FinishedRuns:
         finished = [it.runs[it.runs["status"] == "finished"] for it in experiments if len(it.runs)]
         self.runs = pd.concat(finished) if finished else pd.DataFrame({"run_id": []})
         self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
+        by_data = self.runs.groupby(["dataset", "scenario"]) if len(self.runs) else ()
+        self._replicates = {
+            data: sorted(set(zip(rows["split_seed"].tolist(), rows["seed"].tolist(), strict=True)))
+            for data, rows in by_data
+        }
         self._editions: dict[tuple[str, str, str, str, int], Edition] = {}
         for edition in (edition for it in experiments for edition in it.shown):
             known = self._editions.setdefault(_family(edition), edition)
@@ -168,22 +173,20 @@ class FinishedRuns:
 
     def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
         """The finished runs of a config but for its seeds."""
-        mine = (self.runs["dataset"] == config.dataset) & (self.runs["scenario"] == config.scenario)
-        replicates = sorted(set(zip(self.runs.loc[mine, "split_seed"], self.runs.loc[mine, "seed"], strict=True)))
         by_split: dict[int, RunConfig | None] = {}
-        for split, seed in replicates:
-            edition = self._editions.get((config.dataset, config.scenario, config.normalize, config.leads, int(split)))
+        for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
+            edition = self._editions.get((config.dataset, config.scenario, config.normalize, config.leads, split))
             if edition is None:
                 continue
             if split not in by_split:
-                by_split[split] = self._ordered(config.model_copy(update={"split_seed": int(split)}), edition)
+                by_split[split] = self._ordered(config.model_copy(update={"split_seed": split}), edition)
             of_split = by_split[split]
             if of_split is None:
                 continue
-            copied = of_split.model_copy(update={"seed": int(seed)})
+            copied = of_split.model_copy(update={"seed": seed})
             run_id = copied.run_id(edition.data_hash, edition.semantics_version)
             if run_id in self.runs.index:
-                yield (int(split), int(seed)), run_id
+                yield (split, seed), run_id
 
     def _ordered(self, config: RunConfig, edition: Edition) -> RunConfig | None:
         """The config with its order of tasks, where that follows from an earlier run."""
