@@ -1,8 +1,8 @@
 """The paper's Class-IL experiments on the CinC Challenge 2017: two tasks, 4,264 people.
 
-Normal rhythm and atrial fibrillation, then other rhythms and noise: enough people for six splits to be nearly
-independent of each other, and too few tasks for what is claimed of their order. Ten epochs a task instead of forty, for
-a task has eight times the frames that one of `appendix_mitbih` has, and of the grids the corners alone.
+Normal rhythm and atrial fibrillation, then other rhythms and noise: enough people for six splits to be alike, and too
+few tasks for what is claimed of their order. Ten epochs a task instead of forty, for a task has ten times the frames
+that one of `appendix_mitbih` has, and of the grids the corners and one place between.
 """
 
 from clops_sweep.search_spaces.appendix_mitbih import of_paper

@@ -289,11 +289,14 @@ def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
     """The verdicts on a data set in one scenario, and the claims that have no runs there by what is missing."""
     shown = [verdict for verdict in found if verdict.weakest.n]
     table = claims_text(shown)
+    everywhere = [it for it in departures_in_words(shown[0]) if all(it in departures_in_words(v) for v in shown)]
     rows = tuple(
-        (_with_departures(verdict, cells[0]), *(cells[table.header.index(name)] for name in _COLUMNS))
+        (_with_departures(verdict, cells[0], everywhere), *(cells[table.header.index(name)] for name in _COLUMNS))
         for verdict, cells in zip(shown, table.rows, strict=True)
     )
     yield f"### Claims, {SCENARIOS[found[0].claim.scenario]}: {counts_in_words(shown)}\n"
+    if everywhere:
+        yield f"All runs with {', '.join(everywhere)}.\n"
     yield _rows_alone(TextTable("claims", "", ("claim", *_COLUMNS), rows, 2))
     lacking: dict[str, list[str]] = {}
     for verdict in found:
@@ -303,8 +306,8 @@ def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
         yield f"Undecided, {missing}: {', '.join(f'`{key}`' for key in keys)}.\n"
 
 
-def _with_departures(verdict: Verdict, claim: TextCell) -> TextCell:
-    return TextCell("; ".join([claim.text, *departures_in_words(verdict)]))
+def _with_departures(verdict: Verdict, claim: TextCell, but: Sequence[str]) -> TextCell:
+    return TextCell("; ".join([claim.text, *(it for it in departures_in_words(verdict) if it not in but)]))
 
 
 def _results(experiment: Experiment) -> str:
