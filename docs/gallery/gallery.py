@@ -1,0 +1,372 @@
+"""The gallery: from a store to a compact one, and from that alone to the pictures, the tables and docs/gallery.md.
+
+python docs/gallery/gallery.py                   pictures, and all of docs/gallery.md behind its first part
+python docs/gallery/gallery.py collect RESULTS   what the search spaces ask for and RESULTS has, into store/
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from PIL import Image
+
+from clops_sweep.analysis.claim_runs import ContrastRuns, FinishedRuns
+from clops_sweep.analysis.claims import CLAIMS, Claim
+from clops_sweep.analysis.claims_section import claims_text, counts_in_words, departures_in_words
+from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.formats import TextCell, TextTable, number, plural, result_text, to_markdown
+from clops_sweep.analysis.page import Picture
+from clops_sweep.analysis.results import result_table
+from clops_sweep.analysis.run_measures import MEASURES, OF_TWO, RunTables
+from clops_sweep.analysis.sections import SectionFiles, build_section
+from clops_sweep.analysis.selection import shown_metrics
+from clops_sweep.analysis.task_titles import TaskTitles
+from clops_sweep.analysis.variance import VarianceBySource, variance_by_source
+from clops_sweep.analysis.variance_figure import needed_in_words
+from clops_sweep.analysis.verdicts import Evidence, Values, Verdict, decided, evidence_of
+from clops_sweep.data.prepare import open_frames
+from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.search_space import SearchSpace, load_spaces, shipped_space
+from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
+from clops_sweep.store.parts import compacted
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import EVERY_RUN, TableName
+
+FOLDER = Path(__file__).parent
+STORE, NOISE = FOLDER / "store", FOLDER / "noise.parquet"
+DOCUMENT, HEADING = FOLDER.parent / "gallery.md", "## What was run\n"
+FILES = ("appendix_mitbih", "appendix_cinc2017", "appendix_ptbxl", "appendix_physionet2020", "variance")
+
+TITLES = {
+    "mitbih": "MIT-BIH Arrhythmia Database",
+    "cinc2017": "CinC Challenge 2017",
+    "ptbxl": "PTB-XL",
+    "physionet2020": "CPSC 2018, as in the Challenge 2020",
+}
+SHOWN = {  # by data set: experiments, without its name, with the parts of their sections
+    "mitbih": {
+        "baselines_class_il": ("results", "curves", "forgetting"),
+        "class_il_grid": ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt"),
+        "storage_order": ("heatmap-auc", "heatmap-bwt"),
+        "storage_function": ("heatmap-auc",),
+        "mc_samples": ("results",),
+        "acquisition_functions": ("results",),
+        "weighted_replay_class_il": ("results",),
+        "mir_acquisition_fraction": ("results",),
+        "mir_replay_ratio": ("results",),
+        "task_order": ("results", "curves"),
+        "beta_penalty": ("results", "s", "similarity"),
+    },
+    "cinc2017": {
+        "baselines_class_il": ("results", "curves"),
+        "class_il_grid": ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt"),
+        "storage_order": ("heatmap-auc",),
+    },
+    "ptbxl": {
+        "baselines_time_il": ("results", "curves"),
+        "weighted_replay_time_il": ("results",),
+        "baselines_domain_il": ("results", "curves"),
+    },
+    "physionet2020": {"baselines_domain_il": ("results", "curves"), "weighted_replay_domain_il": ("results",)},
+}
+HEADINGS = {
+    "baselines_class_il": "Methods, Class-IL",
+    "baselines_time_il": "Methods, Time-IL",
+    "baselines_domain_il": "Methods, Domain-IL",
+    "class_il_grid": "What is stored and acquired at random, by b and a",
+    "storage_order": "Storing the easiest or the hardest, by b and a",
+    "storage_function": "Storing by the area under beta or under its square, by b and a",
+    "mc_samples": "Monte-Carlo samples, T",
+    "acquisition_functions": "Acquisition functions",
+    "weighted_replay_class_il": "Replayed losses with their weight, Class-IL",
+    "weighted_replay_time_il": "Replayed losses with their weight, Time-IL",
+    "weighted_replay_domain_il": "Replayed losses with their weight, Domain-IL",
+    "mir_acquisition_fraction": "MIR: the share of the buffer that it searches",
+    "mir_replay_ratio": "MIR: how much it replays",
+    "task_order": "Orders of the tasks",
+    "beta_penalty": "The penalty on beta",
+}
+SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
+_COLUMNS = ("verdict", "difference", "n", "matters", "paper")
+OF_FRAMES = "signal_to_noise_by_s"
+_TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
+DIGITS = {"r_matrix": 5, "curves": 3, "instances": 4}
+"""Decimals that are kept of the other tables; `runs` is kept as it is."""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """A store and the search spaces that are shown of it, by their files."""
+
+    store: RunStore
+
+    @cached_property
+    def spaces(self) -> dict[str, list[SearchSpace]]:
+        """As the files have them, orders of tasks by difficulty found out."""
+        spaces = {file: load_spaces(shipped_space(file)) for file in FILES}
+        rows = self.store.read("runs", columns=["dataset", "scenario", "split_seed", "data_hash"])
+        hashes = rows.drop_duplicates().set_index(["dataset", "scenario", "split_seed"])["data_hash"].to_dict()
+        configs = [request.config for of in spaces.values() for space in of for request in space.requests()]
+        by_difficulty = [config for config in configs if config.task_order in BY_DIFFICULTY]
+        found = orders_by_difficulty(
+            by_difficulty, self.store, lambda it: hashes.get((it.dataset, it.scenario, it.split_seed))
+        )
+        return {
+            file: [replace(space, resolve=lambda config: found.get(config) or config) for space in of]
+            for file, of in spaces.items()
+        }
+
+    @cached_property
+    def experiments(self) -> dict[str, Experiment]:
+        """By the names of their search spaces."""
+        spaces = [space for of in self.spaces.values() for space in of]
+        return {it.name: it for it in collect(spaces, self.store.read("runs"))}
+
+    def compared(self, name: str) -> Experiment:
+        """An experiment on the patient splits and seeds that all its configurations have, so that means compare."""
+        experiment = self.experiments[name]
+        complete = np.isfinite(experiment.by_replicate("auc")).all(axis=0)
+        common = {it for it, has in zip(experiment.replicates, complete, strict=True) if has}
+        places = zip(experiment.runs["split_seed"], experiment.runs["seed"], strict=True)
+        return replace(experiment, runs=experiment.runs[[it in common for it in places]])
+
+    @cached_property
+    def verdicts(self) -> dict[str, list[Verdict]]:
+        """By data set."""
+        finished, noise = self.finished, pd.read_parquet(NOISE).set_index("run_id")["correlation"]
+        scenarios: dict[str, list[str]] = {}
+        for dataset, scenario in finished.data:
+            scenarios.setdefault(dataset, []).append(scenario)
+        found = {}
+        for dataset, present in scenarios.items():
+            about = [it for it in CLAIMS if it.scenario in present and it.dataset in (None, dataset)]
+            runs = [finished.of(claim, dataset) for claim in about]
+            values = Values(finished, runs)
+
+            def evidence(of: ContrastRuns, claim: Claim, values: Values = values) -> Evidence:
+                if of.contrast.measure != OF_FRAMES:
+                    return values.evidence(of, claim)
+                known = {it: noise[pairs[0][0]] for it, pairs in of.pairs.items() if pairs[0][0] in noise}
+                return evidence_of(of.contrast, claim.says, claim.matters, known)
+
+            found[dataset] = decided([(it, [evidence(of, it.claim) for of in it.contrasts]) for it in runs])
+        return found
+
+    @cached_property
+    def finished(self) -> FinishedRuns:
+        """The runs that claims are about."""
+        return FinishedRuns(list(self.experiments.values()), self.store)
+
+    @property
+    def variance(self) -> VarianceBySource:
+        """Of average AUC."""
+        return variance_by_source(self.experiments["variance"])
+
+
+def collect_from(results: Path) -> None:
+    """Puts what the search spaces ask for, and what the claims and pictures take of it, into `STORE`."""
+    full = Gallery(RunStore(results))
+    finished = full.finished
+    everything = set(finished.runs.index)
+    needed: dict[TableName, set[str]] = {
+        "runs": everything,
+        "r_matrix": everything,
+        "curves": set(),
+        "instances": set(),
+    }
+    noisy: set[str] = set()
+    for dataset, scenario in finished.data:
+        for claim in CLAIMS:
+            if claim.scenario == scenario:
+                for of in finished.of(claim, dataset).contrasts:
+                    ids = {run_id for pairs in of.pairs.values() for pair in pairs for run_id in pair if run_id}
+                    for measure in filter(None, (of.contrast.measure, of.contrast.of_theirs)):
+                        needed[_TABLES.get(measure, "runs")] |= ids
+                        noisy |= ids if measure == OF_FRAMES else set()
+    for dataset, experiments in SHOWN.items():
+        for name, parts in experiments.items():
+            if "curves" in parts:
+                runs = full.experiments[f"{dataset}_{name}"].runs
+                needed["curves"] |= set(runs.loc[runs["status"] == "finished", "run_id"])
+    _noise(full, sorted(noisy)).to_parquet(NOISE, index=False)
+    shutil.rmtree(STORE, ignore_errors=True)
+    compact = RunStore(STORE)
+    compact.open_for_writing()
+    for table in EVERY_RUN:
+        content = full.store.table(table, sorted(needed[table])).select(compact.parts[table].schema.names)
+        held = pc.unique(content["run_id"]).to_pylist()
+        shortened = _shortened(table, content)
+        if table == "instances":
+            shortened = _beta_alone(shortened, full.finished.runs.query("beta_penalty == 0").index)
+        compact.parts[table].write_compacted(compacted(held), shortened, held)
+
+
+def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:
+    """The one measure that takes the prepared frames: by run, how s goes with the signal-to-noise ratio."""
+    _, measure = MEASURES[OF_FRAMES]
+    found = []
+    for row in full.store.read("runs", run_ids).to_dict("records"):
+        config = config_from_row(row)
+        frames = open_frames(config.dataset, **config.data_key.view)
+        found.append((row["run_id"], measure(RunTables(row, full.store.read("instances", [row["run_id"]]), frames))))
+    return pd.DataFrame(found, columns=["run_id", "correlation"])
+
+
+def _shortened(table: TableName, content: pa.Table) -> pa.Table:
+    """What is shown and claimed of a table: numbers rounded, and of R and curves the AUC alone."""
+    for position, field in enumerate(content.schema):
+        left_out = table in ("r_matrix", "curves") and field.name in ("accuracy", "balanced_accuracy", "f1", "loss")
+        if left_out or field.name in ("host", "patient", "times_replayed", "beta_trajectory"):
+            content = content.set_column(position, field, pa.nulls(len(content), field.type))
+        elif table in DIGITS and field.type == pa.float64():
+            content = content.set_column(position, field, pc.round(content[field.name], DIGITS[table]))
+    return content
+
+
+def _beta_alone(instances: pa.Table, run_ids: Sequence[str]) -> pa.Table:
+    """Leaves some runs nothing but their beta: of those without its penalty nothing else is asked."""
+    without = pc.is_in(instances["run_id"], pa.array(list(run_ids), pa.string()))
+    for position, field in enumerate(instances.schema):
+        if field.name not in ("run_id", "task", "beta", "beta_trajectory"):
+            kept = pc.if_else(without, pa.scalar(None, field.type), instances[field.name])
+            instances = instances.set_column(position, field, kept)
+    return instances
+
+
+def pictures(gallery: Gallery) -> Iterator[Picture]:
+    """What `SHOWN` names."""
+    wanted = {f"{dataset}_{name}": parts for dataset, of in SHOWN.items() for name, parts in of.items()}
+    for name, parts in {**wanted, "variance": ("variance",)}.items():
+        if set(parts) - {"results"}:
+            experiment = gallery.compared(name)
+            section = build_section(experiment, [], gallery.store, name, None, SectionFiles(), [], TaskTitles([]))
+            drawn = {it.name.removeprefix(f"{name}-"): it for it in (*section.pictures, *section.more_pictures)}
+            yield from (drawn[part] for part in parts if part in drawn)
+
+
+def small(png: bytes) -> bytes:
+    """The same picture in 128 colours: a quarter of the bytes."""
+    target = io.BytesIO()
+    whole = Image.open(io.BytesIO(png)).convert("RGB")
+    whole.quantize(128, dither=Image.Dither.NONE).save(target, "PNG", optimize=True)
+    return target.getvalue()
+
+
+def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
+    """The document behind its first part; `drawn` has the Markdown of each picture, by its name."""
+    yield _rows_alone(_runs_table(gallery))
+    yield "## What a seed is worth\n"
+    sizes = ", ".join(f"{size} of {name}" for name, size in gallery.variance.sizes.items())
+    yield f"{plural(gallery.variance.n, 'run')}: {sizes}. What each alone does to average AUC:\n"
+    yield _rows_alone(_variance_table(gallery.variance))
+    yield needed_in_words(gallery.variance) + "\n"
+    yield drawn.get("variance-variance", "")
+    for dataset, experiments in SHOWN.items():
+        yield f"## {TITLES[dataset]}\n"
+        found = gallery.verdicts[dataset]
+        for scenario in dict.fromkeys(verdict.claim.scenario for verdict in found):
+            yield from claims_of([verdict for verdict in found if verdict.claim.scenario == scenario])
+        for name, parts in experiments.items():
+            experiment = gallery.compared(f"{dataset}_{name}")
+            yield f"### {HEADINGS[name]}\n"
+            yield f"{_replicates(experiment)}.\n"
+            if "results" in parts:
+                yield _results(experiment)
+            yield from (drawn.get(f"{experiment.name}-{part}", "") for part in parts)
+
+
+def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
+    """The verdicts on a data set in one scenario, and the claims that have no runs there by what is missing."""
+    shown = [verdict for verdict in found if verdict.weakest.n]
+    table = claims_text(shown)
+    everywhere = [it for it in departures_in_words(shown[0]) if all(it in departures_in_words(v) for v in shown)]
+    rows = tuple(
+        (_with_departures(verdict, cells[0], everywhere), *(cells[table.header.index(name)] for name in _COLUMNS))
+        for verdict, cells in zip(shown, table.rows, strict=True)
+    )
+    yield f"### Claims, {SCENARIOS[found[0].claim.scenario]}: {counts_in_words(shown)}\n"
+    if everywhere:
+        yield f"All runs with {', '.join(everywhere)}.\n"
+    yield _rows_alone(TextTable("claims", "", ("claim", *_COLUMNS), rows, 2))
+    lacking: dict[str, list[str]] = {}
+    for verdict in found:
+        if not verdict.weakest.n:
+            lacking.setdefault(verdict.missing, []).append(verdict.claim.key)
+    for missing, keys in lacking.items():
+        yield f"Undecided, {missing}: {', '.join(f'`{key}`' for key in keys)}.\n"
+
+
+def _with_departures(verdict: Verdict, claim: TextCell, but: Sequence[str]) -> TextCell:
+    return TextCell("; ".join([claim.text, *(it for it in departures_in_words(verdict) if it not in but)]))
+
+
+def _results(experiment: Experiment) -> str:
+    table = result_text(result_table(experiment), experiment.name, "", (), shown_metrics([experiment]))
+    return _rows_alone(table)
+
+
+def _rows_alone(table: TextTable) -> str:
+    """A table as Markdown without the line of its title."""
+    return to_markdown(table).partition("\n\n")[2]
+
+
+def _replicates(experiment: Experiment) -> str:
+    splits, seeds = ({it[place] for it in experiment.replicates} for place in (0, 1))
+    return f"{plural(len(splits), 'patient split')}, {plural(len(seeds), 'seed')} on each"
+
+
+def _runs_table(gallery: Gallery) -> TextTable:
+    """What was run: a line for each file and scenario."""
+    rows = []
+    for file, spaces in gallery.spaces.items():
+        of_scenario: dict[str, list[Experiment]] = {}
+        for space in spaces:
+            of_scenario.setdefault(space.base.scenario, []).append(gallery.experiments[space.name])
+        for scenario, experiments in of_scenario.items():
+            runs = {row["run_id"]: row for it in experiments for row in it.runs.to_dict("records")}
+            done = [row for row in runs.values() if row["status"] == "finished"]
+            splits, seeds = ({row[name] for row in done} for name in ("split_seed", "seed"))
+            texts = (scenario, plural(len(splits), "split"), plural(len(seeds), "seed"), f"{len(done):,}")
+            minutes = sum(row["seconds"] for row in done) / 60
+            rows.append(tuple(map(TextCell, (f"{file}.py", *texts, f"{minutes:.0f}"))))
+    header = ("search space", "scenario", "patient splits", "on each", "runs", "minutes")
+    return TextTable("runs", "", header, tuple(rows), 4)
+
+
+def _variance_table(record: VarianceBySource) -> TextTable:
+    deviations = {name: max(0.0, variance) ** 0.5 for name, variance in record.by_source.items()}
+    rows = tuple((TextCell(name), TextCell(number(value))) for name, value in deviations.items())
+    return TextTable("variance", "", ("source", "standard deviation"), rows)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """What the command line asks for."""
+    match arguments:
+        case ["collect", results]:
+            collect_from(Path(results))
+        case []:
+            gallery, drawn = Gallery(RunStore(STORE)), {}
+            for old in FOLDER.glob("*.png"):
+                old.unlink()
+            for picture in pictures(gallery):
+                (FOLDER / f"{picture.name}.png").write_bytes(small(picture.png))
+                caption = f"*{picture.title}. {picture.caption}*"
+                drawn[picture.name] = f"![{picture.alt}](gallery/{picture.name}.png)\n\n{caption}\n"
+            first = DOCUMENT.read_text().partition(HEADING)[0]
+            DOCUMENT.write_text("\n".join([first + HEADING, *(part for part in page(gallery, drawn) if part)]))
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

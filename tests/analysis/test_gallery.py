@@ -1,0 +1,88 @@
+"""The gallery: what docs/gallery.md says and shows follows from the store that lies beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from clops_sweep.store.run_store import RunStore
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "gallery.md"
+FOLDER = ROOT / "docs" / "gallery"
+
+
+@pytest.fixture(scope="module")
+def module() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gallery", FOLDER / "gallery.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where its dataclass looks for its names
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def gallery(module: ModuleType) -> Any:
+    return module.Gallery(RunStore(module.STORE))
+
+
+def test_every_run_that_is_asked_for_is_there_once(gallery: Any) -> None:
+    runs = gallery.store.read("runs", columns=["run_id", "status"])
+    assert runs["run_id"].is_unique
+    assert set(runs["status"]) == {"finished"}
+    assert set(pd.concat([it.runs for it in gallery.experiments.values()])["run_id"]) == set(runs["run_id"])
+    assert set(gallery.store.read("r_matrix", columns=["run_id"])["run_id"]) == set(runs["run_id"])
+
+
+def test_the_page_has_the_numbers_that_follow_from_the_store(module: ModuleType, gallery: Any) -> None:
+    text = PAGE.read_text("utf-8")
+    for part in module.page(gallery, {}):
+        assert part in text
+    prose, _, below = text.partition(module.HEADING)
+    said = re.findall(r"\b0\.\d{3}", prose)
+    assert said
+    assert [number for number in said if number not in below] == []
+
+
+def test_files_are_small_and_every_picture_is_on_the_page(module: ModuleType) -> None:
+    text = PAGE.read_text("utf-8")
+    pictures = {path.name: path.stat().st_size for path in FOLDER.glob("*.png")}
+    assert set(re.findall(r"\(gallery/(\S+\.png)\)", text)) == set(pictures)
+    assert max(pictures.values()) < 200_000
+    assert sum(pictures.values()) < 6_000_000
+    assert sum(path.stat().st_size for path in module.STORE.rglob("*.parquet")) < 2_000_000
+
+
+def test_a_verdict_is_what_plain_pandas_and_scipy_say(gallery: Any) -> None:
+    runs = gallery.store.read("runs")
+    auc = runs.query("dataset == 'ptbxl' and scenario == 'time_il' and not weight_replay")
+    auc = auc.pivot_table("auc", ["split_seed", "seed"], "strategy")
+    by_split = (auc["multitask"] - auc["clops"]).groupby("split_seed").mean()
+    (verdict,) = [it for it in gallery.verdicts["ptbxl"] if it.claim.key == "time_il_mtl_above"]
+    (found,) = verdict.evidence
+    assert found.mean == pytest.approx(by_split.mean())
+    assert found.n == 12
+    assert found.p_for == pytest.approx(stats.ttest_1samp(by_split, 0, alternative="greater").pvalue)
+    interval = stats.ttest_1samp(by_split, 0).confidence_interval()
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_what_the_page_asks_the_store_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    *before, last = block.strip().splitlines()
+    exec("\n".join(before), names)
+    answer = eval(last, names)
+    assert {"clops", "finetune", "gem", "mir", "multitask"} <= set(answer.index.get_level_values("strategy"))
+    assert (answer["auc", "mean"].between(0.5, 1)).all()
