@@ -95,11 +95,6 @@ class FinishedRuns:
         finished = [it.runs[it.runs["status"] == "finished"] for it in experiments if len(it.runs)]
         self.runs = pd.concat(finished) if finished else pd.DataFrame({"run_id": []})
         self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
-        by_data = self.runs.groupby(["dataset", "scenario"]) if len(self.runs) else ()
-        self._replicates = {
-            data: sorted(set(zip(rows["split_seed"].tolist(), rows["seed"].tolist(), strict=True)))
-            for data, rows in by_data
-        }
         self._editions: dict[tuple[str, str, str, str, int], Edition] = {}
         for edition in (edition for it in experiments for edition in it.shown):
             known = self._editions.setdefault(_family(edition), edition)
