@@ -58,11 +58,15 @@ def test_editions_are_never_mixed(tmp_path: Path, generated: ModuleType) -> None
     assert newest.counts("finished").tolist() == [1, 1]
     assert set(newest.runs["data_hash"].dropna()) == {"bbbb"}
 
-    (asked,) = collect([SPACE], runs, {"synthetic": "aa"})
+    (asked,) = collect([SPACE], runs, ["aa"])
     assert [e.data_hash for e in asked.shown] == ["aaaa"]
     assert asked.counts("finished").tolist() == [2, 2]
-    with pytest.raises(BadInput, match="no such edition of 'synthetic'; it has aaaa, bbbb"):
-        collect([SPACE], runs, {"synthetic": "cc"})
+    for wanted, found in (
+        ("cc", "no edition whose data hash begins"),
+        ("", "several editions whose data hashes begin"),
+    ):
+        with pytest.raises(BadInput, match=f"{found} so; it has aaaa of synthetic, bbbb of synthetic"):
+            collect([SPACE], runs, [wanted])
 
 
 def test_newer_semantics_win_over_later_runs(tmp_path: Path, generated: ModuleType) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,15 @@ from clops_sweep.sweep.fork_server import fork_server
 ASK = [sys.executable, str(Path(forked_worker.__file__))]
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's, of which there are 107 characters."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="workers are forked on Linux alone")
-def test_it_is_there_inside_and_gone_afterwards(tmp_path: Path) -> None:
+def test_it_is_there_inside_and_gone_afterwards(short: Path) -> None:
     from ray._private.parameter import RayParams
 
     def completed() -> RayParams:
@@ -24,8 +33,8 @@ def test_it_is_there_inside_and_gone_afterwards(tmp_path: Path) -> None:
         params.update_if_absent(worker_path="/ray/default_worker.py", setup_worker_path="/ray/setup_worker.py")
         return params
 
-    with fork_server(str(tmp_path)):
-        (place,) = tmp_path.iterdir()
+    with fork_server(str(short)):
+        (place,) = short.iterdir()
         assert os.environ[forked_worker.PLACE] == str(place / "socket")
         assert place.stat().st_mode & 0o077 == 0  # nobody else may ask
         command = f"{forked_worker.__file__}\0serve\0".encode()
@@ -34,7 +43,7 @@ def test_it_is_there_inside_and_gone_afterwards(tmp_path: Path) -> None:
         assert completed().worker_path == "/ray/default_worker.py"
     assert forked_worker.PLACE not in os.environ
     assert not server.exists()
-    assert list(tmp_path.iterdir()) == []
+    assert list(short.iterdir()) == []
     assert completed().setup_worker_path == "/ray/setup_worker.py"
 
 
