@@ -5,8 +5,10 @@ few tasks for what is claimed of their order. Ten epochs a task instead of forty
 that one of `appendix_mitbih` has, and of the grids the corners and one place between.
 """
 
+from clops_sweep.experiment.search_space import load_spaces, shipped_space
 from clops_sweep.search_spaces.appendix_mitbih import of_paper
-from clops_sweep.search_spaces.methods_cinc2017 import cinc2017  # noqa: F401  (declares the data set)
+
+load_spaces(shipped_space("methods_cinc2017"))  # declares the data set
 
 CORNERS = [(0.1, 0.1), (0.25, 0.1), (1.0, 0.1), (0.1, 1.0), (1.0, 1.0)]
 
