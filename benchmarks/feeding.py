@@ -76,6 +76,10 @@ class Answers:
     def stop(self, worker: int) -> None:
         """The worker is no longer needed."""
 
+    def get_auto_filled_metrics(self, worker: int, **options: Any) -> dict[str, Any]:
+        """Nothing that Tune would like to know of a trial before its first result."""
+        return {}
+
 
 @dataclass(frozen=True)
 class _Worker:
