@@ -38,7 +38,9 @@ def test_it_is_there_inside_and_gone_afterwards(short: Path) -> None:
         assert os.environ[forked_worker.PLACE] == str(place / "socket")
         assert place.stat().st_mode & 0o077 == 0  # nobody else may ask
         command = f"{forked_worker.__file__}\0serve\0".encode()
-        (server,) = [path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if command in _read(path)]
+        of_us = f"\nPPid:\t{os.getpid()}\n".encode()  # another test's process may have one as well
+        here = (path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if command in _read(path))
+        (server,) = [process for process in here if of_us in _read(process / "status")]
         assert completed().setup_worker_path == forked_worker.__file__
         assert completed().worker_path == "/ray/default_worker.py"
     assert forked_worker.PLACE not in os.environ
