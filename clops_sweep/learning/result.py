@@ -29,6 +29,9 @@ _TAKEN = {*CONFIG, *RESULTS, "run_id", "status", "error", "started_at", "backend
 }
 T = TypeVar("T")
 
+_Columns = dict[str, NDArray[Any] | list[Any]]
+"""A table, or the part of it that is of one run or one task: its columns by name, all of one length."""
+
 _PREDICTED: Final = ["trained_on", "evaluated_on", "task", "instance", "label"]
 EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
@@ -77,19 +80,33 @@ class History:
 
 def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
     """The tables of all runs of a lockstep."""
-    tables: dict[str, list[pd.DataFrame]] = {}
+    tables: dict[str, list[_Columns]] = {}
     for run, config in enumerate(configs):
         found = {
-            "runs": pd.DataFrame([_runs_row(run, config, scenario, history, len(configs))]),
+            "runs": {name: [value] for name, value in _runs_row(run, config, scenario, history, len(configs)).items()},
             "r_matrix": _r_matrix(run, scenario, history.r),
             "curves": _curves(run, scenario, history),
             "instances": _instances(run, frames, scenario, history.records),
             "predictions": _predictions(run, frames, scenario, history.predictions),
         }
-        for name, frame in found.items():
-            frame.insert(0, "run_id", config.run_id(frames.data_hash))
-            tables.setdefault(name, []).append(frame)
-    return RunResult(**{name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()})
+        run_id = config.run_id(frames.data_hash)
+        for name, columns in found.items():
+            rows = max(map(len, columns.values()))
+            tables.setdefault(name, []).append({"run_id": np.full(rows, run_id), **columns})
+    return RunResult(**{name: pd.DataFrame(_joined(parts)) for name, parts in tables.items()})
+
+
+def _joined(parts: Sequence[_Columns]) -> _Columns:
+    """The columns of several parts of a table, one below the other."""
+    first, *others = parts
+    if not others:
+        return first
+    return {
+        name: np.concatenate([part[name] for part in parts])
+        if isinstance(column, np.ndarray)
+        else [value for part in parts for value in part[name]]
+        for name, column in first.items()
+    }
 
 
 def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History, runs: int) -> dict[str, Any]:
@@ -152,20 +169,20 @@ def _defined(values: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if np.isfinite(value)}
 
 
-def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> pd.DataFrame:
+def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> _Columns:
     """R as rows; a joint run has been trained on all N tasks when it is evaluated."""
     names = [task.name for task in scenario.tasks]
-    return pd.DataFrame(
-        [
-            {
-                **{"split": split, "trained_on": i, "evaluated_on": j, "task": name},
-                **{measure: getattr(evaluation, measure)[run, j - 1] for measure in MEASURES},
-            }
-            for split in EVALUATED_SPLITS
-            for i, evaluation in _stages(r[split], names)
-            for j, name in enumerate(names, start=1)
-        ]
-    )
+    stages = [(split, i, evaluation) for split in EVALUATED_SPLITS for i, evaluation in _stages(r[split], names)]
+    return {
+        "split": [split for split, _, _ in stages for _ in names],
+        "trained_on": np.repeat([i for _, i, _ in stages], len(names)),
+        "evaluated_on": np.tile(np.arange(1, len(names) + 1), len(stages)),
+        "task": names * len(stages),
+        **{
+            measure: np.concatenate([getattr(evaluation, measure)[run, : len(names)] for _, _, evaluation in stages])
+            for measure in MEASURES
+        },
+    }
 
 
 def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]]:
@@ -175,23 +192,26 @@ def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]
 
 def _predictions(
     run: int, frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]
-) -> pd.DataFrame:
+) -> _Columns:
     """A row for every test instance of every task after every stage of training."""
+    if not predictions:
+        return {name: np.empty(0, object) for name in _PREDICTED}
     tasks, names = scenario.tasks, [task.name for task in scenario.tasks]
     sizes = [len(task.test.rows) for task in tasks]
     rows = np.concatenate([task.test.rows for task in tasks])
-    fixed = {
+    fixed: _Columns = {
         "evaluated_on": np.repeat(np.arange(1, len(tasks) + 1), sizes),
         "task": np.repeat(names, sizes),
         "instance": rows,
         "label": _label_names(frames, rows),
         **_by_output("target", np.concatenate([task.test.targets for task in tasks]).astype(np.int8)),
     }
-    parts = [
-        pd.DataFrame({"trained_on": stage, **fixed, **_by_output("probability", probabilities[run])})
-        for stage, probabilities in _stages(predictions, names)
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_PREDICTED)
+    return _joined(
+        [
+            {"trained_on": np.full(len(rows), stage), **fixed, **_by_output("probability", probabilities[run])}
+            for stage, probabilities in _stages(predictions, names)
+        ]
+    )
 
 
 def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -199,47 +219,43 @@ def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {f"{name}_{output}": values[:, output] for output in range(values.shape[1])}
 
 
-def _curves(run: int, scenario: Scenario, history: History) -> pd.DataFrame:
+def _curves(run: int, scenario: Scenario, history: History) -> _Columns:
     names = [task.name for task in scenario.tasks]
     epochs, stages = len(history.curves), len(history.r["validation"])
     training = names if stages == len(names) else [ALL_TASKS]
-    return pd.DataFrame(
-        {
-            "epoch": np.repeat(np.arange(1, epochs + 1), len(names)),
-            "training_task": np.repeat(training, len(names) * (epochs // stages)),
-            "task": np.tile(names, epochs),
-            **{
-                name: np.concatenate([getattr(evaluation, name)[run] for evaluation in history.curves])
-                for name in ("auc", "loss", *MEASURES[1:])
-            },
-        }
-    )
+    return {
+        "epoch": np.repeat(np.arange(1, epochs + 1), len(names)),
+        "training_task": np.repeat(training, len(names) * (epochs // stages)),
+        "task": np.tile(names, epochs),
+        **{
+            name: np.concatenate([getattr(evaluation, name)[run] for evaluation in history.curves])
+            for name in ("auc", "loss", *MEASURES[1:])
+        },
+    }
 
 
-def _instances(run: int, frames: FrameSet, scenario: Scenario, records: Sequence[InstanceRecord]) -> pd.DataFrame:
+def _instances(run: int, frames: FrameSet, scenario: Scenario, records: Sequence[InstanceRecord]) -> _Columns:
     patients = np.array(frames.patient_names)
-    parts = []
+    parts: list[_Columns] = []
     for task, record in zip(scenario.tasks, records, strict=True):
         rows = task.train.rows
         parts.append(
-            pd.DataFrame(
-                {
-                    "task": task.name,
-                    "instance": rows,
-                    "patient": patients[frames.patients[rows]],
-                    "label": _label_names(frames, rows),
-                    "s": record.s[run].cpu().numpy(),
-                    "beta": record.beta[run].cpu().numpy().astype(np.float64),
-                    "stored": record.stored[run].cpu().numpy(),
-                    "times_replayed": record.times_replayed[run].cpu().numpy(),
-                    "beta_trajectory": _trajectories(record, run),
-                }
-            )
+            {
+                "task": [task.name] * len(rows),
+                "instance": rows,
+                "patient": patients[frames.patients[rows]],
+                "label": _label_names(frames, rows),
+                "s": record.s[run].cpu().numpy(),
+                "beta": record.beta[run].cpu().numpy().astype(np.float64),
+                "stored": record.stored[run].cpu().numpy(),
+                "times_replayed": record.times_replayed[run].cpu().numpy(),
+                "beta_trajectory": _trajectories(record, run),
+            }
         )
-    return pd.concat(parts, ignore_index=True)
+    return _joined(parts)
 
 
-def _trajectories(record: InstanceRecord, run: int) -> pd.Series:
+def _trajectories(record: InstanceRecord, run: int) -> list[list[float] | None]:
     """beta after each epoch for the three instances with the lowest s, the middle one and the three with the highest.
 
     None for all others: trajectories of everything would be most of a store.
@@ -253,8 +269,7 @@ def _trajectories(record: InstanceRecord, run: int) -> pd.Series:
         chosen = {
             int(order[place]) for place in (0, 1, 2, instances // 2, -3, -2, -1) if -instances <= place < instances
         }
-    values = [trajectories[place].tolist() if place in chosen else None for place in range(instances)]
-    return pd.Series(values, dtype=object)
+    return [trajectories[place].tolist() if place in chosen else None for place in range(instances)]
 
 
 def _label_names(frames: FrameSet, rows: NDArray[np.int64]) -> NDArray[np.str_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,19 +45,14 @@ def tiny_frames(
     """
     codes, split, place, site = _recordings(scenario, tasks, group)
     kind = SCENARIO_KINDS.index(scenario) if scenario in SCENARIO_KINDS else 0
-    stream = np.random.default_rng([seed, kind, tasks])
     multi_label = scenario == "domain_il"
     classes = codes.shape[1]
     lead_count = channels if channels > 1 else tasks
     lead_names = _LEADS[:lead_count] if multi_label or channels > 1 else ("II",)
     recordings, leads = len(codes), len(lead_names)
-    signals = [_signal(row, 1 + 0.5 * number, stream) for row, number in zip(codes, place, strict=True)]
-    gains = 1 / np.arange(1, leads + 1)
-    noise = 0.3 * stream.standard_normal((recordings, leads, FRAME_LENGTH))
-    values = (np.stack(signals)[:, None] * gains[:, None] + noise).reshape(-1, FRAME_LENGTH)
+    frames, data_hash = _frames(scenario, tasks, group, (seed, kind, tasks), leads)
     labels: NDArray[Any] = codes.astype(np.uint8) if multi_label else codes.argmax(1).astype(np.int64)
     terms = np.array(["2018-06-01", "2019-06-01", "2020-06-01"], dtype="datetime64[s]")
-    frames = np.clip(np.rint((values - _OFFSET) / _GAIN), -32768, 32767).astype(np.int16)
     rows = np.arange(recordings * leads, dtype=np.int64).reshape(recordings, leads)
     instances = leads if channels == 1 else 1  # of a recording
     return FrameSet(
@@ -73,7 +69,7 @@ def tiny_frames(
         leads=np.tile(np.arange(instances, dtype=np.int16), recordings),
         lead_names=lead_names,
         times=np.repeat(terms[place], instances) if scenario == "time_il" else None,
-        data_hash=hashlib.sha256(frames.tobytes() + codes.tobytes()).hexdigest(),
+        data_hash=data_hash,
         members=None if channels == 1 else rows,
         domains={"site": (np.repeat(site.astype(np.int32), instances), ("A", "B"))},
     )
@@ -115,6 +111,22 @@ def _recordings(
     order = np.random.default_rng(1).permutation(len(rows))
     codes, splits, places, sites = (np.array([rows[row][part] for row in order], np.int64) for part in range(4))
     return codes, splits, places, sites
+
+
+@cache
+def _frames(
+    scenario: ScenarioName, tasks: int, group: int, seeds: tuple[int, ...], leads: int
+) -> tuple[NDArray[np.int16], str]:
+    """What is stored of all leads of the recordings, read-only as a file's, and its hash."""
+    codes, _, place, _ = _recordings(scenario, tasks, group)
+    stream = np.random.default_rng(seeds)
+    signals = [_signal(row, 1 + 0.5 * number, stream) for row, number in zip(codes, place, strict=True)]
+    gains = 1 / np.arange(1, leads + 1)
+    noise = 0.3 * stream.standard_normal((len(codes), leads, FRAME_LENGTH))
+    values = (np.stack(signals)[:, None] * gains[:, None] + noise).reshape(-1, FRAME_LENGTH)
+    frames = np.clip(np.rint((values - _OFFSET) / _GAIN), -32768, 32767).astype(np.int16)
+    frames.flags.writeable = False
+    return frames, hashlib.sha256(frames.tobytes() + codes.tobytes()).hexdigest()
 
 
 def _signal(labels: NDArray[np.int64], gain: float, stream: np.random.Generator) -> NDArray[np.float64]:
