@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from forked_worker import PLACE
 from preloaded import COMMANDS, SWEEPS, Preloaded, new_tag
 
 from clops_sweep import RunConfig
+from clops_sweep.sweep.forked_worker import PLACE
 
 if TYPE_CHECKING:
     from clops_sweep.data.prepared_folder import PreparedSet
@@ -128,6 +128,14 @@ def ray_at_hand(environment: dict[str, str], commands: Preloaded) -> Iterator[di
 
     with running_ray(environment, commands) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def drivers(ray_at_hand: dict[str, str], commands: Preloaded) -> Iterator[Preloaded]:
+    """Starts launches that attach to that Ray and begin with all imported."""
+    preloaded = Preloaded(ray_at_hand, SWEEPS, commands)
+    yield preloaded
+    preloaded.close()
 
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

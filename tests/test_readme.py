@@ -7,12 +7,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import optuna
 import pandas as pd
 import pytest
+from launching import ATTACHED, ONE_WORKER
 from matplotlib.figure import Figure
 from preloaded import Preloaded
 
@@ -47,12 +47,12 @@ def _run(command: str, folder: Path, environment: dict[str, str], commands: Prel
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str], forked: Preloaded) -> Path:
-    """What a newcomer has after the first command, on a small budget: search spaces and results."""
+def folder(tmp_path_factory: pytest.TempPathFactory, ray_at_hand: dict[str, str], drivers: Preloaded) -> Path:
+    """What a newcomer has after the first command, on a small budget and a Ray that is there."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "search_spaces", folder / "search_spaces")
-    command = shlex.join([*shlex.split(INSTALL_AND_RUN.rpartition("&&")[2]), *BUDGET])
-    output = _run(command, folder, forked.environment, forked)
+    command = shlex.join([*shlex.split(INSTALL_AND_RUN.rpartition("&&")[2]), *BUDGET, *ATTACHED, *ONE_WORKER])
+    output = _run(command, folder, ray_at_hand, drivers)
     assert "9 runs asked for, 9 finished, 0 pending, 0 failed" in output
     results, report = (re.search(rf"^{what}: (.*)$", output, re.MULTILINE) for what in ("results", "report"))
     assert results
@@ -188,18 +188,11 @@ def test_every_example_of_a_page_is_run_by_some_test() -> None:
             assert f'_of_page("{page.stem}")' in tests or f'"docs" / "{page.name}"' in tests, page
 
 
-def test_a_sweep_from_python_works(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_sweep_from_python_works(tmp_path: Path, forked: Preloaded) -> None:
     (block,) = (block for block in PYTHON if "sweep(" in block)
     *_, outcome, table = block.strip().splitlines()
     script = block.replace(outcome, f"print({outcome})").replace(table, f"print({table}.shape)")
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=environment | ONE_CPU,
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
+    done = forked.run(tmp_path, forked.environment | ONE_CPU, program=script)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-2:] == ["True {'finished': 4, 'pending': 0, 'failed': 0} {}", "(4, 3)"]
 

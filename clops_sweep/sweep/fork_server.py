@@ -29,7 +29,8 @@ def fork_server(folder: str | None = None) -> Iterator[None]:
     """A Ray that is started inside has its workers forked, unless it is told otherwise; only where that is usual.
 
     The process that they are forked from starts to import what they need at once, and ends with the block, or with
-    this process. Where it cannot be started, workers start as Ray has it.
+    this process. Where the environment names one already, it is that one. Where none can be started, workers start as
+    Ray has it.
 
     Args:
         folder: where its socket is; None for the folder of temporary files.
@@ -40,11 +41,12 @@ def fork_server(folder: str | None = None) -> Iterator[None]:
     kept = RayParams.update_if_absent
     with ExitStack() as at_the_end:
         try:
-            os.environ[forked_worker.PLACE] = _started(at_the_end, folder)
+            if forked_worker.PLACE not in os.environ:
+                os.environ[forked_worker.PLACE] = _started(at_the_end, folder)
+                at_the_end.callback(os.environ.pop, forked_worker.PLACE, None)
         except OSError:  # no room for a socket, or a path that is too long for one
             pass
         else:
-            at_the_end.callback(os.environ.pop, forked_worker.PLACE, None)
             at_the_end.callback(setattr, RayParams, kept.__name__, kept)
             setattr(RayParams, kept.__name__, _with_forks(kept))
         yield

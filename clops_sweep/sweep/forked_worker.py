@@ -14,6 +14,7 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Callable, Mapping
 
 PLACE = "CLOPS_SWEEP_WORKERS"
 """The environment variable with the path of the socket at which forks are asked for."""
@@ -21,41 +22,39 @@ PLACE = "CLOPS_SWEEP_WORKERS"
 _CONTEXT, _LANGUAGE = "--serialized-runtime-env-context=", "--language="
 """What Ray tells `setup_worker.py` alone."""
 
-_IMPORTED = (
+IMPORTED = (
     *("fsspec", "grpc", "jsonschema", "pandas", "pyarrow.parquet", "requests", "rich.live", "torch", "yaml"),
     *("clops_sweep.learning.native_learner", "clops_sweep.learning.run", "clops_sweep.store.rows"),
 )
 """What Ray and a worker need. Not Ray itself: as it is imported, it looks up for which job that is."""
 
 
-def _serve(listening: socket.socket, lifeline: int) -> None:
-    """Forks a worker whenever one is asked for, until the process that has started this one is gone."""
+def serve(
+    listening: socket.socket, lifeline: int | None = None, begin: Callable[[Mapping[str, str]], object] | None = None
+) -> None:
+    """Forks a worker whenever one is asked for. It begins with what this process has imported: see `IMPORTED`.
+
+    Args:
+        listening: where they are asked for.
+        lifeline: a file descriptor; when that can be read, this ends. None to go on until this process is killed.
+        begin: called in each worker first, with the environment that it is going to have.
+    """
     import gc
-    import importlib
     import random
     import runpy
     import select
     import signal
-    from importlib.util import find_spec
-    from pathlib import Path
-
-    ray = find_spec("ray")
-    assert ray is not None
-    assert ray.origin is not None
-    script = Path(ray.origin).parent / "_private" / "workers" / "default_worker.py"
-    sys.path[0] = str(script.parent)  # and not the folder of this file
-    for name in _IMPORTED:
-        importlib.import_module(name)
-    assert "ray" not in sys.modules
 
     import numpy as np
 
+    assert "ray" not in sys.modules
+    script = _script()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.collect()
     gc.freeze()  # what has been imported stays where it is, in memory that all share
+    ends = [] if lifeline is None else [lifeline]
     while True:
-        ready, _, _ = select.select([listening.fileno(), lifeline], [], [])
-        if lifeline in ready:
+        if lifeline in select.select([listening.fileno(), *ends], [], [])[0]:
             return
         asking, _ = listening.accept()
         message, handles, _, _ = socket.recv_fds(asking, 2**20, 3)
@@ -65,20 +64,44 @@ def _serve(listening: socket.socket, lifeline: int) -> None:
             os.close(handle)
         asking.close()
     listening.close()
-    os.close(lifeline)
+    for end in ends:
+        os.close(end)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setpgid(0, 0)  # Ray ends a worker with its group
     for number, handle in enumerate(handles):
         os.dup2(handle, number)
         os.close(handle)
     asked = json.loads(message)
+    if begin is not None:
+        begin(asked["environment"])
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     random.seed()
     np.random.seed()  # noqa: NPY002
-    sys.argv = [str(script), *asked["arguments"]]
-    runpy.run_path(str(script), run_name="__main__")
+    sys.argv = [script, *asked["arguments"]]
+    sys.path[0] = os.path.dirname(script)
+    runpy.run_path(script, run_name="__main__")
+
+
+def _script() -> str:
+    """Ray's own script of a worker."""
+    from importlib.util import find_spec
+
+    ray = find_spec("ray")
+    assert ray is not None
+    assert ray.origin is not None
+    return os.path.join(os.path.dirname(ray.origin), "_private", "workers", "default_worker.py")
+
+
+def _serve(listening: socket.socket, lifeline: int) -> None:
+    """Imports what workers need, and serves until the process that has started this one is gone."""
+    import importlib
+
+    sys.path[0] = os.path.dirname(_script())  # and not the folder of this file
+    for name in IMPORTED:
+        importlib.import_module(name)
+    serve(listening, lifeline)
 
 
 def _ask(script: str, *arguments: str) -> None:

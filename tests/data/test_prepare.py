@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from preloaded import Preloaded
 
 from clops_sweep.data import manifest
 from clops_sweep.data.frames import FrameSet
@@ -123,24 +123,24 @@ def test_the_index_says_what_the_arrays_say(synthetic: FrameSet, prepared_root: 
     assert (index["time"].to_numpy() == synthetic.times).all()
 
 
-def _killed_preparation(root: Path, after: float) -> None:
+def _killed_preparation(root: Path, after: float, environment: dict[str, str], commands: Preloaded) -> None:
     script = (
         "import pathlib, sys; from clops_sweep.data.prepare import prepare\n"
         "print('begin', flush=True)\n"
         f"prepare('synthetic', prepared_root=pathlib.Path({str(root)!r}), data_root=None)"
     )
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-    assert process.stdout is not None
+    process = commands.start(root, environment, program=script)
     process.stdout.readline()
     time.sleep(after)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
+    process.kill()
+    process.communicate()
 
 
-def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole(synthetic: FrameSet, tmp_path: Path) -> None:
+def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole(
+    synthetic: FrameSet, tmp_path: Path, environment: dict[str, str], commands: Preloaded
+) -> None:
     for after in (0.05, 0.9):
-        _killed_preparation(tmp_path, after)
+        _killed_preparation(tmp_path, after, environment, commands)
         if state("synthetic", prepared_root=tmp_path, data_root=None) == "prepared":
             break  # a fast machine: it was finished before the kill, and must then be whole
         assert data_hash("synthetic", prepared_root=tmp_path) is None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from preloaded import Preloaded
 from torch.utils import backend_registration
 
 from clops_sweep import native
@@ -32,16 +30,17 @@ CASES = [
 ]
 
 
+HERE = Path(__file__).parent
+PROGRAM = """
+import runpy, warnings
+warnings.simplefilter("error")
+runpy.run_path("far_device.py", run_name="__main__")
+"""
+
+
 @pytest.fixture(scope="module")
-def distances() -> dict[tuple[str, ...], dict[str, float]]:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", Path(__file__).with_name("far_device.py")],
-        input="".join(f"{' '.join(case)}\n" for case in CASES),
-        env={**os.environ, native.ENVIRONMENT: "off", "OMP_NUM_THREADS": "1"},
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+def distances(environment: dict[str, str], commands: Preloaded) -> dict[tuple[str, ...], dict[str, float]]:
+    done = commands.run(HERE, environment | {native.ENVIRONMENT: "off"}, *map(" ".join, CASES), program=PROGRAM)
     assert done.returncode == 0, done.stderr[-2000:]
     return dict(zip(CASES, map(json.loads, done.stdout.splitlines()), strict=True))
 

@@ -6,8 +6,6 @@ import itertools
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from preloaded import Preloaded
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore
@@ -233,20 +232,17 @@ while True:
 """
 
 
-def test_a_compaction_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, finished_tables: Tables) -> None:
+def test_a_compaction_that_is_killed_at_any_moment_loses_nothing(
+    tmp_path: Path, finished_tables: Tables, environment: dict[str, str], commands: Preloaded
+) -> None:
     _write(RunStore(tmp_path / "source"), range(20), finished_tables)
     results = tmp_path / "results"
     shutil.copytree(tmp_path / "source", results)
     before = _content(RunStore(results))
     moments = random.Random(0)
     for _ in range(2):
-        compactor = subprocess.Popen(
-            [sys.executable, "-c", COMPACTOR, str(results), str(tmp_path / "source")],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        compactor = commands.start(tmp_path, environment, str(results), str(tmp_path / "source"), program=COMPACTOR)
         try:
-            assert compactor.stdout is not None
             assert compactor.stdout.readline() == "ready\n"
             end = time.monotonic() + moments.uniform(0.05, 0.3)
             while time.monotonic() < end:  # while it is at work, too

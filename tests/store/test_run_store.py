@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from preloaded import Preloaded
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import BadInput, DamagedStore
@@ -270,14 +269,15 @@ while True:
 """
 
 
-def test_a_writer_killed_at_any_moment_leaves_no_torn_part(tmp_path: Path) -> None:
+def test_a_writer_killed_at_any_moment_leaves_no_torn_part(
+    tmp_path: Path, environment: dict[str, str], commands: Preloaded
+) -> None:
     results = tmp_path / "results"
     moments = random.Random(0)
     torn = 0
     for kill in range(4):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(results)], stdout=subprocess.PIPE, text=True)
+        writer = commands.start(tmp_path, environment, str(results), program=WRITER)
         try:
-            assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n"
             end = time.monotonic() + moments.uniform(0.05, 0.4)
             while time.monotonic() < end:

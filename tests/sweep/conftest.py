@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_worker import PLACE
 from launching import ATTACHED, ONE_WORKER, Sweep, Tables, runs_alone
-from preloaded import SWEEPS, Preloaded
+from preloaded import Preloaded
 
 from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.sweep.forked_worker import PLACE
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
@@ -66,14 +66,6 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
     yield start
     for sweep in started:
         sweep.close()
-
-
-@pytest.fixture(scope="session")
-def drivers(ray_at_hand: dict[str, str], commands: Preloaded) -> Iterator[Preloaded]:
-    """Starts launches that attach to that Ray and begin with all imported."""
-    preloaded = Preloaded(ray_at_hand, SWEEPS, commands)
-    yield preloaded
-    preloaded.close()
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from forked_worker import PLACE
 from preloaded import Preloaded, new_tag
 from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
 from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
@@ -28,6 +27,7 @@ from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.prepare import open_frames
 from clops_sweep.experiment.columns import METRICS
 from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.sweep.forked_worker import PLACE
 
 TABLES = ("runs", "r_matrix", "curves", "instances")
 ALL_METRICS = [prefix + metric for prefix in ("", "test_") for metric in METRICS]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
+from clops_sweep.sweep import forked_worker
 from clops_sweep.sweep.cluster import _without_dashboard
 
-worker = str(Path(__file__).with_name("forked_worker.py"))
 node = {
     "num_cpus": 2,
     "include_dashboard": False,
+    "include_log_monitor": False,  # nobody reads there what workers print, and it looks ten times a second
     "object_store_memory": 300 * 2**20,
     "dashboard_agent_listen_port": 0,  # agents at a port of their own: each process of the tests may have such a Ray
-    "worker_path": worker,
-    "setup_worker_path": worker,
+    "setup_worker_path": forked_worker.__file__,
 }
 with _without_dashboard():
     cluster = Cluster(initialize_head=True, head_node_args=node)

@@ -21,10 +21,13 @@ import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TextIO
 
-import forked_worker
-from forked_worker import PLACE, TAG
+from clops_sweep.sweep import forked_worker
+from clops_sweep.sweep.forked_worker import PLACE
+
+TAG = "CLOPS_TEST_TAG"
 
 COMMANDS = (
     "clops_sweep.analysis.report",
@@ -140,18 +143,28 @@ class Preloaded:
             listening.listen(64)
             self._ask({"workers": True, "environment": dict(environment)}, listening.fileno())
 
-    def start(self, folder: Path, environment: Mapping[str, str], *arguments: str) -> Forked:
-        """Starts a command, the first in a group of processes of its own, in a folder and an environment."""
-        request = {"folder": str(folder), "environment": dict(environment), "arguments": arguments}
+    def start(
+        self, folder: Path, environment: Mapping[str, str], *arguments: str, program: str | None = None
+    ) -> Forked:
+        """Starts a command, the first in a group of processes of its own, in a folder and an environment.
+
+        Or a program in the place of the command, as `python -c` would: for tests in which it does not matter what is
+        imported when it begins.
+        """
+        request = {
+            "folder": str(folder), "environment": dict(environment), "arguments": arguments, "program": program,
+        }  # fmt: skip
         (out, their_out), (errors, their_errors), (report, their_report) = os.pipe(), os.pipe(), os.pipe()
         self._ask(request, their_out, their_errors, their_report)
         for end in (their_out, their_errors, their_report):
             os.close(end)
         return Forked(open(out), open(errors), report)  # closed with what it prints
 
-    def run(self, folder: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end."""
-        process = self.start(folder, environment, *arguments)
+    def run(
+        self, folder: Path, environment: Mapping[str, str], *arguments: str, program: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end, or a program in its place."""
+        process = self.start(folder, environment, *arguments, program=program)
         output, errors = process.communicate(timeout=280)
         return subprocess.CompletedProcess(arguments, process.returncode or 0, output, errors)
 
@@ -212,16 +225,41 @@ def _begin(request: dict[str, Any], settings: Mapping[str, str], out: int, error
     return list(request["arguments"])
 
 
-def _fork_workers() -> None:
-    """Has the workers of a Ray that this process starts forked as well."""
-    from ray._private.parameter import RayParams
+def _serve_workers(listening: socket.socket, tag: str) -> None:
+    """Forks workers, each with the tag of its launch; those that have none yet have that of their Ray."""
+    _show_tag(tag)
+    os.environ[TAG] = tag
+    forked_worker.serve(listening, begin=lambda environment: _show_tag(environment.get(TAG, "")))
 
-    worker, make = forked_worker.__file__, RayParams.__init__
 
-    def forked(params: RayParams, *arguments: object, **options: object) -> None:
-        make(params, *arguments, **{"worker_path": worker, "setup_worker_path": worker, **options})
+def _show_tag(tag: str) -> None:
+    """Writes a tag over the one that this process has been started with, in what others see of its environment."""
+    before = os.environ[TAG].encode()
+    with open("/proc/self/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    first, last = int(fields[47]), int(fields[48])
+    with open("/proc/self/mem", "r+b", buffering=0) as memory:
+        memory.seek(first)
+        place = memory.read(last - first).find(TAG.encode() + b"=" + before)
+        if place >= 0 and len(tag) == len(before):
+            memory.seek(first + place + len(TAG) + 1)
+            memory.write(tag.encode())
 
-    RayParams.__init__ = forked
+
+def _run_command(arguments: list[str]) -> None:
+    from clops_sweep.cli.command import main
+
+    sys.argv = [str(Path(sys.executable).with_name("clops-sweep")), *arguments]
+    sys.path[0] = os.path.dirname(sys.argv[0])
+    main()
+
+
+def _run_program(program: str, arguments: list[str]) -> None:
+    """As `python -c`: in a `__main__` that has no file, so that no process that it starts looks for one."""
+    sys.argv = ["-c", *arguments]
+    sys.path[0] = ""
+    sys.modules["__main__"] = ModuleType("__main__")
+    exec(compile(program, "<string>", "exec", dont_inherit=True), vars(sys.modules["__main__"]))
 
 
 def _main() -> None:
@@ -235,25 +273,23 @@ def _main() -> None:
             break
         os.setsid()
         if "workers" in request:
-            forked_worker.serve(socket.socket(fileno=handles[0]), request["environment"])
+            _serve_workers(socket.socket(fileno=handles[0]), request["environment"][TAG])
             return
         os.environ.clear()
         os.environ.update({**settings, **request["environment"]})
         requests, settings = socket.socket(fileno=handles[0]), settings | _load(request["commands"])
     arguments = _begin(request, settings, *handles)
-    from clops_sweep.cli.command import main
-
-    sys.argv = [str(Path(sys.executable).with_name("clops-sweep")), *arguments]
-    sys.path[0] = os.path.dirname(sys.argv[0])
-    if PLACE in os.environ:
-        _fork_workers()
-    status: object = 1
+    status: object = 0
     try:
-        main()
+        if request["program"] is None:
+            _run_command(arguments)
+        else:
+            _run_program(request["program"], arguments)
     except SystemExit as end:
         status = end.code
     except BaseException:
         sys.excepthook(*sys.exc_info())
+        status = 1
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()

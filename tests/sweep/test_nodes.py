@@ -18,7 +18,6 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from forked_worker import PLACE
 from launching import (
     TABLES,
     Beginning,
@@ -37,6 +36,7 @@ from pyarrow import fs
 from clops_sweep import RunConfig
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
+from clops_sweep.sweep.forked_worker import PLACE
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -20,9 +20,12 @@ RUNS = 20
 SECONDS_TO_BEGIN = 3  # from the worker's look at the store to the first task, on a busy machine
 
 
-def test_two_sweeps_on_one_store_share_the_work(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
+def test_two_sweeps_on_one_store_share_the_work(
+    launch: Launch, attach: Launch, forked: Preloaded, tmp_path: Path
+) -> None:
     counted = Counted(tmp_path, runs=RUNS, epochs=3)
-    sweeps = [launch("space.py", "--no-report", *ONE_WORKER, script=forked) for _ in range(2)]
+    command = ("space.py", "--no-report")
+    sweeps = [launch(*command, *ONE_WORKER, script=forked), attach(*command)]
     assert [sweep.wait() for sweep in sweeps] == [0, 0]
     for sweep in sweeps:
         assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in sweep.output

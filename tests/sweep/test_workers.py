@@ -45,7 +45,7 @@ SPACE = SearchSpace(name="short", base=RunConfig(strategy="finetune", epochs_per
 
 def test_a_worker_that_starts_slowly_is_not_given_up_for_one_that_is_free(attach: Launch, tmp_path: Path) -> None:
     (tmp_path / "space.py").write_text(SPACE.format(folder=str(tmp_path)))
-    sweep = attach(workers=2)
+    sweep = attach("space.py", "--no-report", workers=2)
     assert sweep.wait() == 0, sweep.errors
     runs = pd.read_parquet(tmp_path / "results" / "runs")
     assert (len(runs), set(runs["status"])) == (RUNS, {"finished"})

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
+from clops_sweep.sweep import forked_worker
+
 dashboard_port = int(sys.argv[1])
 # Agents at ports of their own: both would ask for the same one, and jobs are taken by the head's alone.
-worker = str(Path(__file__).with_name("forked_worker.py"))
 each = {
     "object_store_memory": 300 * 2**20,
     "dashboard_agent_listen_port": 0,
-    "worker_path": worker,
-    "setup_worker_path": worker,
+    "setup_worker_path": forked_worker.__file__,
 }
 cluster = Cluster(
     initialize_head=True,
