@@ -37,7 +37,9 @@ MEMORY = (
 
 SHARED_SWEEPS = [
     *(f"tests/sweep/test_{name}.py" for name in ("nodes", "plugins", "search", "undisturbed")),
+    "tests/test_face.py",
     "tests/test_readme.py",
+    "tests/test_tutorials.py",
 ]
 
 
@@ -50,12 +52,13 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole sweeps first: they take long and mostly wait for Ray, while another process computes what comes behind.
 
-    Of those the ones whose tests share a sweep: it would be run twice if a second process took some of them over.
+    Of those the ones whose tests share a sweep, which would be run twice if a second process took some of them over,
+    and those that lie elsewhere: the process that has begun with sweeps has a Ray for them.
     """
 
     def place(item: pytest.Item) -> int:
         file = item.nodeid.partition("::")[0]
-        return 0 if file in SHARED_SWEEPS else 1 if file.startswith(("tests/sweep/", "tests/test_face.py")) else 2
+        return 0 if file in SHARED_SWEEPS else 1 if file.startswith("tests/sweep/") else 2
 
     items.sort(key=place)
 

@@ -92,10 +92,10 @@ def test_anything_else_is_one_sentence(
 
 
 def test_an_expression_that_would_grow_without_end_is_answered_at_once() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(BadInput):
         Where(f"{'9' * 4000} * {'9' * 4000} ** 99999 == 1")(CONFIG)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 FIELDS = ["seed", "batch_size", "mc_samples"]

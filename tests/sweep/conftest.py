@@ -57,10 +57,12 @@ def launch(console_script: str, environment: dict[str, str], tmp_path: Path) -> 
         folder: Path = tmp_path,
         changes: dict[str, str] | None = None,
         script: str | Preloaded = console_script,
+        program: str | None = None,
     ) -> Sweep:
         there = script.environment if isinstance(script, Preloaded) else {}
         place = {PLACE: there[PLACE]} if PLACE in there else {}
-        started.append(Sweep(script, folder, environment | place | (changes or {}), *(arguments or ("space.py",))))
+        environ = environment | place | (changes or {})
+        started.append(Sweep(script, folder, environ, *(arguments or ("space.py",)), program=program))
         return started[-1]
 
     yield start

@@ -42,7 +42,14 @@ Tables = dict[str, pd.DataFrame]
 class Sweep:
     """A launch of the command as a process of its own, with all that it starts."""
 
-    def __init__(self, script: str | Preloaded, folder: Path, environment: dict[str, str], *arguments: str) -> None:
+    def __init__(
+        self,
+        script: str | Preloaded,
+        folder: Path,
+        environment: dict[str, str],
+        *arguments: str,
+        program: str | None = None,
+    ) -> None:
         self.tag = new_tag()
         self.folder = folder
         environment = {"RAY_OVERRIDE_RESOURCES": '{"CPU": 2}', **environment, "CLOPS_TEST_TAG": self.tag}  # two workers
@@ -50,7 +57,7 @@ class Sweep:
             job = {"runtime_env": {"env_vars": {"CLOPS_TEST_TAG": self.tag}}}
             environment[RAY_JOB_CONFIG_JSON_ENV_VAR] = json.dumps(job)
         self.process = (
-            script.start(folder, environment, *arguments)
+            script.start(folder, environment, *arguments, program=program)
             if isinstance(script, Preloaded)
             else subprocess.Popen(
                 [script, *arguments],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +26,20 @@ from preloaded import Preloaded
 from clops_sweep.store.run_store import RunStore
 
 RUNS = 6
+ENDLESSLY_PATIENT = """
+from ray.tune.execution.tune_controller import TuneController
+from clops_sweep.cli.command import main
+
+make = TuneController.__init__
+
+def patient(controller, *arguments, **options):
+    make(controller, *arguments, **options)
+    controller._actor_force_cleanup_timeout = 10**6  # seconds; ten, as Ray has it
+
+TuneController.__init__ = patient
+main()
+"""
+"""The command, with a Tune that waits for ever for workers that do not stop."""
 
 Launch = Callable[..., Sweep]
 
@@ -79,7 +92,7 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     counted = Counted(tmp_path, runs=2)
     counted.gate.touch()  # both workers are in an epoch that does not end
     command = ("space.py", "--no-report", "--checkpoint-every", str(counted.epochs))
-    twice = launch(*command, script=forked)
+    twice = launch(*command, script=forked, program=ENDLESSLY_PATIENT)
     waiting = counted.wait_at_gate(workers=2)
     assert {one.pid for one in waiting} <= set(twice.processes())
     needless = ("/dashboard.py", "/monitor.py", "ray::IDLE")  # nobody has a use for these processes of Ray
@@ -89,10 +102,8 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     nobody_listens = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN  # these tests run under nohup
     twice.interrupt(signal.SIGINT if nobody_listens else signal.SIGHUP)  # the terminal is closed
     twice.read_until("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
-    asked = time.monotonic()
     twice.process.send_signal(signal.SIGTERM)  # what batch systems and containers send is taken for an interrupt
     assert twice.wait() == 130
-    assert time.monotonic() - asked < 9  # Ray's own patience with workers that do not stop is longer
     assert twice.errors == ""
     assert twice.output.splitlines()[-3:] == [
         "2 runs asked for, 0 finished, 2 pending, 0 failed",

@@ -144,7 +144,7 @@ def test_what_they_do_harms_nobody_and_is_said_once(made: Made, tmp_path: Path) 
     began = time.monotonic()
     observers.tell(events_of())
     slow.tell(events_of())
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 7  # nobody has waited for the one that hangs
     observers.catch_up()
     slow.catch_up()
     assert [note.text for note in (*observers.notes(), *slow.notes())] == [
@@ -158,7 +158,7 @@ def test_what_they_do_harms_nobody_and_is_said_once(made: Made, tmp_path: Path) 
     slow.tell(events_of(OTHER))
     began = time.monotonic()
     slow.catch_up()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 7
     observers.catch_up()
     assert (observers.notes(), slow.notes()) == ((), ())
     assert told.read_text() == 14 * "x"
