@@ -1,8 +1,9 @@
-"""Runs all benchmarks on one core and writes the table: ``python -m benchmarks [--quick] [--only kernels ...]``."""
+"""Runs all benchmarks on one core and writes the table: ``python -m benchmarks [--only NAME ...] [--against REF]``."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 from collections.abc import Callable
@@ -14,6 +15,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import torch  # noqa: E402
 
 from benchmarks import (  # noqa: E402
+    against,
     feeding,
     full_size,
     gpu,
@@ -56,6 +58,11 @@ def main() -> None:
     parser.add_argument(
         "--output", type=Path, help="default: results.md beside this file, if all of it was run in full"
     )
+    parser.add_argument(
+        "--against",
+        metavar="REF",
+        help="a commit, tag or branch whose own numbers are put before those of this version",
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     load = os.getloadavg()[0]
@@ -64,15 +71,19 @@ def main() -> None:
         f"{cpu_model()}, one core; Python {platform.python_version()}, PyTorch {torch.__version__}; native kernels: "
         f"{', '.join(native.available()) or 'not built'}. Processor time of the process unless said otherwise."
     ]
-    for name in arguments.only:
-        parts.append(SECTIONS[name](arguments.quick))
-        print(parts[-1], flush=True)
+    with against.installed(arguments.against) if arguments.against else contextlib.nullcontext() as other:
+        for name in arguments.only:
+            part = SECTIONS[name](arguments.quick)
+            if other is not None:
+                part = against.beside(against.measured(other, name, quick=arguments.quick), part)
+            parts.append(part)
+            print(part, flush=True)
     parts.append(
         f"Mean number of busy processes on the machine's {os.cpu_count()} cores: {load:.1f} when this began, "
         f"{os.getloadavg()[0]:.1f} when it ended. Where they compete, times are longer; the ratios carry over."
     )
     output = arguments.output
-    if output is None and not arguments.quick and arguments.only == list(SECTIONS):
+    if output is None and not (arguments.quick or arguments.against) and arguments.only == list(SECTIONS):
         output = Path(__file__).with_name("results.md")
     if output is not None:
         output.write_text("\n\n".join(parts) + "\n")

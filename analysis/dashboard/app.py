@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from clops_sweep.analysis.dashboard.pages import Pages
 from clops_sweep.errors import BadInput
 
 _CORE = {"Checklist", "Graph", "Input", "Store"}
-_QUIET = 700
-"""Milliseconds after which Plotly, which takes a second to load, is loaded before anybody has asked for a figure."""
+_FILLED_LATER = {"importance"}
+"""Ids of elements that another callback fills."""
 
+_IN_HTML = {"className": "class", "htmlFor": "for"}
 _PARTS = ("links", "controls", "content", "said")
+_NO_FIGURE = {"data": [], "layout": {"width": 10, "height": 10}}
+_UNHEARD = {"aria-hidden": "true"}
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -68,14 +72,46 @@ def components(parts: Sequence[Element]) -> list[Any]:
 
 
 def _component(part: Element | str) -> Any:
+    """A component; what has none of Dash's core components in it becomes one: 400 would take half a second.
+
+    Its elements are made by `assets/dashboard.js` of what `_tree` says, as text and attributes, never as markup.
+    """
     from dash import dcc, html
 
     if isinstance(part, str):
         return part
+    if not _needs_dash(part):
+        tree = json.dumps(_tree(part), separators=(",", ":"), ensure_ascii=False)
+        return html.Div(className="made", **{"data-tree": tree})
     given = {name.replace("aria_", "aria-", 1): value for name, value in part.attributes.items()}
     if part.children:
         given["children"] = [_component(child) for child in part.children]
     return getattr(dcc if part.kind in _CORE else html, part.kind)(**given)
+
+
+def _needs_dash(part: Element | str) -> bool:
+    if isinstance(part, str):
+        return False
+    its_own = part.kind in _CORE or part.attributes.get("id") in _FILLED_LATER
+    return its_own or any(map(_needs_dash, part.children))
+
+
+def _tree(part: Element | str) -> Any:
+    """An element of HTML as [name, attributes, children]."""
+    if isinstance(part, str):
+        return part
+    given = {
+        _IN_HTML.get(name, name.lower().replace("_", "-")): value if isinstance(value, str) else _attribute(value)
+        for name, value in part.attributes.items()
+        if value is not False
+    }
+    return [part.kind.lower(), given, [_tree(child) for child in part.children]]
+
+
+def _attribute(value: Any) -> str:
+    if isinstance(value, dict):
+        return ";".join(f"{name}:{it}" for name, it in value.items())
+    return "" if value is True else str(value)
 
 
 def _layout(pages: Pages, name: str, seconds: float) -> Any:
@@ -87,8 +123,8 @@ def _layout(pages: Pages, name: str, seconds: float) -> Any:
             dcc.Store(id="version", data=pages.version),
             dcc.Store(id="sent", data={}),
             dcc.Interval(id="tick", interval=round(1000 * seconds)),
-            dcc.Interval(id="quiet", interval=_QUIET, max_intervals=1),
-            html.Div(id="ahead", className="unseen", **{"aria-hidden": "true"}),
+            # Plotly takes a second to load, which nobody waits for once the page is there.
+            html.Div(dcc.Graph(figure=_NO_FIGURE, config={"staticPlot": True}), className="unseen", **_UNHEARD),
             html.A("Skip to the content", href="#content", className="skip"),
             html.Header(
                 [
@@ -104,7 +140,7 @@ def _layout(pages: Pages, name: str, seconds: float) -> Any:
 
 
 def _connect(app: Any, pages: Pages) -> None:
-    from dash import ALL, Input, Output, State, ctx, dcc, no_update
+    from dash import ALL, Input, Output, State, ctx, no_update
 
     def show(query: str | None, version: int, sent: dict[str, str]) -> list[Any]:
         del version
@@ -117,10 +153,6 @@ def _connect(app: Any, pages: Pages) -> None:
         del ticks
         now = pages.refresh()
         return now if now != version else no_update
-
-    def load_ahead(ticks: int) -> Any:
-        del ticks
-        return dcc.Graph(figure={"data": [], "layout": {"width": 10, "height": 10}}, config={"staticPlot": True})
 
     def choose(values: list[Any], clicks: list[Any], query: str | None) -> Any:
         del values, clicks
@@ -142,7 +174,6 @@ def _connect(app: Any, pages: Pages) -> None:
     app.callback(
         [*shown, Output("sent", "data")], Input("address", "search"), Input("version", "data"), State("sent", "data")
     )(show)
-    app.callback(Output("ahead", "children"), Input("quiet", "n_intervals"), prevent_initial_call=True)(load_ahead)
     app.callback(
         Output("version", "data"), Input("tick", "n_intervals"), State("version", "data"), prevent_initial_call=True
     )(follow)

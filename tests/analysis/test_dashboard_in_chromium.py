@@ -14,6 +14,7 @@ from clops_sweep import SearchSpace
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 
 TOKEN = "a-token-of-some-length"
@@ -172,6 +173,15 @@ def test_a_sweep_that_goes_on_elsewhere_is_followed(browsed: Browsed, generated:
     browsed.until("document.querySelector('#content progress').ariaLabel.includes('33 of 36')")
     assert browsed.run("document.getElementById('said').innerText") == "36 runs finished, 3 failed."
     assert browsed.run("document.querySelectorAll('#content details[open]').length") == 1, "what was unfolded stays so"
+
+
+def test_what_a_store_says_is_text_in_the_page_too(browsed: Browsed) -> None:
+    config = config_from_row(browsed.store.rows("runs")[0]).replace(seed=9)
+    said = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    error = f"Traceback (most recent call last):\nValueError: {said}\n"
+    record_failure(browsed.store, {config.run_id("generated0001"): config}, error, lambda config: "generated0001", {})
+    browsed.until("document.getElementById('content').textContent.includes('<script>alert(2)')")
+    assert browsed.run("document.querySelectorAll('#content img, #content script').length") == 0
 
 
 def test_it_fits_a_phone_and_nothing_went_wrong(browsed: Browsed) -> None:

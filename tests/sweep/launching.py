@@ -286,8 +286,14 @@ class Counted(FineTuning):
         file = os.open(FOLDER / "began", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(file, json.dumps(line).encode() + b"\\n")
         os.close(file)
-        while task == 1 and (FOLDER / "gate").exists():
+        while task == 1 and self.is_held(line["seed"]):
             time.sleep(0.05)
+
+    def is_held(self, seed):
+        try:
+            return str(seed) not in (FOLDER / "gate").read_text().split()
+        except FileNotFoundError:
+            return False
 
 
 SPACE = SearchSpace(
@@ -324,7 +330,7 @@ class Counted:
 
     Attributes:
         file: the search space.
-        gate: a file; while it is there, runs wait at the beginning of their second task.
+        gate: a file; while it is there, runs wait at the beginning of their second task, but for the seeds in it.
     """
 
     def __init__(self, folder: Path, runs: int, epochs: int = 1) -> None:

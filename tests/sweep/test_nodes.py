@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -40,7 +41,7 @@ from clops_sweep.sweep.forked_worker import PLACE
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
-RUNS = 12
+RUNS = 24
 ONE_RUN = "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace(name='one', base=RunConfig())\n"
 BUCKET = "experiments"
 
@@ -158,7 +159,8 @@ class Story:
 
     counted: Counted
     job: list[Beginning] = field(default_factory=list)  # what the job's workers were at when its driver was killed
-    resumed: list[Beginning] = field(default_factory=list)  # and those of the next launch when the node was lost
+    resumed: list[Beginning] = field(default_factory=list)  # and those of the next launch first
+    held: list[Beginning] = field(default_factory=list)  # then, when the node was lost
     checkpoints: set[str] = field(default_factory=set)  # when the driver was killed
     last: Sweep | None = None
 
@@ -193,18 +195,22 @@ def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pyt
     found = files.system.get_file_info(fs.FileSelector(f"{BUCKET}/results/.work/checkpoints"))
     story.checkpoints = {info.base_name for info in found}
 
+    alone = set(range(10))  # as many wait as could be needed, and it takes one that was not resumed to know the time
+    story.counted.gate.write_text(" ".join(map(str, alone)))
     story.last = Sweep(sweep[0], folder, nodes.environment, *sweep[1:], "--address", nodes.address)
     before = {one.pid for one in story.job}
+    new: list[Beginning] = []
 
-    def new() -> list[Beginning]:
-        return [one for one in story.counted.beginnings(task=1) if one.pid not in before]
+    def at_the_gate() -> bool:
+        new[:] = [one for one in story.counted.beginnings(task=1) if one.pid not in before]
+        return len({one.pid for one in new if one.seed not in alone}) == 3
 
-    wait_for(lambda: len({one.pid for one in new()}) == 3, "the workers of the next launch")
-    story.resumed = new()
+    wait_for(at_the_gate, "the workers of the next launch")
+    story.resumed = [one for one in new if one.seed in alone]
+    story.held = [one for one in new if one.seed not in alone]
     kill(nodes.other_raylet)
-    for one in story.resumed:
-        if one.node == nodes.other:
-            kill(one.pid)
+    for pid in {one.pid for one in new if one.node == nodes.other}:
+        kill(pid)
     story.counted.gate.unlink()
     story.last.wait()
     return story
@@ -229,7 +235,13 @@ def test_the_data_are_on_each_node_once_and_its_workers_share_them(story: Story,
 def test_checkpoints_lie_with_the_results_and_are_found_by_the_next_launch(story: Story) -> None:
     assert len(story.checkpoints) == 3
     assert sorted(one.seed for one in story.counted.beginnings(task=0)) == list(range(RUNS))
-    assert {one.seed for one in story.resumed} == {one.seed for one in story.job}
+    assert {one.seed for one in story.job} <= {one.seed for one in story.resumed}
+
+
+def test_once_it_is_known_how_long_they_take_workers_get_several_runs_at_a_time(story: Story) -> None:
+    """They are handed out in the order of their seeds, and each of the three workers waits in the first of its own."""
+    begun = sorted(one.seed for one in story.held)
+    assert min(after - before for before, after in itertools.pairwise(begun)) > 1, begun
 
 
 def test_a_lost_driver_and_a_lost_node_cost_no_run_and_change_no_number(
@@ -238,7 +250,7 @@ def test_a_lost_driver_and_a_lost_node_cost_no_run_and_change_no_number(
     assert story.last is not None
     assert (story.last.returncode, story.last.errors) == (0, "")
     assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in story.last.output
-    lost = {one.seed for one in story.resumed if one.node == nodes.other}
+    lost = {one.seed for one in story.held if one.node == nodes.other}
     assert lost
     store = RunStore(results)
     found: dict[str, pd.DataFrame] = {name: store.read(name) for name in TABLES}
