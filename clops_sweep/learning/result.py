@@ -82,7 +82,7 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
     """The tables of all runs of a lockstep."""
     tables: dict[str, list[_Columns]] = {}
     for run, config in enumerate(configs):
-        found = {
+        found: dict[str, _Columns] = {
             "runs": {name: [value] for name, value in _runs_row(run, config, scenario, history, len(configs)).items()},
             "r_matrix": _r_matrix(run, scenario, history.r),
             "curves": _curves(run, scenario, history),
