@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from launching import wait_for
 
 from clops_sweep.sweep import forked_worker
 from clops_sweep.sweep.fork_server import fork_server
@@ -37,16 +38,26 @@ def test_it_is_there_inside_and_gone_afterwards(short: Path) -> None:
         (place,) = short.iterdir()
         assert os.environ[forked_worker.PLACE] == str(place / "socket")
         assert place.stat().st_mode & 0o077 == 0  # nobody else may ask
-        command = f"{forked_worker.__file__}\0serve\0".encode()
-        of_us = f"\nPPid:\t{os.getpid()}\n".encode()  # another test's process may have one as well
-        here = (path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if command in _read(path))
-        (server,) = [process for process in here if of_us in _read(process / "status")]
+        wait_for(_servers, "the process that workers are forked from")  # it may be between its start and its name
+        (server,) = _servers()
         assert completed().setup_worker_path == forked_worker.__file__
         assert completed().worker_path == "/ray/default_worker.py"
     assert forked_worker.PLACE not in os.environ
     assert not server.exists()
     assert list(short.iterdir()) == []
     assert completed().setup_worker_path == "/ray/setup_worker.py"
+
+
+def test_one_that_the_environment_names_is_used(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray._private.parameter import RayParams
+
+    monkeypatch.setenv(forked_worker.PLACE, "somewhere")
+    with fork_server(str(short)):
+        assert list(short.iterdir()) == []
+        params = RayParams()
+        params.update_if_absent(setup_worker_path="/ray/setup_worker.py")
+        assert params.setup_worker_path == forked_worker.__file__
+    assert os.environ[forked_worker.PLACE] == "somewhere"
 
 
 def test_without_a_socket_a_sweep_goes_without_it(tmp_path: Path) -> None:
@@ -64,6 +75,13 @@ def test_where_nobody_answers_a_worker_starts_as_ray_has_it(tmp_path: Path, plac
     environment = os.environ | ({forked_worker.PLACE: str(tmp_path / place)} if place else {})
     done = subprocess.run([*ASK, "-s", *told], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == told
+
+
+def _servers() -> list[Path]:
+    """Those that this process has started, in /proc; another test's process may have one as well."""
+    command, of_us = f"{forked_worker.__file__}\0serve\0".encode(), f"\nPPid:\t{os.getpid()}\n".encode()
+    here = (path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if command in _read(path))
+    return [process for process in here if of_us in _read(process / "status")]
 
 
 def _read(path: Path) -> bytes:
