@@ -31,7 +31,7 @@ from launching import (
     tagged,
     wait_for,
 )
-from preloaded import Preloaded, new_tag
+from preloaded import SWEEPS, Preloaded, new_tag
 from pyarrow import fs
 
 from clops_sweep import RunConfig
@@ -177,7 +177,9 @@ def _submit(command: list[str], environment: dict[str, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pytest.TempPathFactory) -> Story:
+def story(
+    console_script: str, commands: Preloaded, nodes: Nodes, results: str, tmp_path_factory: pytest.TempPathFactory
+) -> Story:
     folder = tmp_path_factory.mktemp("nodes")
     story = Story(Counted(folder, runs=RUNS))
     story.counted.gate.touch()
@@ -187,9 +189,9 @@ def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pyt
     submit = [ray, "job", "submit", "--address", nodes.dashboard, "--no-wait", "--", *sweep, "--address", "auto"]
     _submit(submit, nodes.environment)
     story.job = story.counted.wait_at_gate(workers=3)
-    drivers = [number for number, title in tagged(nodes.tag).items() if results in title and " job " not in title]
-    for number in drivers:
-        kill(number)
+    for number, title in tagged(nodes.tag).items():
+        if results in title and " job " not in title:  # its driver
+            kill(number)
     wait_for(lambda: not _alive(nodes.tag, story.job), "the end of the job's workers")
     files = RunStore(results).files
     found = files.system.get_file_info(fs.FileSelector(f"{BUCKET}/results/.work/checkpoints"))
@@ -197,7 +199,8 @@ def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pyt
 
     alone = set(range(10))  # as many wait as could be needed, and it takes one that was not resumed to know the time
     story.counted.gate.write_text(" ".join(map(str, alone)))
-    story.last = Sweep(sweep[0], folder, nodes.environment, *sweep[1:], "--address", nodes.address)
+    drivers = Preloaded(nodes.environment, SWEEPS, commands)
+    story.last = Sweep(drivers, folder, nodes.environment, *sweep[1:], "--address", nodes.address)
     before = {one.pid for one in story.job}
     new: list[Beginning] = []
 
@@ -213,6 +216,7 @@ def story(console_script: str, nodes: Nodes, results: str, tmp_path_factory: pyt
         kill(pid)
     story.counted.gate.unlink()
     story.last.wait()
+    drivers.close()
     return story
 
 
