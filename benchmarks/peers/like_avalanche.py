@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from clops_sweep import strategy
-from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
-from clops_sweep.learning.losses import instance_losses
+from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.losses import loss_gradient
 from clops_sweep.learning.replay.beside import beside
 from clops_sweep.learning.replay.division import kept, random_priorities
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
@@ -30,25 +30,30 @@ class DERppOfAvalanche(FixedMemory):
             super().train_epoch(task, epoch, replay, order, dropout_keys)
             return
         training, size = self.training, self.training.config.batch_size
-        places = self.draws(task, epoch)
-        count = places.shape[2]
-        current = training.learner.begin_epoch(
-            training.tasks[task], self.drawn_replay(places), beside(order, size, count), size + count, dropout_keys
-        )
-        current.keep("places", places.transpose(0, 1).contiguous())
-        training.learner.run_epoch(current, lambda batch, phase: self._step(current, batch))
+        places, learner, options = self.draws(task, epoch), training.learner, training.config.options
+        (runs, steps, count), outputs = places.shape, learner.outputs
+        drawn = self.drawn_replay(places)
+        replayed = Replay(drawn.instances, options["derpp_beta"] * drawn.factors)
+        order = beside(order, size, count)
+        current = learner.begin_epoch(training.tasks[task], replayed, order, size + count, dropout_keys)
+        stored = self.memory.carried_at("logits", places.flatten(1)).view(runs, steps, count, outputs)
+        current.keep("stored", stored.transpose(0, 1).contiguous())
+        pull = 2 * options["derpp_alpha"] / (count * outputs)
 
-    def _step(self, current: Epoch, batch: EpochBatch) -> None:
-        learner, config, places = self.training.learner, self.training.config, current.kept_for("places", batch)
-        new = batch.rows.shape[1] - places.shape[1]
+        def by_logits(
+            logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, stored: torch.Tensor
+        ) -> torch.Tensor:
+            by = loss_gradient(learner.kind, logits, targets).mul_(weights.unsqueeze(2))
+            by[:, -count:].add_(logits[:, -count:] - stored, alpha=pull)
+            return by
 
-        def loss(logits: torch.Tensor, targets: torch.Tensor, stored: torch.Tensor) -> torch.Tensor:
-            each, apart = instance_losses(learner.kind, logits, targets), (logits[:, new:] - stored).square()
-            replayed = config.derpp_alpha * apart.mean((1, 2)) + config.derpp_beta * each[:, new:].mean(1)
-            return each[:, :new].mean(1) + replayed
+        def step(batch: EpochBatch, phase: int) -> None:
+            del phase
+            given = (batch.targets, batch.weights, current.kept_for("stored", batch))
+            keys = current.kept("dropout keys")
+            learner.apply(learner.backpropagate(batch.rows, batch.draws, keys, by_logits, *given)[1])
 
-        given = (batch.targets, self.memory.carried_at("logits", places))
-        learner.apply(learner.loss_gradient(batch.rows, batch.draws, current.kept("dropout keys"), loss, *given)[1])
+        learner.run_epoch(current, step)
 
     def end_task(self, task: int) -> None:
         """Offers the task's instances to the memory."""

@@ -30,6 +30,20 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
     return npy_header(array.dtype, array.shape) + array.tobytes()
 
 
+def write_npy(path: Path, array: NDArray[Any]) -> int:
+    """Writes the same to a file, and returns its size."""
+    header, content = npy_header(array.dtype, array.shape), bytes_of(array)
+    with open(path, "wb") as file:
+        file.write(header)
+        file.write(content)
+    return len(header) + content.nbytes
+
+
+def bytes_of(array: NDArray[Any]) -> memoryview:
+    """The bytes of an array in C order, where they are; a copy of them where it is in another."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
 class Arrays:
     """The arrays of a prepared folder by name, read-only and never unpickled."""
 

@@ -61,7 +61,7 @@ def _texts(names: Sequence[str]) -> Any:
     """An Arrow array of strings, made likewise."""
     import pyarrow as pa
 
-    content = [name.encode() for name in names]
-    ends = np.cumsum([0, *map(len, content)], dtype=np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(content))]
-    return pa.Array.from_buffers(pa.string(), len(content), buffers)
+    joined = "".join(names)
+    content = joined.encode()
+    ends = np.cumsum([0, *map(len, names if joined.isascii() else map(str.encode, names))], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(names), [None, pa.py_buffer(ends), pa.py_buffer(content)])

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.arrays import npy_header
+from clops_sweep.data.arrays import bytes_of, npy_header
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.folder import one_sentence
 from clops_sweep.data.frames import FRAME_LENGTH
@@ -193,10 +193,9 @@ def _sha256_of_array_in(path: Path, kind: str, shape: Sequence[int]) -> str | No
 def array_sha256(array: NDArray[Any], rows_at_once: int = 1024) -> str:
     """Hex SHA-256 over dtype, shape and bytes of an array: the same for equal content however it is stored."""
     digest = digest_of_array(array.dtype, array.shape)
-    if array.dtype.kind in "mM":
-        array = array.view(np.int64)
-    for begin in range(0, len(array), rows_at_once):
-        digest.update(np.ascontiguousarray(array[begin : begin + rows_at_once]).data)
+    at_once = max(1, len(array)) if array.flags.c_contiguous else rows_at_once
+    for begin in range(0, len(array), at_once):
+        digest.update(bytes_of(array[begin : begin + at_once]))
     return digest.hexdigest()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -9,35 +10,52 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import Normalization
 from clops_sweep.errors import BadInput
+from clops_sweep.machine import available_cores
 
 _AT_ONCE: Final = 2**17
 """Samples whose statistics are computed at a time."""
 
+_MOST_HELPERS: Final = 3
 
-def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64]:
+
+def statistics_helpers() -> ThreadPoolExecutor:
+    """Threads that `frame_statistics` may share its work with; they begin when they are first needed."""
+    return ThreadPoolExecutor(min(_MOST_HELPERS, max(1, available_cores() - 1)))
+
+
+def frame_statistics(stored: NDArray[Any], helpers: Executor | None = None) -> NDArray[np.float64]:
     """Minimum, maximum, mean and (population) standard deviation of each stored row: [m, samples] -> [m, 4].
 
     What is not finite in a row is not finite in its minimum or its maximum. All are of float64, as numpy computes them,
     a few rows at a time so that these stay in a processor's cache. Whole numbers of 16 bits add up to the same in any
-    order, and a matrix product is the fastest.
+    order, and a matrix product is the fastest. Helpers, threads, take some of those few rows each.
     """
     rows, samples = stored.shape
     found = np.empty((rows, 4))
     many = max(1, _AT_ONCE // samples)
-    room = np.empty((min(many, rows), samples))
     whole, ones = stored.dtype == np.int16, np.ones(samples)
-    with np.errstate(invalid="ignore", over="ignore"):
-        for begin in range(0, rows, many):
-            part = stored[begin : begin + many]
-            values, result = room[: len(part)], found[begin : begin + many]
-            values[...] = part
-            exact = part if whole else values  # the same numbers, found sooner among small integers
-            result[:, 0], result[:, 1] = exact.min(1), exact.max(1)
-            mean = (values @ ones if whole else values.sum(1)) / samples
-            values -= mean[:, None]
-            values *= values
-            result[:, 2], result[:, 3] = mean, values.sum(1)
-        found[:, 3] = np.sqrt(found[:, 3] / samples)
+    begins = iter(range(0, rows, many))  # whoever has time takes the next
+
+    def compute() -> None:
+        room = np.empty((min(many, rows), samples))
+        with np.errstate(invalid="ignore", over="ignore"):
+            for begin in begins:
+                part = stored[begin : begin + many]
+                values, result = room[: len(part)], found[begin : begin + many]
+                values[...] = part
+                exact = part if whole else values  # the same numbers, found sooner among small integers
+                result[:, 0], result[:, 1] = exact.min(1), exact.max(1)
+                mean = (values @ ones if whole else values.sum(1)) / samples
+                values -= mean[:, None]
+                values *= values
+                result[:, 2] = mean
+                result[:, 3] = np.sqrt(values.sum(1) / samples)
+
+    blocks = -(-rows // many)
+    shares = [helpers.submit(compute) for _ in range(min(_MOST_HELPERS, blocks - 1))] if helpers is not None else []
+    compute()
+    for share in shares:
+        share.result()
     return found
 
 

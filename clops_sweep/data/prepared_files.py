@@ -6,13 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from clops_sweep.data.arrays import npy_bytes
+from clops_sweep.data.arrays import write_npy
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.counts import count_table
 from clops_sweep.data.folder import shorten, write_file
@@ -70,19 +69,17 @@ def write_rest(
         arrays["times"] = index.times
     arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
     of_frames = frames.sha256()
-    records = {
-        "frames.npy": FileRecord(
-            (staging / "frames.npy").stat().st_size, of_frames, (frames.dtype.str, (frames.count, frames.samples))
-        )
-    }
+    size = (staging / "frames.npy").stat().st_size
+    records = {"frames.npy": FileRecord(size, of_frames, (frames.dtype.str, (frames.count, frames.samples)))}
+    hashes = {name: array_sha256(array) for name, array in arrays.items()}
     for name, array in arrays.items():
-        content = npy_bytes(array)
-        (staging / f"{name}.npy").write_bytes(content)
-        records[f"{name}.npy"] = FileRecord(len(content), sha256(content).hexdigest())
+        size = write_npy(staging / f"{name}.npy", array)
+        records[f"{name}.npy"] = FileRecord(size, hashes[name], (array.dtype.str, array.shape))
     write_index(staging / INDEX, index, split, reader.classes, reader.lead_names)
     (staging / SOURCES).write_text(json.dumps(dict(sorted(sources.items())), indent=0) + "\n", encoding="utf-8")
     declared = DATASETS.declared(reader.name)
-    hashes = {name: array_sha256(array) for name, array in arrays.items() if name not in ("split", "statistics")}
+    of_split = hashes.pop("split")
+    del hashes["statistics"]
     hashes["frames"] = of_frames
     own = _of_declared(reader, index)
     content_hash = hash_of(arrays=hashes, classes=reader.classes, leads=reader.lead_names, unit=reader.unit, **own)
@@ -106,7 +103,7 @@ def write_rest(
             for path in sorted(staging.iterdir())
         },
         content_hash=content_hash,
-        data_hash=frames_hash(content_hash, array_sha256(split), "none"),
+        data_hash=frames_hash(content_hash, of_split, "none"),
         samples=frames.samples,
         sampling_rate=reader.sampling_rate,
         frame_seconds=frames.samples / reader.sampling_rate if reader.sampling_rate else None,

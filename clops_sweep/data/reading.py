@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,14 +38,14 @@ def windows_or_reason(reader: Reader, source: Source) -> Windows | str:
         return str(problem)
 
 
-def read_frames(reader: Reader, pair: tuple[Source, Windows]) -> Read:
-    """What is read of the given windows of a source."""
+def read_frames(reader: Reader, pair: tuple[Source, Windows], helpers: Executor | None = None) -> Read:
+    """What is read of the given windows of a source; helpers, threads, share in `frame_statistics`."""
     source, windows = pair
     try:
         with one_sentence(source.files[0] if source.files else source.record):
             signals = reader.signals(source, windows)
             hashes = {reader.file_key(file): file_sha256(file) for file in source.files}
-            return FramesRead(signals, frame_statistics(signals.stored), hashes)
+            return FramesRead(signals, frame_statistics(signals.stored, helpers), hashes)
     except BadInput as problem:
         return str(problem)
 

@@ -127,6 +127,7 @@ class Epoch:
         self._places = torch.arange(max(self.sizes), device=device)
         self._start = torch.zeros(1, dtype=torch.int64, device=device)
         self._kept: dict[str, torch.Tensor] = {}
+        self._kept_views: dict[str, tuple[torch.Tensor, ...]] = {}
         self._current = torch.zeros(runs, total, dtype=torch.bool, device=device)
         self._views: list[EpochBatch] = []
 
@@ -202,5 +203,7 @@ class Epoch:
     def kept_for(self, name: str, batch: EpochBatch) -> torch.Tensor:
         """What was kept under that name for the batch: [number of batches, ...] to [...]."""
         if batch.number_on_host is not None:
-            return self._kept[name][batch.number_on_host]
+            if name not in self._kept_views:
+                self._kept_views[name] = self._kept[name].unbind()
+            return self._kept_views[name][batch.number_on_host]
         return self._kept[name].index_select(0, batch.number)[0]

@@ -99,6 +99,15 @@ class Learner(ABC):
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
 
+    def memory_gradients(self, batches: Sequence[Batch], dropout_keys: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The `memory_gradient` of each of J batches, one row a run, as `Parameters.by_run` lays it out.
+
+        Returns:
+            [S, J, P], float32 or float64; the next call may overwrite it.
+        """
+        pairs = zip(batches, dropout_keys, strict=True)
+        return torch.stack([self.parameters.by_run(self.memory_gradient(*pair)) for pair in pairs], dim=1)
+
     @abstractmethod
     def backpropagate(
         self,

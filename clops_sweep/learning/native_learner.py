@@ -47,6 +47,8 @@ class NativeLearner(PaperLearner):
         super().__init__(seeds, kind, outputs, learning_rate, bank)
         self.variant = variant
         self.backend = f"native-{variant}"
+        self._memory_gradients: dict[int, torch.Tensor] = {}
+        """By their number."""
         adam = self.optimizer
         self._adam_memory = [values.numpy() for values in (adam.values, adam.first, adam.second)]
         self._core = native.core(
@@ -76,21 +78,26 @@ class NativeLearner(PaperLearner):
         self._differentiate_batch(batch, dropout_keys, running=True, track=False)
         return self._gradient.flat
 
+    def memory_gradients(self, batches: Sequence[Batch], dropout_keys: Sequence[torch.Tensor]) -> torch.Tensor:
+        """As `Learner.memory_gradients`, by one call, and in float64: what is made of them is computed in that."""
+        runs, past = self.parameters.runs, len(batches)
+        if past not in self._memory_gradients:
+            size = self.parameters.flat.numel() // runs
+            self._memory_gradients[past] = torch.empty(runs, past, size, dtype=torch.float64)
+        result, pairs = self._memory_gradients[past], zip(batches, dropout_keys, strict=True)
+        self._core.gradients([self._given(*pair) for pair in pairs], result.numpy())
+        return result
+
     def _differentiate_batch(
         self, batch: Batch, dropout_keys: torch.Tensor, *, running: bool, track: bool
     ) -> torch.Tensor:
         losses = torch.empty(batch.rows.shape)
-        self._core.gradient(
-            _array(self.bank.rows(batch.rows)),
-            _array(batch.targets),
-            _array(batch.weights),
-            _array(batch.draws),
-            _array(dropout_keys),
-            running,
-            track,
-            losses.numpy(),
-        )
+        self._core.gradient(*self._given(batch, dropout_keys), running, track, losses.numpy())
         return losses
+
+    def _given(self, batch: Batch, dropout_keys: torch.Tensor) -> tuple[NDArray[np.generic], ...]:
+        rows = self.bank.rows(batch.rows)
+        return _array(rows), _array(batch.targets), _array(batch.weights), _array(batch.draws), _array(dropout_keys)
 
     def backpropagate(
         self,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from qpsolvers import Problem, solve_problem
-from qpsolvers.exceptions import QPError
+from quadprog import solve_qp
 
 MARGIN = 0.5
 REGULARIZATION = 1e-3
@@ -49,7 +48,7 @@ def project(
         regularization: added to the diagonal of G G^T.
     """
     g = gradient.astype(np.float64)
-    G = memory_gradients.astype(np.float64)
+    G = np.asarray(memory_gradients, np.float64)
     products = G @ g
     if not np.isfinite(products).all():
         return Projected(g, violated=True, solved=False)
@@ -73,24 +72,26 @@ class ProjectedRuns:
 
 def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> ProjectedRuns:
     """`project` for one run after another: gradients [S, P] and memory gradients [S, J, P]."""
-    pairs = zip(gradients.cpu().numpy(), memory_gradients.cpu().numpy(), strict=True)
-    projected = [project(gradient, memory) for gradient, memory in pairs]
-    return ProjectedRuns(
-        torch.from_numpy(np.stack([each.gradient for each in projected])).to(gradients),
-        torch.tensor([each.violated for each in projected], device=gradients.device),
-        torch.tensor([each.solved for each in projected], device=gradients.device),
-    )
+    plain = gradients.cpu().numpy()
+    projected = [project(*pair) for pair in zip(plain, memory_gradients.cpu().numpy(), strict=True)]
+    followed = np.empty_like(plain)
+    for run, each in enumerate(projected):
+        followed[run] = each.gradient
+    told = np.array([(each.violated, each.solved) for each in projected])
+    violated, solved = torch.from_numpy(told).to(gradients.device).unbind(1)
+    return ProjectedRuns(torch.from_numpy(followed).to(gradients.device), violated, solved)
 
 
 def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:
     """min_v 1/2 v^T P v + q^T v subject to v >= margin; None where that fails."""
     # One scale for the whole problem: the minimiser stays, and the solver's absolute tolerances fit any gradient.
     scale = max(float(np.abs(quadratic).max()), float(np.abs(linear).max()), np.finfo(np.float64).tiny)
-    problem = Problem(quadratic / scale, linear / scale, lb=np.full(len(linear), margin))
+    P, q, lowest = quadratic / scale, linear / scale, np.full(len(linear), float(margin))
     try:
-        solution = solve_problem(problem, solver="quadprog")
-    except (QPError, ValueError):
+        v, _, _, _, multipliers, _ = solve_qp(P, -q, np.eye(len(q)), lowest)
+    except ValueError:  # not positive definite, or no solution
         return None
-    if not solution.found or solution.x is None or not solution.is_optimal(TOLERANCE):
-        return None
-    return np.asarray(solution.x, dtype=np.float64)
+    # Feasible, stationary, and primal and dual values equal (Boyd and Vandenberghe, Convex Optimization, section 5.5).
+    # What is not finite is none of these.
+    residuals = lowest - v, np.abs(P @ v + q - multipliers), np.abs([v @ P @ v + q @ v - lowest @ multipliers])
+    return v if all((residual < TOLERANCE).all() for residual in residuals) else None

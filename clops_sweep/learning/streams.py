@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 
 def sequence(seed: int, name: str, *counters: int) -> np.random.SeedSequence:
@@ -21,13 +23,22 @@ def sequence(seed: int, name: str, *counters: int) -> np.random.SeedSequence:
         name: what the draws are for, e.g. ``"batch order"``.
         counters: where in the run, e.g. task and epoch; zeros at their end make no difference.
     """
-    digest = hashlib.sha256(name.encode()).digest()
-    return np.random.SeedSequence([seed, int.from_bytes(digest[:8], "little"), *counters])
+    return np.random.SeedSequence([seed, _number_of(name), *counters])
+
+
+@lru_cache
+def _number_of(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
 def generator(seed: int, name: str, *counters: int) -> np.random.Generator:
     """A NumPy generator at the start of a named stream."""
     return np.random.Generator(np.random.Philox(sequence(seed, name, *counters)))
+
+
+def key(seed: int, name: str, *counters: int) -> NDArray[np.int32]:
+    """One run's `keys`: int32 [2]."""
+    return sequence(seed, name, *counters).generate_state(2, np.uint32).view(np.int32)
 
 
 def keys(seeds: Sequence[int], name: str, *counters: int) -> torch.Tensor:
@@ -36,8 +47,7 @@ def keys(seeds: Sequence[int], name: str, *counters: int) -> torch.Tensor:
     Returns:
         int32 tensor of shape [S, 2].
     """
-    words = np.stack([sequence(seed, name, *counters).generate_state(2, np.uint32) for seed in seeds])
-    return torch.from_numpy(words.view(np.int32))
+    return torch.from_numpy(np.stack([key(seed, name, *counters) for seed in seeds]))
 
 
 def permutations(seeds: Sequence[int], size: int, name: str, *counters: int) -> torch.Tensor:

@@ -58,6 +58,7 @@ class Looks:
         names = ("gradient", "memory_gradient", "backpropagate", "logits", "losses", "probabilities")
         for name in (*names, "dropout_probabilities"):
             setattr(learner, name, self._noting(getattr(learner, name)))
+        learner.memory_gradients = self._noting_several(learner.memory_gradients)  # type: ignore[method-assign]
         learner.train_epoch = self._noting_epoch(learner.train_epoch)  # type: ignore[method-assign]
 
     def take(self) -> set[int]:
@@ -78,6 +79,13 @@ class Looks:
             if method.__name__ == "gradient" or in_training:
                 self._trained |= rows
             return method(what, *arguments, **options)
+
+        return noting
+
+    def _noting_several(self, method: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def noting(batches: Sequence[Batch], dropout_keys: Sequence[torch.Tensor]) -> torch.Tensor:
+            self._bank.asked.update(row for batch in batches for row in batch.rows.flatten().tolist())
+            return method(batches, dropout_keys)
 
         return noting
 

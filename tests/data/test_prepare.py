@@ -236,7 +236,7 @@ def test_a_file_that_may_not_be_read_is_one_sentence(
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(manifest, "file_sha256", closed)
-    with pytest.raises(BadInput, match=r"\.npy: permission is denied; make it accessible"):
+    with pytest.raises(BadInput, match=r"index\.parquet: permission is denied; make it accessible"):
         open_frames("synthetic", prepared_root=prepared_root)
     assert state("synthetic", prepared_root=prepared_root, data_root=None) == "damaged"
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clops_sweep.learning.batches import Instances
+from clops_sweep.learning.replay.beside import subsets
 from clops_sweep.learning.replay.division import kept, random_priorities, shares
 from clops_sweep.learning.replay.memory import Memory
 from clops_sweep.testing.watch import difference, saved_and_loaded
@@ -116,3 +117,17 @@ def test_a_memory_goes_on_from_its_state(carried: dict[str, torch.Tensor]) -> No
         each.replay(torch.tensor([[0], [2]]))
         each.keep(torch.tensor([[0, 1], [1, 2]]))
     assert difference(memory.state(), other.state()) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.integers(0, 9), st.integers(0, 10**6))
+def test_subsets_are_those_of_floyds_algorithm_one_by_one(more: list[int], count: int, seed: int) -> None:
+    sizes = np.array(more) + count
+    found = subsets(np.random.default_rng(seed), sizes, count)
+    drawn = np.random.default_rng(seed).random((len(sizes), count))
+    for of_size, size, numbers in zip(found.tolist(), sizes.tolist(), drawn.tolist(), strict=True):
+        chosen: list[int] = []
+        for last, number in zip(range(size - count, size), numbers, strict=True):
+            new = int(number * (last + 1))
+            chosen.append(last if new in chosen else new)
+        assert of_size == chosen

@@ -225,6 +225,18 @@ def test_untracked_statistics_stay(learner: Make, batch: Make) -> None:
     assert all(torch.equal(*pair) for pair in zip(before, ours.statistics.tensors(), strict=True))
 
 
+def test_memory_gradients_at_once_are_those_of_one_batch_after_another(learner: Make, batch: Make) -> None:
+    """Bit for bit, by run and in float64, of batches of other sizes and keys."""
+    ours = learner("softmax", seeds=(0, 1))
+    ours.gradient(*batch("softmax", 16, runs=2))  # statistics that are neither 0 nor 1
+    batches, keys = zip(*(batch("softmax", size, runs=2) for size in (5, 16, 40)), strict=True)
+    by_run = ours.parameters.by_run
+    each = [by_run(ours.memory_gradient(*pair)).double() for pair in zip(batches, keys, strict=True)]
+    for _ in range(2):
+        assert torch.equal(ours.memory_gradients(batches, keys), torch.stack(each, dim=1))
+    assert torch.equal(super(type(ours), ours).memory_gradients(batches, keys).double(), torch.stack(each, dim=1))
+
+
 def test_adam(learner: Make) -> None:
     """Parameters and both moments after three steps, against Adam in float64."""
     ours = learner()

@@ -52,11 +52,13 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
     Returns:
         int64 [n, count].
     """
-    drawn = generator.random((len(sizes), count))
-    chosen = np.empty((len(sizes), count), np.int64)
-    for place in range(count):
-        last = sizes - count + place
-        new = (drawn[:, place] * (last + 1)).astype(np.int64)
-        taken = (chosen[:, :place] == new[:, None]).any(axis=1)
-        chosen[:, place] = np.where(taken, last, new)
+    last = (sizes - count)[:, None] + np.arange(count)
+    chosen = (generator.random(last.shape) * (last + 1)).astype(np.int64)
+    ascending = np.sort(chosen, axis=1)
+    for row in np.flatnonzero((ascending[:, 1:] == ascending[:, :-1]).any(axis=1)):  # elsewhere nothing is in twice
+        there: set[int] = set()
+        for place, new in enumerate(chosen[row].tolist()):
+            if new in there:
+                chosen[row, place] = new = int(last[row, place])
+            there.add(new)
     return chosen

@@ -70,6 +70,6 @@ class ReservoirEpoch:
         inside[: len(held)] = held
         replayed = np.empty_like(drawn)
         for step, (end, size) in enumerate(zip(ends, sizes, strict=True)):
-            replayed[step] = inside[drawn[step]]
+            inside.take(drawn[step], out=replayed[step], mode="clip")  # of all modes this alone copies no `out`
             inside[by_step[step, :size]] = new[end - size : end]
         return cls(replayed, drawn, by_step, inside[: min(offered + len(new), capacity)])

@@ -128,7 +128,7 @@ class DarkExperienceReplay(FixedMemory):
         pull: torch.Tensor,
     ) -> torch.Tensor:
         """dL / dz, [s, B + 2 M, C]; `pull` is what the difference to the stored logits is multiplied by."""
-        by = losses.loss_gradient(self.training.learner.kind, logits, targets).mul_(weights[:, :, None])
+        by = losses.loss_gradient(self.training.learner.kind, logits, targets).mul_(weights.unsqueeze(2))
         return by.addcmul_(logits - stored, pull)
 
     def end_task(self, task: int) -> None:

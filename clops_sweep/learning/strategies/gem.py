@@ -9,7 +9,6 @@ import torch
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
 from clops_sweep.learning.projection import project_singly
 from clops_sweep.learning.projection_on_device import project_together
-from clops_sweep.learning.replay.buffer import Portion
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.memory import RandomMemory
 
@@ -51,17 +50,20 @@ class GradientEpisodicMemory(RandomMemory):
         """One step along the projected gradient, or along the plain one where nothing objects or the solver fails."""
         del phase
         learner = self.training.learner
-        rows = learner.parameters.by_run
-        gradients = [rows(self._memory_gradient(portion, current, batch)) for portion in self.buffer.portions]
+        names = [f"memory {portion.task}" for portion in self.buffer.portions]
+        memory = learner.memory_gradients(
+            [self._memory(name, current, batch) for name in names],
+            [current.kept_for(f"{name} dropout", batch) for name in names],
+        )
         _, gradient = learner.gradient(batch.plain(), current.kept("dropout keys"))
-        learner.apply(learner.parameters.from_runs(self._projected(rows(gradient), torch.stack(gradients, dim=1))))
+        projected = self._projected(learner.parameters.by_run(gradient), memory)
+        learner.apply(learner.parameters.from_runs(projected))
 
-    def _memory_gradient(self, portion: Portion, current: Epoch, batch: EpochBatch) -> torch.Tensor:
-        """g_j: the gradient of the mean loss over a past task's memory."""
-        name = f"memory {portion.task}"
-        rows, targets, keys = (current.kept_for(f"{name} {it}", batch) for it in ("rows", "targets", "dropout"))
-        weights, draws = current.kept(f"{name} weights"), current.kept(f"{name} draws")
-        return self.training.learner.memory_gradient(Batch(rows, targets, weights, draws), keys)
+    @staticmethod
+    def _memory(name: str, current: Epoch, batch: EpochBatch) -> Batch:
+        """What the mean loss over a past task's memory is taken of, whose gradient is g_j."""
+        rows, targets = (current.kept_for(f"{name} {kept}", batch) for kept in ("rows", "targets"))
+        return Batch(rows, targets, current.kept(f"{name} weights"), current.kept(f"{name} draws"))
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Each run's projection: gradients [S, P] and memory gradients [S, J, P] to [S, P]."""

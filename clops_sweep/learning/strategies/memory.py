@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from clops_sweep.learning import streams
@@ -48,8 +49,11 @@ class RandomMemory(Strategy):
     def keys(self, name: str, current: Epoch, *counters: int) -> torch.Tensor:
         """Dropout keys for each step of an epoch: int32 [steps, S, 2]. Counters: task, epoch, step, others."""
         seeds, (task, epoch, *others) = self.training.seeds, counters
-        steps = range(len(current.sizes))
-        return torch.stack([streams.keys(seeds, name, task, epoch, step, *others) for step in steps])
+        words = [
+            [streams.key(seed, name, task, epoch, step, *others) for seed in seeds]
+            for step in range(len(current.sizes))
+        ]
+        return torch.from_numpy(np.array(words))
 
     def choices(self, name: str, current: Epoch, size: int, count: int, *counters: int) -> torch.Tensor:
         """`count` distinct indices below `size` for each step: int64 [steps, S, count]; streams as in `keys`."""

@@ -27,9 +27,9 @@ class SumOfEach : public GradientOfBatch {
       Activations& a = activations_[g];
       add_linear(logits(g), a, sums);
       add_block<Block3>(2, a.block3, scratch_->norm3, sums, g);
-      add_convolution<Block3>(2, scratch_->paired_weight3, a.block2.h, a.block3.z, scratch_->block3, a.block2.h_gradient, sums);
+      add_convolution<Block3>(2, scratch_->paired_weight3, a.block3.z, scratch_->block3, a.block2.h, sums);
       add_block<Block2>(1, a.block2, scratch_->norm2, sums, g);
-      add_convolution<Block2>(1, scratch_->paired_weight2, a.block1.h, a.block2.z, scratch_->block2, a.block1.h_gradient, sums);
+      add_convolution<Block2>(1, scratch_->paired_weight2, a.block2.z, scratch_->block2, a.block1.h, sums);
       add_block<Block1>(0, a.block1, scratch_->norm1, sums, g);
       add_frame_convolution(a.block1.z, a.frames, sums.conv_weight[0]);
     }
@@ -59,19 +59,17 @@ class SumOfEach : public GradientOfBatch {
     for (int i = 0; i < kFeatures; ++i) made[i] = Of::of(a.block3.h[i]);
     by_instance(made, turned);
     add_products(by_weight, turned, sums.linear1_weight);
-    differentiate_features(network_, a.hidden, turned, a.block3.h_gradient);
+    differentiate_features(network_, a.hidden, turned, scale_, a.block3.h);
   }
 
   // By a block's norm and its convolution's bias; then z becomes the gradient by itself.
   template <class Block>
   void add_block(int b, Outputs<Block>& block, const Norm<Block>& norm, const Network<float>& sums, int g) {
-    by_norm(block.z, block.h, block.h_gradient, scale_, norm, [&](int c, V by_shift, V by_gain) __attribute__((always_inline)) {
+    differentiate_running_norm(block.z, block.h, norm, group(g).present(), [&](int c, V by_shift, V by_gain) __attribute__((always_inline)) {
       sums.norm_bias[b][c] += static_cast<float>(sum(Of::of(by_shift)));
       sums.norm_weight[b][c] += static_cast<float>(sum(Of::of(by_gain * norm.inverse[c])));
       sums.conv_bias[b][c] += static_cast<float>(sum(Of::of(by_shift * norm.gain[c])));
     });
-    const float none[Block::outputs] = {};
-    differentiate_norm(block.z, block.h, block.h_gradient, scale_, norm, none, none, group(g).present());
   }
 
   // to(m, n) = sum_k d(m, k) x(n, k), lane by lane, for four rows
@@ -96,8 +94,8 @@ class SumOfEach : public GradientOfBatch {
   }
 
   template <class Block>
-  static void add_convolution(int b, const float* paired_weight, const V* input, const V* gradient, BlockScratch<Block>& scratch,
-                              V* input_gradient_to, const Network<float>& sums) {
+  void add_convolution(int b, const float* paired_weight, const V* gradient, BlockScratch<Block>& scratch, V* input,
+                       const Network<float>& sums) const {
     using P = Paired<Block>;
     constexpr int row = Block::pairs, half = Block::outputs * row, size = 4 * Block::inputs * kKernel;
     static_assert(Block::outputs % 4 == 0);
@@ -117,7 +115,7 @@ class SumOfEach : public GradientOfBatch {
       add<size>(weights, sums.conv_weight[b] + m * Block::inputs * kKernel);
     }
     input_gradient<Block>(paired_weight, gradient, scratch.mixed, scratch.paired);
-    unpair_input_gradient<Block>(scratch.paired, input_gradient_to);
+    unpair_input_gradient<Block>(scratch.paired, scale_, input);
   }
 };
 

@@ -16,8 +16,7 @@ namespace clops::CLOPS_VARIANT {
 template <class Block>
 struct Outputs {
   V z[2 * Block::outputs * Block::pairs];       // becomes the gradient by itself
-  V h[Block::outputs * Block::pooled];
-  V h_gradient[Block::outputs * Block::pooled];
+  V h[Block::outputs * Block::pooled];          // becomes the gradient that goes on through it
 };
 
 // What has to be kept of one group between two passes over the batch.
@@ -136,13 +135,13 @@ class GradientOfBatch {
   void backward(const Network<float>& gradient) {
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
-      differentiate_linear(network_, outputs_, logits(g), a.hidden, a.block3.h, gradient, a.block3.h_gradient);
+      differentiate_linear(network_, outputs_, logits(g), scale_, a.hidden, a.block3.h, gradient);
     }
     backward<Block3>(&Activations::block3, scratch_->norm3, scratch_->sums3, [&](Activations& a) {
-      backward_convolution<Block3>(scratch_->paired_weight3, a.block2.h, a.block3.z, scratch_->block3, a.block2.h_gradient);
+      backward_convolution<Block3>(scratch_->paired_weight3, a.block3.z, scratch_->block3, a.block2.h);
     });
     backward<Block2>(&Activations::block2, scratch_->norm2, scratch_->sums2, [&](Activations& a) {
-      backward_convolution<Block2>(scratch_->paired_weight2, a.block1.h, a.block2.z, scratch_->block2, a.block1.h_gradient);
+      backward_convolution<Block2>(scratch_->paired_weight2, a.block2.z, scratch_->block2, a.block1.h);
     });
     backward<Block1>(&Activations::block1, scratch_->norm1, scratch_->sums1, [&](Activations& a) {
       add_frame_weight_gradient(a.block1.z, a.frames, gradient.conv_weight[0]);
@@ -197,22 +196,34 @@ class GradientOfBatch {
   bool coupled() const { return pass_.normalization == Normalization::batch; }
 
   // The gradient by a block's norm, and for each group the gradient by z, in place of it; then what `rest` makes of it.
-  // With batch statistics all groups are at hand, and the sums are whole before they are used.
+  // With batch statistics all groups are at hand, and the sums are whole before they are used; with running ones nothing
+  // but the gradient by the norm's own parameters is made of them.
   template <class Block, class Rest>
   void backward(Outputs<Block> Activations::*block, const Norm<Block>& norm, NormSums<Block>& sums, Rest rest) {
+    if (!coupled()) {
+      for (int g = 0; g < groups_; ++g) {
+        Outputs<Block>& outputs = activations_[g].*block;
+        differentiate_running_norm(outputs.z, outputs.h, norm, group(g).present(), [&](int c, V shift, V gain) __attribute__((always_inline)) {
+          sums.by_shift[c] += sum(shift);
+          sums.by_gain[c] += sum(gain);
+        });
+        rest(activations_[g]);
+      }
+      return;
+    }
     for (int g = 0; g < groups_; ++g) {
       const Outputs<Block>& outputs = activations_[g].*block;
-      add_norm_gradient(outputs.z, outputs.h, outputs.h_gradient, scale_, norm, sums.by_shift, sums.by_gain);
+      add_norm_gradient(outputs.z, outputs.h, norm, sums.by_shift, sums.by_gain);
     }
     const double n = static_cast<double>(count_) * Block::length;
     float mean_gradient[Block::outputs], variance_gradient[Block::outputs];
     for (int c = 0; c < Block::outputs; ++c) {
-      mean_gradient[c] = coupled() ? static_cast<float>(sums.by_shift[c] / n) : 0.0f;
-      variance_gradient[c] = coupled() ? static_cast<float>(sums.by_gain[c] * norm.inverse[c] * norm.inverse[c] / n) : 0.0f;
+      mean_gradient[c] = static_cast<float>(sums.by_shift[c] / n);
+      variance_gradient[c] = static_cast<float>(sums.by_gain[c] * norm.inverse[c] * norm.inverse[c] / n);
     }
     for (int g = 0; g < groups_; ++g) {
       Outputs<Block>& outputs = activations_[g].*block;
-      differentiate_norm(outputs.z, outputs.h, outputs.h_gradient, scale_, norm, mean_gradient, variance_gradient, group(g).present());
+      differentiate_norm(outputs.z, outputs.h, norm, mean_gradient, variance_gradient, group(g).present());
       rest(activations_[g]);
     }
   }
@@ -228,13 +239,12 @@ class GradientOfBatch {
   }
 
   template <class Block>
-  void backward_convolution(const float* paired_weight, const V* input, const V* gradient, BlockScratch<Block>& scratch,
-                            V* input_gradient_to) const {
+  void backward_convolution(const float* paired_weight, const V* gradient, BlockScratch<Block>& scratch, V* input) const {
     mix_parities<Block>(gradient, scratch.mixed);
     if (groups_ > 1) pair_inputs<Block>(input, scratch.paired);  // those of a single group are still there
     add_weight_gradient<Block>(gradient, scratch.mixed, scratch.paired, scratch.paired_gradient);
     input_gradient<Block>(paired_weight, gradient, scratch.mixed, scratch.paired);
-    unpair_input_gradient<Block>(scratch.paired, input_gradient_to);
+    unpair_input_gradient<Block>(scratch.paired, scale_, input);
   }
 
   const Network<const float>& network_;

@@ -1,7 +1,7 @@
 // The two linear layers: Linear(320, 100) - ReLU, Linear(100, outputs).
 #pragma once
 
-#include "shapes.hpp"
+#include "pairs.hpp"
 #include "tile.hpp"
 
 namespace clops::CLOPS_VARIANT {
@@ -45,12 +45,14 @@ inline void by_instance(const V* features, FeaturesByInstance& to) {
   }
 }
 
-inline void by_feature(const FeaturesByInstance& from, V* to) {
+// Gradients go on through the features.
+inline void by_feature(const FeaturesByInstance& gradient, float scale, V* features) {
   for (int n = 0; n < kFeatureVectors; ++n) {
     V block[kLanes];
-    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) block[l] = from[l][n];
+    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) block[l] = gradient[l][n];
     transpose(block);
-    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) to[n * kLanes + l] = block[l];
+    V* h = features + n * kLanes;
+    CLOPS_UNROLL for (int l = 0; l < kLanes; ++l) h[l] = through(h[l], block[l], scale);
   }
 }
 
@@ -94,9 +96,10 @@ inline void add_products(const V* hidden, const FeaturesByInstance& features, fl
   });
 }
 
-// The gradient by the features from that by the first layer's output; with instances as rows. `turned` is overwritten.
-inline void differentiate_features(const Network<const float>& network, const V* hidden, FeaturesByInstance& turned,
-                                   V* feature_gradient) {
+// From the gradient by the first layer's output, with instances as rows, what goes on through the features, in their place.
+// `turned` is overwritten.
+inline void differentiate_features(const Network<const float>& network, const V* hidden, FeaturesByInstance& turned, float scale,
+                                   V* features) {
   const float* of_instance = reinterpret_cast<const float*>(hidden);
   const auto* weight = reinterpret_cast<const Unaligned*>(network.linear1_weight);
   for_tiles<kLanes, kFeatureVectors, 4, kFeatureColumns>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
@@ -104,13 +107,13 @@ inline void differentiate_features(const Network<const float>& network, const V*
     tile.multiply(kHidden, {of_instance + m, kLanes, 1}, Matrix<const Unaligned>{weight + n, kFeatureVectors, 1});
     tile.store({&turned[m][n], kFeatureVectors, 1});
   });
-  by_feature(turned, feature_gradient);
+  by_feature(turned, scale, features);
 }
 
-// Backward through both layers for one group of instances: adds to the gradients by weights and biases, and writes the
-// gradient by the features. `hidden` becomes the gradient by the first layer's output.
-inline void differentiate_linear(const Network<const float>& network, int outputs, const V* logit_gradient, V* hidden,
-                                 const V* features, const Network<float>& gradient, V* feature_gradient) {
+// Backward through both layers for one group of instances: adds to the gradients by weights and biases. `hidden` becomes the
+// gradient by the first layer's output, and `features` what goes on through them.
+inline void differentiate_linear(const Network<const float>& network, int outputs, const V* logit_gradient, float scale, V* hidden,
+                                 V* features, const Network<float>& gradient) {
   add_sums(logit_gradient, outputs, gradient.linear2_bias);
   for (int c = 0; c < outputs; ++c) {
     V by_weight[kHidden];
@@ -122,7 +125,7 @@ inline void differentiate_linear(const Network<const float>& network, int output
   FeaturesByInstance turned;
   by_instance(features, turned);
   add_products(hidden, turned, gradient.linear1_weight);
-  differentiate_features(network, hidden, turned, feature_gradient);
+  differentiate_features(network, hidden, turned, scale, features);
 }
 
 }  // namespace clops::CLOPS_VARIANT

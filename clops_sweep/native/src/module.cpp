@@ -3,11 +3,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "training.hpp"
 #include "variants.hpp"
@@ -103,20 +106,35 @@ class Core {
 
   void gradient(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws,
                 const Array<std::int32_t>& keys, bool running, bool track, Floats& losses) {
-    const int count = check_rows(rows);
-    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
-    require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
-    require_shape(weights, {runs, size}, "weights");
-    require_shape(draws, {size}, "draws");
-    require_shape(keys, {runs, 2}, "keys");
-    require_shape(losses, {runs, size}, "losses");
+    const int count = check_batch(rows, targets, weights, draws, keys);
+    require_shape(losses, {static_cast<std::size_t>(runs_), static_cast<std::size_t>(count)}, "losses");
     float* losses_at = losses.mutable_data();
     const py::gil_scoped_release release;
     for (int run = 0; run < runs_; ++run) {
-      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
-      const Batch batch{{frames_, rows.data() + first, nullptr, count},
-                        targets.data() + first * outputs_, weights.data() + first, draws.data()};
-      differentiate(run, batch, keys_of(keys, run), running ? Normalization::running : Normalization::batch, track, losses_at + first);
+      differentiate(run, batch_of(run, count, rows, targets, weights, draws), keys_of(keys, run),
+                    running ? Normalization::running : Normalization::batch, track, losses_at + static_cast<std::ptrdiff_t>(run) * count);
+    }
+  }
+
+  // The gradients of J batches with running statistics, as rows of [S, J, parameters]: rows, targets, weights, draws and keys of
+  // each as in `gradient`.
+  void gradients(const std::vector<std::tuple<Longs, Floats, Floats, Longs, Array<std::int32_t>>>& batches, Array<double>& result) {
+    const std::size_t size = parameter_count(outputs_);
+    require_shape(result, {static_cast<std::size_t>(runs_), batches.size(), size}, "gradients");
+    std::vector<int> counts;
+    for (const auto& batch : batches) counts.push_back(std::apply([&](const auto&... parts) { return check_batch(parts...); }, batch));
+    double* to = result.mutable_data();
+    const auto sizes = parameter_sizes(outputs_);
+    const py::gil_scoped_release release;
+    std::vector<float> losses;
+    for (int run = 0; run < runs_; ++run) {
+      const auto found = parameters_of(gradient_data_, runs_, run, outputs_);
+      for (std::size_t j = 0; j < batches.size(); ++j) {
+        const auto& [rows, targets, weights, draws, keys] = batches[j];
+        losses.resize(static_cast<std::size_t>(counts[j]));
+        differentiate(run, batch_of(run, counts[j], rows, targets, weights, draws), keys_of(keys, run), Normalization::running, false, losses.data());
+        for (std::size_t i = 0; i < sizes.size(); ++i) to = std::copy_n(found[i], sizes[i], to);
+      }
     }
   }
 
@@ -271,6 +289,23 @@ class Core {
                       workspace_.of(kernels_.gradient_workspace(batch.instances.count, outputs_)));
   }
 
+  // A batch [S, count] as `gradient` takes it; returns count.
+  int check_batch(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws, const Array<std::int32_t>& keys) const {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
+    require_shape(weights, {runs, size}, "weights");
+    require_shape(draws, {size}, "draws");
+    require_shape(keys, {runs, 2}, "keys");
+    return count;
+  }
+
+  // One run's part of it.
+  Batch batch_of(int run, int count, const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws) const {
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+    return {{frames_, rows.data() + first, nullptr, count}, targets.data() + first * outputs_, weights.data() + first, draws.data()};
+  }
+
   // Rows [S, count] that are all in the data set; returns count.
   int check_rows(const Longs& rows) const {
     require(rows.ndim() == 2 && rows.shape(0) == runs_, "rows must be [S, instances]");
@@ -345,6 +380,7 @@ PYBIND11_MODULE(_kernels, module) {
            arg("means").noconvert(), arg("variances").noconvert(), arg("frames"), arg("gain").noconvert(), arg("offset").noconvert())
       .def("gradient", &Core::gradient, arg("rows").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
            arg("draws").noconvert(), arg("keys").noconvert(), arg("running"), arg("track"), arg("losses").noconvert())
+      .def("gradients", &Core::gradients, arg("batches").noconvert(), arg("result").noconvert())
       .def("forward", &Core::forward, arg("rows").noconvert(), arg("draws").noconvert(), arg("keys").noconvert(), arg("running"),
            arg("track"), arg("logits").noconvert())
       .def("backward", &Core::backward, arg("by_logits").noconvert())

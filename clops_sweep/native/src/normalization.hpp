@@ -1,4 +1,4 @@
-// Batch norm, pooling, ReLU and dropout behind a convolution: one pass forward, two backward.
+// Batch norm, pooling, ReLU and dropout behind a convolution: one pass forward, one or two backward.
 //
 // z is a convolution's output by parity, [2][outputs][pairs]; h the block's output, [outputs][pooled].
 #pragma once
@@ -97,44 +97,60 @@ inline void pool(const V* z, const Norm<Block>& norm, const Masks& masks, float 
   }
 }
 
-// The gradient that reaches the larger of a pair: none where h is 0, which is where ReLU or dropout stopped it.
-CLOPS_INLINE V through(V h, V gradient, float scale) { return h > 0.0f ? gradient * scale : V{}; }
-
-// First pass backward, for one group: calls `take(channel, by_shift, by_gain)` with the gradient of each instance by the
-// norm's shift, and by its gain without the factor `inverse`.
-template <class Block, class Take>
-CLOPS_INLINE void by_norm(const V* z, const V* h, const V* h_gradient, float scale, const Norm<Block>& norm, Take take) {
+// Backward from here on, h is no more than the gradient that reaches the larger of a pair (see `through` in pairs.hpp).
+//
+// Calls `take(channel, by_shift, by_gain)` with the gradient of each instance by the norm's shift, and by its gain without
+// the factor `inverse`, and in between `of_pair(channel, pair, gradient, which are the larger)`.
+template <class Block, class OfPair, class Take>
+CLOPS_INLINE void by_norm(const V* z, const V* h, const Norm<Block>& norm, OfPair of_pair, Take take) {
   for (int c = 0; c < Block::outputs; ++c) {
     const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
     V shift[2] = {}, gain[2] = {};
     for (int j = 0; j < Block::pooled; j += 2) {
       CLOPS_UNROLL for (int q = 0; q < 2; ++q) {
-        const int i = c * Block::pooled + j + q;
-        const V gradient = through(h[i], h_gradient[i], scale);
-        const V larger = norm(c, even[j + q]) >= norm(c, odd[j + q]) ? even[j + q] : odd[j + q];
+        const V gradient = h[c * Block::pooled + j + q];
+        const auto first = norm(c, even[j + q]) >= norm(c, odd[j + q]);
+        const V larger = first ? even[j + q] : odd[j + q];
         shift[q] += gradient;
         gain[q] = fma(gradient, larger - norm.mean[c], gain[q]);
+        of_pair(c, j + q, gradient, first);
       }
     }
     take(c, shift[0] + shift[1], gain[0] + gain[1]);
   }
 }
 
-// Adds up by channel what `by_norm` finds. Lanes without an instance have no gradient, so nothing needs to be masked.
+// With running statistics one pass backward does for a group: what `by_norm` takes, and z becomes the gradient by z.
+template <class Block, class Take>
+inline void differentiate_running_norm(V* z, const V* h, const Norm<Block>& norm, V present, Take take) {
+  constexpr int half = Block::outputs * Block::pairs;
+  const auto put = [&](int c, int j, V gradient, auto first) __attribute__((always_inline)) {
+    V* even = z + c * Block::pairs + j;
+    const V by_larger = norm.gain[c] * present * gradient;
+    even[0] = first ? by_larger : V{};
+    even[half] = first ? V{} : by_larger;
+  };
+  by_norm(z, h, norm, put, take);
+  if constexpr (Block::pairs > Block::pooled) {  // the last output, which pooling drops
+    for (int c = 0; c < Block::outputs; ++c) z[c * Block::pairs + Block::pooled] = z[half + c * Block::pairs + Block::pooled] = V{};
+  }
+}
+
+// With batch statistics two do. The first adds up by channel what `by_norm` finds. Lanes without an instance have no
+// gradient, so nothing needs to be masked.
 template <class Block>
-inline void add_norm_gradient(const V* z, const V* h, const V* h_gradient, float scale, const Norm<Block>& norm,
-                              double* by_shift, double* by_gain) {
-  by_norm(z, h, h_gradient, scale, norm, [&](int c, V shift, V gain) __attribute__((always_inline)) {
+inline void add_norm_gradient(const V* z, const V* h, const Norm<Block>& norm, double* by_shift, double* by_gain) {
+  by_norm(z, h, norm, [](int, int, V, auto) {}, [&](int c, V shift, V gain) __attribute__((always_inline)) {
     by_shift[c] += sum(shift);
     by_gain[c] += sum(gain);
   });
 }
 
-// Second pass backward, for one group: z becomes the gradient by z. With batch statistics every output takes part in
-// the mean and the variance: `mean_gradient` and `variance_gradient` by channel are what that subtracts.
+// In the second z becomes the gradient by z. Every output takes part in the mean and the variance: `mean_gradient` and
+// `variance_gradient` by channel are what that subtracts.
 template <class Block>
-inline void differentiate_norm(V* z, const V* h, const V* h_gradient, float scale, const Norm<Block>& norm,
-                               const float* mean_gradient, const float* variance_gradient, V present) {
+inline void differentiate_norm(V* z, const V* h, const Norm<Block>& norm, const float* mean_gradient, const float* variance_gradient,
+                               V present) {
   for (int c = 0; c < Block::outputs; ++c) {
     V* even = z + c * Block::pairs;
     V* odd = even + Block::outputs * Block::pairs;
@@ -143,8 +159,7 @@ inline void differentiate_norm(V* z, const V* h, const V* h_gradient, float scal
       return gain * (by_output - fma(value - norm.mean[c], all(variance_gradient[c]), all(mean_gradient[c])));
     };
     for (int j = 0; j < Block::pooled; ++j) {
-      const int i = c * Block::pooled + j;
-      const V by_larger = through(h[i], h_gradient[i], scale);
+      const V by_larger = h[c * Block::pooled + j];
       const auto first = norm(c, even[j]) >= norm(c, odd[j]);
       even[j] = gradient(first ? by_larger : V{}, even[j]);
       odd[j] = gradient(first ? V{} : by_larger, odd[j]);

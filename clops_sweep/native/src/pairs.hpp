@@ -89,27 +89,32 @@ inline void pair_inputs(const V* input, V* to) {
   }
 }
 
-// The transpose of `pair_inputs`: the gradient by the paired inputs to that by the inputs.
+// A block's output h becomes the gradient that goes on from there: none where h is 0, which is where ReLU or dropout
+// stopped it.
+CLOPS_INLINE V through(V h, V gradient, float scale) { return h > 0.0f ? gradient * scale : V{}; }
+
+// The transpose of `pair_inputs`: the gradient by the paired inputs to that by the inputs, and through them.
 template <class Block>
-inline void unpair_input_gradient(const V* from, V* gradient) {
+inline void unpair_input_gradient(const V* from, float scale, V* input) {
   using P = Paired<Block>;
   constexpr int row = Block::pairs;
   for (int i = 0; i < Block::inputs; ++i) {
     const V *a = from + (P::a + 3 * i) * row, *b = from + (P::b + 3 * i) * row, *c = from + (P::c + i) * row,
             *d = from + (P::d + 3 * i) * row;
-    V* channel = gradient + i * Block::input_length;
+    V* channel = input + i * Block::input_length;
+    const auto put = [&](int t, V x) __attribute__((always_inline)) { channel[t] = through(channel[t], x, scale); };
     V carried[4] = {};  // x6 ... x9 of a pair are x0 ... x3 of the next
     for (int j = 0; j < Block::pairs; ++j) {
       const V a0 = a[j], a1 = a[row + j], a2 = a[2 * row + j], b0 = b[j], b1 = b[row + j], b2 = b[2 * row + j];
       const V c0 = c[j], d0 = d[j], d1 = d[row + j], d2 = d[2 * row + j];
       const V x[6] = {carried[0] + a0, carried[1] + a1, carried[2] + a2, carried[3] + b0 - c0 - d0, b1 - a1 - d1, b2 - a2 - d2};
       CLOPS_UNROLL for (int t = 0; t < 6; ++t) {
-        if (6 * j + t < Block::input_length) channel[6 * j + t] = x[t];
+        if (6 * j + t < Block::input_length) put(6 * j + t, x[t]);
       }
       carried[0] = b0 + c0 - a0, carried[1] = d1, carried[2] = d2, carried[3] = d0;
     }
     CLOPS_UNROLL for (int t = 0; t < 4; ++t) {
-      if (6 * Block::pairs + t < Block::input_length) channel[6 * Block::pairs + t] = carried[t];
+      if (6 * Block::pairs + t < Block::input_length) put(6 * Block::pairs + t, carried[t]);
     }
   }
 }

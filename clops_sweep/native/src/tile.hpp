@@ -86,6 +86,19 @@ CLOPS_INLINE void for_tiles(Body body) {
   }
 }
 
+// to[i * column] += totals[width * row + i], i < width: as one vector where neighbours are next to one another.
+template <int width>
+CLOPS_INLINE void add_row(V totals, int row, float* to, int column) {
+  if constexpr (width == 4) {
+    typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+    if (column == 1) {
+      *reinterpret_cast<Four*>(to) += reinterpret_cast<const Four*>(&totals)[row];
+      return;
+    }
+  }
+  CLOPS_UNROLL for (int i = 0; i < width; ++i) to[i * column] += totals[width * row + i];
+}
+
 // to(m, n) += sum_k sum_lanes d(m, k) x(n, k)
 template <int rows, int columns>
 inline void add_correlation(int terms, Matrix<const V> d, Matrix<const V> x, Matrix<float> to) {
@@ -97,7 +110,7 @@ inline void add_correlation(int terms, Matrix<const V> d, Matrix<const V> x, Mat
     V flat[kLanes] = {};
     CLOPS_UNROLL for (int i = 0; i < 4 * width; ++i) flat[i] = tile.sum[i / width][i % width];
     const V total = sums(flat);
-    CLOPS_UNROLL for (int i = 0; i < 4 * width; ++i) *to(m + i / width, n + i % width) += total[i];
+    CLOPS_UNROLL for (int p = 0; p < 4; ++p) add_row<width>(total, p, to(m + p, n), to.column);
   });
 }
 

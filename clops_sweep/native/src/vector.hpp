@@ -33,7 +33,8 @@ struct Unaligned {
   CLOPS_INLINE operator V() const { return value; }
 };
 
-CLOPS_INLINE V all(float x) { return V{} + x; }
+// Not V{} + x: that is 0 and not -0 where x is, so it would be added, once for every weight.
+CLOPS_INLINE V all(float x) { return x - V{}; }
 CLOPS_INLINE V load(const float* from) { return *reinterpret_cast<const LooseV*>(from); }
 CLOPS_INLINE void store(float* to, V x) { *reinterpret_cast<LooseV*>(to) = x; }
 
