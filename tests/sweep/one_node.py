@@ -12,7 +12,6 @@ from clops_sweep.sweep.cluster import _without_dashboard
 node = {
     "num_cpus": 2,
     "include_dashboard": False,
-    "include_log_monitor": False,  # nobody reads there what workers print, and it looks ten times a second
     "object_store_memory": 300 * 2**20,
     "dashboard_agent_listen_port": 0,  # agents at a port of their own: each process of the tests may have such a Ray
     "setup_worker_path": forked_worker.__file__,
