@@ -217,6 +217,8 @@ class SearchSpace:
         Raises:
             BadInput: an unknown key, a key that an axis of this space sets, or a value out of bounds.
         """
+        if not settings:
+            return self
         for key in settings:
             known_key(key)
             if self.search is not None and key in self.search.fields:

@@ -15,9 +15,10 @@ import pyarrow as pa
 from clops_sweep.errors import BadInput, DamagedStore, one_line
 from clops_sweep.experiment.columns import DEFAULTS
 from clops_sweep.store.checkpoint_path import checkpoint_path
-from clops_sweep.store.compaction import compact_table
+from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
-from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, Status, in_order, single
+from clops_sweep.store.part_names import Status, single
+from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, in_order
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 _VANISHED = 100
 """How often a table is listed anew because a part has gone: a failure made good just now, or parts put together."""
-
-MANY = 500
-"""From so many runs with parts of their own on, a sweep compacts its store."""
 
 _MOST_SHOWN = 60
 
@@ -160,13 +158,14 @@ class RunStore:
         while True:
             listing = runs.listing()
             try:
-                others = [self._parts[table].finished() for table in needed if table != "runs"]
+                finished = {str(part.run_id) for part in listing.finished}.union(*map(runs.ids, listing.compacts))
+                for table in needed:
+                    if table != "runs":
+                        finished &= self._parts[table].finished()
                 found: dict[str, Status] = {
                     str(part.run_id): "failed" for part in listing.singles if part.status == "failed"
                 }
-                finished = [str(part.run_id) for part in listing.singles if part.status == "finished"]
-                for run_ids in (finished, *(runs.ids(part) for part in listing.compacts)):
-                    found |= dict.fromkeys((i for i in run_ids if all(i in ids for ids in others)), "finished")
+                found |= dict.fromkeys(sorted(finished), "finished")
                 return found
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
@@ -256,7 +255,7 @@ class RunStore:
                 tables.append(parts.read_compacted(part, columns, only=only, without=without))
         return pa.concat_tables(tables)
 
-    def compact(self, *, at_least: int = 0) -> int:
+    def compact(self, *, gradually: bool = False) -> int:
         """Puts the parts of finished runs together, many into few. May be called at any moment, by anybody.
 
         A compacted part appears before the parts that went into it are deleted, so a run is never missing from what
@@ -264,7 +263,8 @@ class RunStore:
         this class and just then may find a run twice, or a part gone that he wanted to read: he reads again.
 
         Args:
-            at_least: how many finished runs must have parts of their own for anything to be done.
+            gradually: whether only parts are put together that make one of the next level (see `compact_table`), and
+                nothing is done as long as few runs have parts of their own.
 
         Returns:
             How many parts have been put together.
@@ -272,19 +272,20 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        runs = self._parts["runs"]
-        if sum(part.status == "finished" for part in runs.listing().singles) < at_least:
+        if gradually and len(self._parts["runs"].listing().finished) < FEW:
             return 0
         finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
-        return sum(compact_table(parts.with_own_columns(), finished) for parts in self._parts.values())
+        return sum(
+            compact_table(parts.with_own_columns(), finished, gradually=gradually) for parts in self._parts.values()
+        )
 
     def compact_if_many(self) -> None:
-        """What a sweep does now and then: compacts once hundreds of runs have parts of their own.
+        """What a sweep does now and then: compacts gradually.
 
         What goes wrong then (a full disk, a damaged part) is no reason to end a sweep: nothing is lost by it.
         """
         with contextlib.suppress(BadInput, DamagedStore, OSError):
-            self.compact(at_least=MANY)
+            self.compact(gradually=True)
 
     def find(self, prefix: str) -> str:
         """The id of the one run, finished or failed, whose id begins with `prefix`.

@@ -26,7 +26,7 @@ from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store import compaction as compaction_module
-from clops_sweep.store.parts import parsed
+from clops_sweep.store.part_names import parsed
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
 from clops_sweep.testing.stepping import Worker
@@ -114,7 +114,7 @@ def test_large_parts_stay_as_they_are(tmp_path: Path, finished_tables: Tables, m
     _write(store, range(3), finished_tables)
     store.write_finished(_id(3), finished_tables(_id(3), RunConfig(seed=3), instances=20_000))
     before = _content(store)
-    monkeypatch.setattr(compaction_module, "LARGE", 20_000)
+    monkeypatch.setattr(compaction_module, "LARGE", 40_000)
     store.compact()
     assert [name.split("-")[0] for name in _parts(tmp_path, "instances")] == ["compact", "finished"]
     assert [name[:10] for name in _parts(tmp_path, "runs")] == ["compact-4-"]
@@ -125,7 +125,8 @@ def test_a_sweep_compacts_when_there_are_many(
     tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = RunStore(tmp_path)
-    monkeypatch.setattr("clops_sweep.store.run_store.MANY", 4)
+    for module in ("compaction", "run_store"):
+        monkeypatch.setattr(f"clops_sweep.store.{module}.FEW", 4)
     _write(store, range(3), finished_tables)
     store.compact_if_many()
     assert len(_parts(tmp_path)) == 3
