@@ -212,7 +212,10 @@ def _opened_uri(uri: str) -> tuple[arrow_fs.FileSystem, str]:
         raise ValueError("names no folder; expected something like s3://bucket/folder")
     if isinstance(system, arrow_fs.S3FileSystem):  # a URI has no word for how long to wait for somebody to answer
         _, (options,) = system.__reduce__()
-        system = arrow_fs.S3FileSystem(**options | {"connect_timeout": _SECONDS_TO_CONNECT})
+        changes: dict[str, object] = {"connect_timeout": _SECONDS_TO_CONNECT}
+        if "allow_delayed_open" in options:  # of Arrow 18: a small object is one request then, instead of three
+            changes["allow_delayed_open"] = True
+        system = arrow_fs.S3FileSystem(**options | changes)
     return system, root
 
 

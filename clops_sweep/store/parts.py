@@ -45,6 +45,7 @@ class PartFolder:
         self._defaults = {n: value for n, value in (defaults or {}).items() if n in schema.names and value is not None}
         self._ids: dict[str, frozenset[str]] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
+        self._failures: set[str | None] = set()
 
     def with_own_columns(self) -> PartFolder:
         """The folder with the columns that strategies have added to it by now, behind those of the table."""
@@ -99,18 +100,30 @@ class PartFolder:
 
     def finished(self) -> set[str]:
         """The runs that have a part of their own here, or are in a compacted one, by the names of the parts."""
-        listing = self.listing()
-        found = {str(part.run_id) for part in listing.finished}
-        return found.union(*(self.ids(part) for part in listing.compacts))
+        return self.finished_in(self.listing())
 
-    def has_finished(self, run_ids: Sequence[str]) -> set[str]:
-        """Which of some runs have a part of their own here, or are in a compacted one."""
+    def has_finished(self, run_ids: Sequence[str], *, certainly: bool = True) -> set[str]:
+        """Which of some runs have a part of their own here, or are in a compacted one.
+
+        Args:
+            run_ids: the runs.
+            certainly: whether none may be overlooked whose part is just being put together with others. Where listing
+                takes requests, it takes twice as many.
+        """
+        if not self.files.local:  # one listing asks for all of them, and says what is compacted too
+            listing = self.listing() if certainly else self._listed_once("")
+            self._failures = {part.run_id for part in listing.singles if part.status == "failed"}
+            return set(run_ids) & self.finished_in(listing)
         parts = [single("finished", run_id) for run_id in run_ids]
-        found = self.files.for_each(lambda part: self.files.exists(self.path(part)), parts)
-        missing = {run_id for run_id, there in zip(run_ids, found, strict=True) if not there}
+        missing = {str(part.run_id) for part in parts if not self.files.exists(self.path(part))}
         if missing:  # a part that has just been compacted away is in a compacted one by now
-            missing = missing.difference(*(self.ids(part) for part in self.listing(only_compacted=True).compacts))
+            missing = missing.difference(*map(self.ids, self.listing(only_compacted=True).compacts))
         return set(run_ids) - missing
+
+    def finished_in(self, listing: Listing) -> set[str]:
+        """The finished runs that a listing shows, be it that a compacted part of it has them."""
+        found = {str(part.run_id) for part in listing.finished}
+        return found.union(*self.files.for_each(self.ids, listing.compacts))
 
     def ids(self, part: Part) -> frozenset[str]:
         """The runs in a part. A compacted one never changes and is opened once."""
@@ -137,8 +150,7 @@ class PartFolder:
         """
         seen = frozenset[str]()
         compacts = []
-        for part in listing.compacts:
-            ids = self.ids(part)
+        for part, ids in zip(listing.compacts, self.files.for_each(self.ids, listing.compacts), strict=True):
             if not ids <= seen:
                 compacts.append((part, ids & seen))
                 seen |= ids
@@ -259,6 +271,14 @@ class PartFolder:
     def delete(self, parts: Iterable[Part]) -> None:
         """Deletes parts, as far as they are still there."""
         self.files.delete(self.path(part) for part in parts)
+
+    def delete_failure(self, run_id: str) -> None:
+        """Deletes the part of a failed run that is finished now; where that takes requests, if the last listing had it.
+
+        One that has appeared since then goes with the next compaction.
+        """
+        if self.files.local or run_id in self._failures:
+            self.delete([single("failed", run_id)])
 
     def _listed_once(self, beginning: str) -> Listing:
         parts = [part for name in self.files.names(self.folder, beginning) if (part := parsed(name)) is not None]

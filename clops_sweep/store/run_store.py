@@ -158,7 +158,7 @@ class RunStore:
         while True:
             listing = runs.listing()
             try:
-                finished = {str(part.run_id) for part in listing.finished}.union(*map(runs.ids, listing.compacts))
+                finished = runs.finished_in(listing)
                 for table in needed:
                     if table != "runs":
                         finished &= self._parts[table].finished()
@@ -177,16 +177,20 @@ class RunStore:
         return {run_id: tables for run_id, tables in lacking.items() if tables}
 
     def finished(self, run_ids: Sequence[str]) -> set[str]:
-        """Which of some runs are finished; asks for their parts by name and does not look at all others."""
-        return self._in_all(self._needed, run_ids)
+        """Which of some runs are finished; asks for their parts by name and does not look at all others.
 
-    def _in_all(self, tables: Sequence[TableName], run_ids: Sequence[str]) -> set[str]:
+        In an object store one may be overlooked that is just being put together with others: whoever then computes it
+        again will not record it twice.
+        """
+        return self._in_all(self._needed, run_ids, certainly=False)
+
+    def _in_all(self, tables: Sequence[TableName], run_ids: Sequence[str], *, certainly: bool = True) -> set[str]:
         attempts = 0
         while True:
             try:
                 found = list(run_ids)
                 for table in tables:
-                    found = sorted(self._parts[table].has_finished(found)) if found else []
+                    found = sorted(self._parts[table].has_finished(found, certainly=certainly)) if found else []
                 return set(found)
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
@@ -249,10 +253,11 @@ class RunStore:
             few = chosen[start : start + TABLES_AT_A_TIME]
             read = self._files.for_each(lambda part: parts.read_single(part, columns), few)
             tables.append(pa.concat_tables(read).combine_chunks())
-        for part, without in compacts:
-            only = None if wanted is None else sorted(parts.ids(part) & wanted)
-            if only != []:
-                tables.append(parts.read_compacted(part, columns, only=only, without=without))
+        only = {part: None if wanted is None else sorted(parts.ids(part) & wanted) for part, _ in compacts}
+        tables += self._files.for_each(
+            lambda it: parts.read_compacted(it[0], columns, only=only[it[0]], without=it[1]),
+            [it for it in compacts if only[it[0]] != []],
+        )
         return pa.concat_tables(tables)
 
     def compact(self, *, gradually: bool = False) -> int:
@@ -313,7 +318,7 @@ class RunStore:
             return
         for table in (*EVERY_RUN[1:], EVERY_RUN[0]):
             self._write(table, run_id, tables[table])
-        self._parts["runs"].delete([single("failed", run_id)])
+        self._parts["runs"].delete_failure(run_id)
 
     def _write(self, table: TableName, run_id: str, content: pa.Table) -> None:
         parts = self._parts[table]
