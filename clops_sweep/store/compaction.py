@@ -12,7 +12,7 @@ import pyarrow as pa
 from clops_sweep.store.part_names import Listing, Part, compacted
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, in_order
 
-FEW, RUNS_PER_PART = 512, 2048
+FEW, RUNS_PER_PART = 256, 2048
 """Levels, as in a log-structured merge tree: parts of fewer runs are put together once they make a part of the next
 level, by and by. A part of the last one stays: one that is damaged costs the runs that are in it."""
 

@@ -37,7 +37,7 @@ def sealed(content: pa.Buffer, place: str, rows: pa.Table | None = None) -> Iter
     footer = _footer_at(data)
     again = b"" if rows is None else bytes(-footer % 8) + _framed(rows)  # Arrow wants them at a multiple of eight
     at = footer + bytes(data[footer:]).rindex(_SEAL)
-    pieces = [data[:footer], again, data[footer:at], data[at + len(UNSEALED) :]]
+    pieces: list[bytes | memoryview] = [data[:footer], again, data[footer:at], data[at + len(UNSEALED) :]]
     digest = _digest(place, *pieces)
     yield from (*pieces[:3], _SEAL + digest, pieces[3])
 
@@ -72,8 +72,11 @@ def rows_at_once(content: pa.Buffer) -> pa.Table | None:
     if length > end - _LENGTH:
         raise pa.ArrowInvalid("its rows begin before it does")
     stream = pa.BufferReader(content.slice(end - _LENGTH - length, length))
-    schema = _schema(pa.ipc.read_message(stream))
-    batch = pa.ipc.read_record_batch(pa.ipc.read_message(stream), schema)
+    try:
+        schema = _schema(pa.ipc.read_message(stream))
+        batch = pa.ipc.read_record_batch(pa.ipc.read_message(stream), schema)
+    except (EOFError, UnicodeDecodeError) as error:
+        raise pa.ArrowInvalid(str(error)) from None
     batch.validate(full=True)  # a file may come from anybody
     return pa.Table.from_batches([batch])
 
@@ -93,7 +96,9 @@ def _schema(message: pa.ipc.Message) -> pa.Schema:
     if key not in _schemas:
         if len(_schemas) >= _MOST_SCHEMAS:
             _schemas.clear()
-        _schemas[key] = pa.ipc.read_schema(message)
+        schema = pa.ipc.read_schema(message)
+        assert all(isinstance(name, str) for name in schema.names)  # taking them for text is what may fail
+        _schemas[key] = schema
     return _schemas[key]
 
 

@@ -337,14 +337,15 @@ def _groups_with(metadata: pq.FileMetaData, only: Sequence[str] | None) -> list[
         return groups
     column = metadata.schema.names.index("run_id")
     wanted = sorted(only)
-    found = []
-    for group in groups:
+
+    def may_have_one(group: int) -> bool:
         bounds = metadata.row_group(group).column(column).statistics
         if bounds is None or not bounds.has_min_max:
-            found.append(group)
-        elif (at := bisect_left(wanted, bounds.min)) < len(wanted) and wanted[at] <= bounds.max:
-            found.append(group)
-    return found
+            return True
+        at = bisect_left(wanted, bounds.min)
+        return at < len(wanted) and wanted[at] <= bounds.max
+
+    return [group for group in groups if may_have_one(group)]
 
 
 def in_order(table: pa.Table) -> pa.Table:
