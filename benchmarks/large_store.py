@@ -1,4 +1,4 @@
-"""A store of 100,000 runs as sweeps leave it: what plan, status, readers and its compaction take, and how that grows."""
+"""A store of 100,000 runs as sweeps leave it: what plan, status, readers and compaction take, and how that grows."""
 
 from __future__ import annotations
 
