@@ -82,3 +82,23 @@ def test_what_is_no_part_has_no_digest_and_no_rows(content: bytes) -> None:
     with pytest.raises(pa.ArrowInvalid, match="it has no digest"):
         check_seal(pa.py_buffer(content), "runs/x")
     assert rows_at_once(pa.py_buffer(content)) is None
+
+
+def test_a_store_of_before_is_read_and_goes_on(
+    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = {letter * 24: finished_tables(letter * 24, RunConfig()) for letter in "abc"}
+    with monkeypatch.context() as before:
+        before.setattr("clops_sweep.store.part_bytes._MOST_BYTES", 0)  # rows were there once
+        for run_id in sorted(tables)[:2]:
+            RunStore(tmp_path).write_finished(run_id, tables[run_id])
+    store = RunStore(tmp_path)
+    assert rows_at_once(store.files.read(f"{store.folder('runs')}/finished-{A}.parquet")) is None
+    store.write_finished("c" * 24, tables["c" * 24])
+    for compact in (False, True):
+        if compact:
+            store.compact()
+        for name in EVERY_RUN:
+            assert store.table(name).equals(pa.concat_tables(it[name] for it in tables.values()))
+        assert store.table("runs", columns=["auc"]).num_columns == 1
+        assert set(store.statuses()) == set(tables)
