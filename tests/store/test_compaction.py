@@ -443,9 +443,9 @@ class Neighbours(RuleBasedStateMachine):
             self.workers[-1][1].finish()
             self._settle()
 
-    @rule()
-    def somebody_compacts(self) -> None:
-        self.workers.append((None, Worker(self.folder, RunStore.compact)))
+    @rule(gradually=st.booleans())
+    def somebody_compacts(self, gradually: bool) -> None:
+        self.workers.append((None, Worker(self.folder, lambda store: store.compact(gradually=gradually))))
 
     @rule()
     def somebody_reads(self) -> None:
@@ -497,7 +497,10 @@ class Neighbours(RuleBasedStateMachine):
         ]
 
 
-def test_neighbours_do_not_harm_each_other(finished_tables: Tables) -> None:
+def test_neighbours_do_not_harm_each_other(finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("compaction", "run_store"):
+        monkeypatch.setattr(f"clops_sweep.store.{module}.FEW", 2)
+    monkeypatch.setattr(compaction_module, "RUNS_PER_PART", 4)
     run_state_machine_as_test(
         lambda: Neighbours(finished_tables),
         settings=settings(
