@@ -13,6 +13,7 @@ import pytest
 from pyarrow import fs
 
 from clops_sweep import RunConfig
+from clops_sweep.errors import BadInput
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
@@ -88,6 +89,17 @@ def test_a_run_takes_eight_requests_from_its_beginning_to_its_record(server: Ser
     assert server.count() == 4  # a listing a table
     for table in EVERY_RUN:
         assert server.store("written").table(table).equals(pa.concat_tables(it[table] for it in tables.values()))
+
+
+def test_objects_of_any_size_are_written_whole(server: Server) -> None:
+    store = server.store("sizes")
+    store.open_for_writing()
+    for size in (0, 1, 11 * 2**20):  # the last is uploaded in parts
+        content = bytes(range(256)) * (size // 256) if size > 1 else b"x" * size
+        store.files.write(f"{store.work_folder}/{size}", content)
+        assert store.files.read(f"{store.work_folder}/{size}").to_pybytes() == content
+    with pytest.raises(BadInput, match="cannot be written to"):
+        RunStore(store.uri.replace(BUCKET, "no-such-bucket")).open_for_writing()
 
 
 def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_tables: Tables) -> None:
