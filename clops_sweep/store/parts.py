@@ -245,8 +245,7 @@ class PartFolder:
             for table in portions:
                 writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
             writer.add_key_value_metadata({**(metadata or {}), _DIGEST: UNSEALED})
-        with self.files.being_written(self.path(part)) as file:
-            file.writelines(sealed(sink.getvalue(), self._place(part), again))
+        self.files.write(self.path(part), sealed(sink.getvalue(), self._place(part), again))
 
     def verify(self, part: Part) -> None:
         """Reads all of a part, and sees that every byte is what was written there, and that its rows are what it says.

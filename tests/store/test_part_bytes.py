@@ -29,7 +29,7 @@ def _file(table: pa.Table) -> pa.Buffer:
 
 
 def _sealed(table: pa.Table, rows: pa.Table | None) -> pa.Buffer:
-    return pa.py_buffer(b"".join(sealed(_file(table), "runs/x", rows)))
+    return pa.py_buffer(sealed(_file(table), "runs/x", rows))
 
 
 @pytest.mark.parametrize("name", EVERY_RUN)
