@@ -1,4 +1,4 @@
-"""Store and planner at 10,000 runs. The runs never took place: only their number matters."""
+"""Store and planner at 10,000 and 100,000 runs. The runs never took place: only their number matters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from benchmarks import large_store
 from benchmarks.timing import table
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import config_row
@@ -73,6 +74,8 @@ def run(*, quick: bool) -> str:
     return (
         "## Store and planner\n\nBy the clock, and processor time of the process; the last column is of the latter.\n\n"
         + table(["what", "seconds", "processor time", "ms a run"], rows)
+        + "\n\n"
+        + large_store.run(space, quick=quick)
     )
 
 

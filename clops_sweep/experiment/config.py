@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 from clops_sweep.data.catalog import (
     DATASETS,
@@ -33,6 +34,8 @@ SEMANTICS_VERSION = 2
 
 RUN_ID_LENGTH = 24
 """Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: so its stores are told apart."""
+
+_OF_PLUGINS = DECLARED | OF_SCENARIOS
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
 PositiveInt = Annotated[int, Field(ge=1, lt=2**31)]
@@ -294,8 +297,8 @@ class RunConfig(BaseModel):
         run, and the options of the plug-ins among them, whatever they hold. A field that is none of `FOUNDING` is left
         out while it has its default, so that one that is added later leaves the runs alone that are stored by then.
         """
-        fields = self.model_dump(mode="json")
-        seen = {name: fields[name] for name in type(self).model_fields if name not in DECLARED | OF_SCENARIOS}
+        fields, infos = self.model_dump(mode="json"), type(self).model_fields
+        seen = {name: fields[name] for name in infos if name not in _OF_PLUGINS}
         seen |= SCENARIOS.declaration(self.scenario).seen(fields)
         seen |= STRATEGIES.declaration(self.strategy).seen(fields)
         order = self.task_order
@@ -303,8 +306,7 @@ class RunConfig(BaseModel):
             seen["task_order"] = "sequential"
         if self.weight_seed == self.seed:
             seen["weight_seed"] = None
-        later = {name: type(self).model_fields[name] for name in seen.keys() - FOUNDING}
-        defaults = {n: it.get_default(call_default_factory=True, validated_data=fields) for n, it in later.items()}
+        defaults = {name: _default(infos[name], fields) for name in seen.keys() - FOUNDING}
         used = [(registry, seen[kind]) for kind, registry in REGISTRIES.items() if kind in seen]
         options = {n: fields.get(n, it.default) for registry, name in used for n, it in registry.options(name).items()}
         return _canonical(options | {n: v for n, v in seen.items() if n in FOUNDING or v != defaults[n]})
@@ -343,8 +345,13 @@ FOUNDING = frozenset(
 """The fields of version 0.2, which are part of an identity whatever they hold. No field is ever added to them."""
 
 
-def _canonical(it: Any) -> str:
-    return json.dumps(it, sort_keys=True, separators=(",", ":"), allow_nan=False)
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def _default(info: FieldInfo, fields: Mapping[str, Any]) -> Any:
+    """What a field holds that nobody has set; Pydantic looks anew each time at how it is found out."""
+    found_out: Callable[[Mapping[str, Any]], Any] | None = info.default_factory  # type: ignore[assignment]
+    return info.default if found_out is None else found_out(fields)
 
 
 def known_key(name: str) -> str:

@@ -100,8 +100,7 @@ class SearchSpace:
             self._check_search(self.search)
         for axis, values in self.axes.items():
             self._check_axis(axis, values)
-        for request in self.requests():  # every config is validated now, not when its turn comes
-            del request
+        self.__dict__["_validated"] = list(self._requests())  # now, and not when the turn of each comes
 
     def _check_types(self) -> None:
         if not isinstance(self.name, str):
@@ -161,6 +160,10 @@ class SearchSpace:
 
     def requests(self) -> Iterator[RunRequest]:
         """Every run asked for, in the documented order; none for a search, whose study knows them."""
+        validated = self.__dict__.pop("_validated", None)  # whoever asks first gets what has been made already
+        return self._requests() if validated is None else iter(validated)
+
+    def _requests(self) -> Iterator[RunRequest]:
         if self.search is not None:
             return
         for seed, cell in itertools.product(self.seeds, self._cells()):
@@ -217,6 +220,8 @@ class SearchSpace:
         Raises:
             BadInput: an unknown key, a key that an axis of this space sets, or a value out of bounds.
         """
+        if not settings:
+            return self
         for key in settings:
             known_key(key)
             if self.search is not None and key in self.search.fields:
@@ -229,6 +234,7 @@ class SearchSpace:
                 )
             if key == "seed":
                 raise BadInput("seeds are set by the search space and by --seeds, not by --set")
+        self.__dict__.pop("_validated", None)  # nobody will ask for them, and they take room
         return replace(self, base=self.base.replace(**settings))
 
     def with_seeds(self, count: int) -> SearchSpace:

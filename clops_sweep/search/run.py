@@ -13,6 +13,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
+from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster, start_in_words
@@ -78,8 +79,9 @@ def run_search(
 
             workplace = make_workplace(frames, store, resources, plugins, observers)
             software.update(workplace.software)
-            while not (feed.finished or display.interrupted):
-                run_fed(feed, workplace, resources, display)
+            with BackgroundCompaction(store) as compaction:
+                while not (feed.finished or display.interrupted):
+                    run_fed(feed, workplace, resources, display, compaction)
         with storing(store):
             store.compact_if_many()
     if feed.error:

@@ -42,12 +42,14 @@ class CheckpointFile:
         self._files = files
         self._run_ids = list(run_ids)
         self.path = checkpoint_path(folder, run_ids)
+        self._absent = False
 
     def save(self, state: dict[str, Any]) -> None:
         """Replaces the checkpoint."""
         buffer = io.BytesIO()
         torch.save({_RUN_IDS: self._run_ids, **state}, buffer)
         self._files.write(self.path, sealed(buffer.getvalue()))
+        self._absent = False
 
     def load(self) -> dict[str, Any] | None:
         """The saved state; None where there is none, or none that can be read (the run then starts afresh).
@@ -56,7 +58,11 @@ class CheckpointFile:
             ForeignCheckpoint: it is another run's. It has been set aside, and the run starts afresh as well.
         """
         try:
-            content = self._files.read(self.path).to_pybytes()
+            try:
+                content = self._files.read(self.path).to_pybytes()
+            except FileNotFoundError:
+                self._absent = True
+                return None
             if content != sealed(content[:-_DIGEST]):
                 return None
             # Data only: nothing a checkpoint holds is ever executed.
@@ -72,5 +78,6 @@ class CheckpointFile:
         return state
 
     def delete(self) -> None:
-        """Removes the checkpoint of runs that are finished."""
-        self._files.delete([self.path])
+        """Removes the checkpoint of runs that are finished; where that takes requests, if there can be one."""
+        if self._files.local or not self._absent:
+            self._files.delete([self.path])

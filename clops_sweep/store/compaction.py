@@ -1,24 +1,33 @@
-"""Compaction: many small parts into few, while others write, read and compact."""
+"""Compaction: many small parts into few, by and by, while others write, read and compact."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pyarrow as pa
 
-from clops_sweep.store.parts import TABLES_AT_A_TIME, Listing, Part, PartFolder, compacted
+from clops_sweep.store.part_names import Listing, Part, compacted
+from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, in_order
 
-RUNS_PER_PART = 2000
+FEW, RUNS_PER_PART = 256, 2048
+"""Levels, as in a log-structured merge tree: parts of fewer runs are put together once they make a part of the next
+level, by and by. A part of the last one stays: one that is damaged costs the runs that are in it."""
+
 BYTES_PER_PART = 64 * 2**20
-"""A compacted part is made of about so many bytes at most, for the memory of whoever makes it."""
+"""A part of so many bytes, or one that is made of so many, is of the last level too."""
 
 LARGE = 2**20
 """Parts of one run that have so many bytes stay as they are."""
 
+_ROWS_AT_A_TIME = 2**18
+_RUNS_AT_FIRST = 32
+"""Of what is put together so much is in memory at a time; how many rows a run has is seen by the first ones."""
 
-def compact_table(parts: PartFolder, finished: AbstractSet[str]) -> int:
+
+def compact_table(parts: PartFolder, finished: AbstractSet[str], *, gradually: bool = False) -> int:
     """Puts the parts of finished runs together. Any number of processes may do so at the same time, and be killed.
 
     A part is deleted only after all its runs were seen in parts that rank lower (`Part.rank`). Two processes that put
@@ -29,6 +38,8 @@ def compact_table(parts: PartFolder, finished: AbstractSet[str]) -> int:
         parts: of a table.
         finished: the runs to put together. A run that was killed while it was recorded has parts too, and is left out:
             they are written anew when it is repeated.
+        gradually: whether parts are left alone that would not make one of the next level. So, however often this is
+            done while a store grows, a run is written anew once for each level.
 
     Returns:
         How many parts have gone into others.
@@ -37,25 +48,8 @@ def compact_table(parts: PartFolder, finished: AbstractSet[str]) -> int:
         DamagedStore: a part is not a whole Parquet file.
     """
     listing, owners = _without_covered(parts, finished)
-    merged = 0
-    for sources in _chosen(parts, listing, owners, finished):
-        for batch in _batches(parts, sources):
-            merged += _merge(parts, batch)
-    return merged
-
-
-@dataclass
-class _Batch:
-    """Parts that become one, and what is in them."""
-
-    sources: list[Part] = field(default_factory=list)
-    tables: list[pa.Table] = field(default_factory=list)
-    run_ids: set[str] = field(default_factory=set)
-    nbytes: int = 0
-
-    @property
-    def full(self) -> bool:
-        return len(self.run_ids) >= RUNS_PER_PART or self.nbytes >= BYTES_PER_PART
+    sizes = parts.sizes()
+    return sum(_merge(parts, batch) for batch in _batches(listing, owners, sizes, finished, gradually))
 
 
 def _without_covered(parts: PartFolder, finished: AbstractSet[str]) -> tuple[Listing, dict[str, list[Part]]]:
@@ -88,52 +82,86 @@ def _without_covered(parts: PartFolder, finished: AbstractSet[str]) -> tuple[Lis
     ), owners
 
 
-def _chosen(
-    parts: PartFolder, listing: Listing, owners: dict[str, list[Part]], finished: AbstractSet[str]
+def _batches(
+    listing: Listing,
+    owners: Mapping[str, Sequence[Part]],
+    sizes: Mapping[str, int],
+    finished: AbstractSet[str],
+    gradually: bool,
 ) -> Iterator[list[Part]]:
-    """What is to be put together: compacted parts that share runs; and then single runs and small compacted parts."""
+    """Parts that are each to become one: those that share runs, and then small ones, of one level or of all."""
     sharing = {part for several in owners.values() if len(several) > 1 for part in several}
     yield [part for part in listing.compacts if part in sharing]
-    singles = [part for part in listing.singles if part.status == "finished" and part.run_id in finished]
-    small = [part for part in listing.compacts if part not in sharing and part.runs < RUNS_PER_PART // 2]
-    candidates = [*small, *singles]
-    sizes = parts.files.for_each(lambda part: parts.files.size(parts.path(part)), candidates)
-    most = {part: BYTES_PER_PART // 4 if part.run_id is None else LARGE for part in candidates}
-    yield [part for part, size in zip(candidates, sizes, strict=True) if size < most[part]]
+    singles = [part for part in listing.finished if part.run_id in finished]
+    small = [part for part in listing.compacts if part not in sharing and part.runs < RUNS_PER_PART]
+    most = {part: BYTES_PER_PART if part.run_id is None else LARGE for part in (*small, *singles)}
+    small = [part for part in most if sizes.get(part.name, most[part]) < most[part]]
+    if not gradually:
+        yield from _filled(small, sizes)
+        return
+    for low, high in pairwise((0, FEW, RUNS_PER_PART)):
+        level = [part for part in small if low <= part.runs < high]
+        if sum(part.runs for part in level) >= high:
+            yield from _filled(level, sizes, at_least=high)
 
 
-def _batches(parts: PartFolder, sources: Sequence[Part]) -> Iterator[_Batch]:
-    """The sources in portions that fit into memory. Of a run that is in several, the first copy is taken."""
-    batch = _Batch()
+def _filled(sources: Sequence[Part], sizes: Mapping[str, int], *, at_least: int = 0) -> Iterator[list[Part]]:
+    """The sources in portions that make a part of the last level each; the rest, if they have enough runs."""
+    batch: list[Part] = []
+    runs = nbytes = 0
     for part in sources:
-        try:
-            ids = parts.ids(part)
-            if part.run_id is None:
-                parts.verify(part)
-            table = (
-                parts.read_single(part)
-                if part.run_id is not None
-                else parts.read_compacted(part, without=ids & batch.run_ids)
-            )
-        except FileNotFoundError:  # somebody else has just put it into a part of his own
-            continue
-        batch.sources.append(part)
-        batch.tables.append(table)
-        if len(batch.tables) % TABLES_AT_A_TIME == 0:
-            batch.tables = [pa.concat_tables(batch.tables).combine_chunks()]
-        batch.run_ids |= ids
-        batch.nbytes += table.nbytes
-        if batch.full:
+        batch.append(part)
+        runs += part.runs
+        nbytes += sizes[part.name]
+        if runs >= RUNS_PER_PART or nbytes >= BYTES_PER_PART:
             yield batch
-            batch = _Batch()
-    yield batch
+            batch, runs, nbytes = [], 0, 0
+    if runs >= at_least:
+        yield batch
 
 
-def _merge(parts: PartFolder, batch: _Batch) -> int:
-    if len(batch.sources) < 2:
+def _merge(parts: PartFolder, sources: Sequence[Part]) -> int:
+    if len(sources) < 2:
         return 0
-    part = compacted(batch.run_ids)
-    if part not in batch.sources:
-        parts.write_compacted(part, pa.concat_tables(batch.tables), batch.run_ids)
-    parts.delete(source for source in batch.sources if source != part)
-    return len(batch.sources)
+    owner: dict[str, Part] = {}
+    try:
+        for source in sources:
+            if source.run_id is None:
+                parts.verify(source)
+            for run_id in parts.ids(source):
+                owner.setdefault(run_id, source)  # of a run that is in several, the first copy is taken
+        part = compacted(owner)
+        if part not in sources:
+            parts.write_portions(part, _portions(parts, owner), owner)
+    except FileNotFoundError:  # somebody else has just put it into a part of his own
+        return 0
+    parts.delete(source for source in sources if source != part)
+    return len(sources)
+
+
+def _portions(parts: PartFolder, owner: Mapping[str, Part]) -> Iterator[pa.Table]:
+    """The rows of all runs in the order of their ids, a portion of them at a time."""
+    run_ids = sorted(owner)
+    at, runs = 0, _RUNS_AT_FIRST
+    waiting: list[pa.Table] = []
+    while at < len(run_ids):
+        table = _rows(parts, owner, run_ids[at : at + runs])
+        waiting.append(table)
+        at += runs
+        runs = max(1, _ROWS_AT_A_TIME * runs // max(1, table.num_rows))
+        if at >= len(run_ids) or sum(table.num_rows for table in waiting) >= _ROWS_AT_A_TIME:
+            yield pa.concat_tables(waiting)
+            waiting = []
+
+
+def _rows(parts: PartFolder, owner: Mapping[str, Part], run_ids: Sequence[str]) -> pa.Table:
+    """The rows of some runs in the order of their ids."""
+    by_part: dict[Part, list[str]] = defaultdict(list)
+    for run_id in run_ids:
+        by_part[owner[run_id]].append(run_id)
+    tables: list[pa.Table] = []
+    for part, ids in by_part.items():
+        tables.append(parts.read_single(part) if part.run_id is not None else parts.read_compacted(part, only=ids))
+        if len(tables) % TABLES_AT_A_TIME == 0:
+            tables = [pa.concat_tables(tables).combine_chunks()]
+    return in_order(pa.concat_tables(tables))

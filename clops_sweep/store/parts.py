@@ -1,13 +1,11 @@
-"""The Parquet parts that a table of the store is made of: their names, their bytes, and what is in them."""
+"""The Parquet parts that a table of the store is made of: listed, read, written, and what is in them."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,90 +13,19 @@ import pyarrow.parquet as pq
 
 from clops_sweep.errors import BadInput, DamagedStore, one_line
 from clops_sweep.store.files import Files
+from clops_sweep.store.part_bytes import UNSEALED, check_seal, rows_at_once, sealed
+from clops_sweep.store.part_names import COMPACT, Listing, Part, parsed, single
 
-Status = Literal["finished", "failed"]
-
-_COMPACT = "compact-"
-
-_NAME = re.compile(rf"(finished|failed)-([0-9a-f]+)\.parquet|({_COMPACT})(\d+)-[0-9a-f]+\.parquet")
 _RUN_IDS, _DIGEST = "clops_sweep.run_ids", "clops_sweep.digest"
 _ALL_COLUMNS = "all-columns.parquet"
-_SEAL = b"sha256 of place and bytes: "
-_UNSEALED = _SEAL + b"0" * 64
 _ID_LENGTH_OF_0_1 = 20
-_ROWS_PER_GROUP = 2**16
+_ROWS_PER_GROUP = 2**14
+"""So many rows of a part of many runs are read to have one of them; each group of rows takes room in every footer."""
+
 _MANY_ROWS = 10_000
 
 TABLES_AT_A_TIME = 500
 """Many tables of a row each take the memory of a large one: so many are read before they are made one."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A file of a table, as its name tells: one run, finished or failed, or many finished runs put together.
-
-    Attributes:
-        name: of the file.
-        status: of the run; compacted runs are finished.
-        run_id: of the run; None for many.
-        runs: how many there are.
-    """
-
-    name: str
-    status: Status
-    run_id: str | None
-    runs: int
-
-    @property
-    def rank(self) -> tuple[int, str]:
-        """Whose copy of a run counts, lowest first: larger parts before smaller ones, then by name.
-
-        A part is deleted only when all its runs have been seen in a part that ranks lower. So of any run, the copy that
-        ranks lowest stays, whoever else compacts the store at the same time.
-        """
-        return -self.runs, self.name
-
-
-def single(status: Status, run_id: str) -> Part:
-    """The part of one run.
-
-    Raises:
-        ValueError: the id is not one, so that no name leaves the folder of its table.
-    """
-    part = parsed(f"{status}-{run_id}.parquet")
-    if part is None or part.run_id != run_id:
-        raise ValueError(f"run id {run_id!r}: expected hexadecimal digits")
-    return part
-
-
-def compacted(run_ids: Iterable[str]) -> Part:
-    """The part of many runs, named after them: whoever puts the same runs together writes the same file."""
-    ids = sorted(run_ids)
-    digest = hashlib.sha256(",".join(ids).encode()).hexdigest()[:16]
-    return Part(f"{_COMPACT}{len(ids)}-{digest}.parquet", "finished", None, len(ids))
-
-
-def parsed(name: str) -> Part | None:
-    """A file name as a part; None for a file that is not the store's."""
-    match = _NAME.fullmatch(name)
-    if match is None:
-        return None
-    if match[3]:
-        return Part(name, "finished", None, int(match[4]))
-    return Part(name, "failed" if match[1] == "failed" else "finished", match[2], 1)
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The parts of a table at one moment.
-
-    Attributes:
-        singles: of one run each, by name, so that failures come first.
-        compacts: of many, lowest rank first.
-    """
-
-    singles: tuple[Part, ...]
-    compacts: tuple[Part, ...]
 
 
 class PartFolder:
@@ -118,6 +45,7 @@ class PartFolder:
         self._defaults = {n: value for n, value in (defaults or {}).items() if n in schema.names and value is not None}
         self._ids: dict[str, frozenset[str]] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
+        self._failures: set[str | None] = set()
 
     def with_own_columns(self) -> PartFolder:
         """The folder with the columns that strategies have added to it by now, behind those of the table."""
@@ -160,26 +88,42 @@ class PartFolder:
         appeared before; if it was overlooked, the next listing shows it. So the first of two listings with the same
         compacted parts has everything.
         """
-        beginning = _COMPACT if only_compacted else ""
+        beginning = COMPACT if only_compacted else ""
         listing = self._listed_once(beginning)
         while (again := self._listed_once(beginning)).compacts != listing.compacts:
             listing = again
         return listing
 
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each part, by its name."""
+        return self.files.sizes(self.folder)
+
     def finished(self) -> set[str]:
         """The runs that have a part of their own here, or are in a compacted one, by the names of the parts."""
-        listing = self.listing()
-        found = {part.run_id for part in listing.singles if part.status == "finished" and part.run_id is not None}
-        return found.union(*(self.ids(part) for part in listing.compacts))
+        return self.finished_in(self.listing())
 
-    def has_finished(self, run_ids: Sequence[str]) -> set[str]:
-        """Which of some runs have a part of their own here, or are in a compacted one."""
+    def has_finished(self, run_ids: Sequence[str], *, certainly: bool = True) -> set[str]:
+        """Which of some runs have a part of their own here, or are in a compacted one.
+
+        Args:
+            run_ids: the runs.
+            certainly: whether none may be overlooked whose part is just being put together with others. Where listing
+                takes requests, it takes twice as many.
+        """
+        if not self.files.local:  # one listing asks for all of them, and says what is compacted too
+            listing = self.listing() if certainly else self._listed_once("")
+            self._failures = {part.run_id for part in listing.singles if part.status == "failed"}
+            return set(run_ids) & self.finished_in(listing)
         parts = [single("finished", run_id) for run_id in run_ids]
-        found = self.files.for_each(lambda part: self.files.exists(self.path(part)), parts)
-        missing = {run_id for run_id, there in zip(run_ids, found, strict=True) if not there}
+        missing = {str(part.run_id) for part in parts if not self.files.exists(self.path(part))}
         if missing:  # a part that has just been compacted away is in a compacted one by now
-            missing = missing.difference(*(self.ids(part) for part in self.listing(only_compacted=True).compacts))
+            missing = missing.difference(*map(self.ids, self.listing(only_compacted=True).compacts))
         return set(run_ids) - missing
+
+    def finished_in(self, listing: Listing) -> set[str]:
+        """The finished runs that a listing shows, be it that a compacted part of it has them."""
+        found = {str(part.run_id) for part in listing.finished}
+        return found.union(*self.files.for_each(self.ids, listing.compacts))
 
     def ids(self, part: Part) -> frozenset[str]:
         """The runs in a part. A compacted one never changes and is opened once."""
@@ -206,8 +150,7 @@ class PartFolder:
         """
         seen = frozenset[str]()
         compacts = []
-        for part in listing.compacts:
-            ids = self.ids(part)
+        for part, ids in zip(listing.compacts, self.files.for_each(self.ids, listing.compacts), strict=True):
             if not ids <= seen:
                 compacts.append((part, ids & seen))
                 seen |= ids
@@ -215,7 +158,7 @@ class PartFolder:
         return singles, compacts
 
     def read_single(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
-        """A part of one run. A thousand are read in a fraction of what opening them as a data set takes.
+        """A part of one run.
 
         Raises:
             FileNotFoundError: it is no longer there.
@@ -223,8 +166,10 @@ class PartFolder:
         """
         try:
             content = self.files.read(self.path(part))
-            _check_seal(content, self._place(part))
-            table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
+            check_seal(content, self._place(part))
+            table = rows_at_once(content)
+            if table is None:
+                table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
             return self._conform(table, columns)
         except FileNotFoundError:
             raise
@@ -245,50 +190,62 @@ class PartFolder:
             FileNotFoundError: it is no longer there.
             DamagedStore: a page that is read is not what was written, or it is not of this table.
         """
-        import pyarrow.dataset as ds  # it imports pandas, which `status` can do without
-
+        names = list(columns or self.schema.names)
         leave_out = list(without)
-        wanted = None if only is None else ds.field("run_id").isin(list(only))
-        if leave_out:
-            others = ~ds.field("run_id").isin(leave_out)
-            wanted = others if wanted is None else wanted & others
         try:
-            checked = ds.ParquetFileFormat(
-                default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-            )
-            data = ds.dataset(self.path(part), schema=self.schema, format=checked, filesystem=self.files.system)
-            return self._filled(data.to_table(columns=list(columns or self.schema.names), filter=wanted))
+            with self.files.system.open_input_file(self.path(part)) as file:
+                parquet = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=not self.files.local)
+                groups = _groups_with(parquet.metadata, only)
+                if not groups:
+                    return self.schema.empty_table().select(names)
+                table = parquet.read_row_groups(groups, [*names, *({"run_id"} - set(names))])
+            if only is not None:
+                table = table.filter(pc.is_in(table["run_id"], pa.array(list(only), pa.string())))
+            if leave_out:
+                table = table.filter(pc.invert(pc.is_in(table["run_id"], pa.array(leave_out, pa.string()))))
+            return self._filled(self._conform(table, names))
         except FileNotFoundError:
             raise
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, KeyError) as error:
             raise self._damaged(part, error) from None
 
     def write_single(self, part: Part, content: pa.Table) -> None:
         """Writes the part of one run.
 
         Columns that hold few values are written as they are: dictionaries and statistics would be most of the file, and
-        most of the time that reading it takes.
+        most of the time that reading it takes. It has its rows once more as Arrow has them, if they are not many.
         """
-        self._write(
-            part,
-            self._conform(content, None),
-            compression="none" if content.num_rows < 2 else "zstd",
-            use_dictionary=content.num_rows >= _MANY_ROWS,
-            write_statistics=False,
-        )
+        content = self._conform(content, None)
+        options = {
+            "compression": "none" if content.num_rows < 2 else "zstd",
+            "use_dictionary": content.num_rows >= _MANY_ROWS,
+            "write_statistics": False,
+        }
+        self._write(part, [content], options, again=content)
 
     def write_compacted(self, part: Part, content: pa.Table, run_ids: Iterable[str]) -> None:
         """Writes a part of many runs, in the order of their ids, so that some of them are found without the rest."""
-        metadata = {_RUN_IDS: ",".join(sorted(run_ids))}
-        self._write(part, in_order(content), metadata, compression="zstd")
+        self.write_portions(part, [in_order(content)], run_ids)
 
-    def _write(self, part: Part, content: pa.Table, metadata: Mapping[str, str] | None = None, **options: Any) -> None:
+    def write_portions(self, part: Part, portions: Iterable[pa.Table], run_ids: Iterable[str]) -> None:
+        """Writes a part of many runs from tables, in the order of ids, of which only one need be in memory."""
+        self._write(part, portions, {"compression": "zstd"}, {_RUN_IDS: ",".join(sorted(run_ids))})
+
+    def _write(
+        self,
+        part: Part,
+        portions: Iterable[pa.Table],
+        options: Mapping[str, Any],
+        metadata: Mapping[str, str] | None = None,
+        again: pa.Table | None = None,
+    ) -> None:
         """Writes a part with a checksum of every page, and sealed with a digest of all its bytes."""
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, self.schema, write_page_checksum=True, **options) as writer:
-            writer.write_table(content, row_group_size=_ROWS_PER_GROUP)
-            writer.add_key_value_metadata({**(metadata or {}), _DIGEST: _UNSEALED.decode()})
-        self.files.write(self.path(part), _sealed(sink.getvalue(), self._place(part)))
+            for table in portions:
+                writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
+            writer.add_key_value_metadata({**(metadata or {}), _DIGEST: UNSEALED})
+        self.files.write(self.path(part), sealed(sink.getvalue(), self._place(part), again))
 
     def verify(self, part: Part) -> None:
         """Reads all of a part, and sees that every byte is what was written there, and that its rows are what it says.
@@ -299,7 +256,7 @@ class PartFolder:
         """
         try:
             content = self.files.read(self.path(part))
-            _check_seal(content, self._place(part))
+            check_seal(content, self._place(part))
             if part.run_id is not None:
                 return
             found = pq.ParquetFile(pa.BufferReader(content)).read(["run_id"])["run_id"].unique().to_pylist()
@@ -313,6 +270,14 @@ class PartFolder:
     def delete(self, parts: Iterable[Part]) -> None:
         """Deletes parts, as far as they are still there."""
         self.files.delete(self.path(part) for part in parts)
+
+    def delete_failure(self, run_id: str) -> None:
+        """Deletes the part of a failed run that is finished now; where that takes requests, if the last listing had it.
+
+        One that has appeared since then goes with the next compaction.
+        """
+        if self.files.local or run_id in self._failures:
+            self.delete([single("failed", run_id)])
 
     def _listed_once(self, beginning: str) -> Listing:
         parts = [part for name in self.files.names(self.folder, beginning) if (part := parsed(name)) is not None]
@@ -337,6 +302,8 @@ class PartFolder:
     def _filled(self, table: pa.Table) -> pa.Table:
         """The table with the defaults in the columns that its part lacks."""
         for name in self._defaults.keys() & set(table.column_names):
+            if not table[name].null_count:
+                continue
             filled = table[name].fill_null(pa.scalar(self._defaults[name], table.schema.field(name).type))
             table = table.set_column(table.column_names.index(name), table.schema.field(name), filled)
         return table
@@ -362,32 +329,22 @@ class PartFolder:
         )
 
 
-def _sealed(content: pa.Buffer, place: str) -> bytes:
-    """A file with a SHA-256 of its place and all its bytes where `_UNSEALED` was left for it."""
-    data: bytes = content.to_pybytes()
-    at = data.rindex(_UNSEALED)
-    return data[:at] + _SEAL + _digest(data, at, place) + data[at + len(_UNSEALED) :]
+def _groups_with(metadata: pq.FileMetaData, only: Sequence[str] | None) -> list[int]:
+    """The groups of rows that some runs may be in, or all: what is in a group is between the ids that it says."""
+    groups = list(range(metadata.num_row_groups))
+    if only is None:
+        return groups
+    column = metadata.schema.names.index("run_id")
+    wanted = sorted(only)
 
+    def may_have_one(group: int) -> bool:
+        bounds = metadata.row_group(group).column(column).statistics
+        if bounds is None or not bounds.has_min_max:
+            return True
+        at = bisect_left(wanted, bounds.min)
+        return at < len(wanted) and wanted[at] <= bounds.max
 
-def _check_seal(content: pa.Buffer, place: str) -> None:
-    """Sees that a file is what `_sealed` returned, byte for byte, and lies where it was written.
-
-    Raises:
-        ArrowInvalid: it is not.
-    """
-    data = content.to_pybytes()
-    at = data.rfind(_SEAL)
-    if at < 0:
-        raise pa.ArrowInvalid("it has no digest: it is cut short, or something else has written it")
-    if data[at + len(_SEAL) : at + len(_UNSEALED)] != _digest(data, at, place):
-        raise pa.ArrowInvalid("it is not what was written there")
-
-
-def _digest(data: bytes, at: int, place: str) -> bytes:
-    digest = hashlib.sha256(place.encode())
-    digest.update(memoryview(data)[:at])
-    digest.update(memoryview(data)[at + len(_UNSEALED) :])
-    return digest.hexdigest().encode()
+    return [group for group in groups if may_have_one(group)]
 
 
 def in_order(table: pa.Table) -> pa.Table:

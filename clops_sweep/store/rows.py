@@ -13,7 +13,7 @@ from clops_sweep.errors import BadInput, StoreError, one_line
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.provenance import plugins_of
-from clops_sweep.store.parts import Status
+from clops_sweep.store.part_names import Status
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
 

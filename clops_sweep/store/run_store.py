@@ -15,9 +15,10 @@ import pyarrow as pa
 from clops_sweep.errors import BadInput, DamagedStore, one_line
 from clops_sweep.experiment.columns import DEFAULTS
 from clops_sweep.store.checkpoint_path import checkpoint_path
-from clops_sweep.store.compaction import compact_table
+from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
-from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, Status, in_order, single
+from clops_sweep.store.part_names import Status, single
+from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, in_order
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 _VANISHED = 100
 """How often a table is listed anew because a part has gone: a failure made good just now, or parts put together."""
-
-MANY = 500
-"""From so many runs with parts of their own on, a sweep compacts its store."""
 
 _MOST_SHOWN = 60
 
@@ -160,13 +158,14 @@ class RunStore:
         while True:
             listing = runs.listing()
             try:
-                others = [self._parts[table].finished() for table in needed if table != "runs"]
+                finished = runs.finished_in(listing)
+                for table in needed:
+                    if table != "runs":
+                        finished &= self._parts[table].finished()
                 found: dict[str, Status] = {
                     str(part.run_id): "failed" for part in listing.singles if part.status == "failed"
                 }
-                finished = [str(part.run_id) for part in listing.singles if part.status == "finished"]
-                for run_ids in (finished, *(runs.ids(part) for part in listing.compacts)):
-                    found |= dict.fromkeys((i for i in run_ids if all(i in ids for ids in others)), "finished")
+                found |= dict.fromkeys(sorted(finished), "finished")
                 return found
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
@@ -178,16 +177,20 @@ class RunStore:
         return {run_id: tables for run_id, tables in lacking.items() if tables}
 
     def finished(self, run_ids: Sequence[str]) -> set[str]:
-        """Which of some runs are finished; asks for their parts by name and does not look at all others."""
-        return self._in_all(self._needed, run_ids)
+        """Which of some runs are finished; asks for their parts by name and does not look at all others.
 
-    def _in_all(self, tables: Sequence[TableName], run_ids: Sequence[str]) -> set[str]:
+        In an object store one may be overlooked that is just being put together with others: whoever then computes it
+        again will not record it twice.
+        """
+        return self._in_all(self._needed, run_ids, certainly=False)
+
+    def _in_all(self, tables: Sequence[TableName], run_ids: Sequence[str], *, certainly: bool = True) -> set[str]:
         attempts = 0
         while True:
             try:
                 found = list(run_ids)
                 for table in tables:
-                    found = sorted(self._parts[table].has_finished(found)) if found else []
+                    found = sorted(self._parts[table].has_finished(found, certainly=certainly)) if found else []
                 return set(found)
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
@@ -250,13 +253,14 @@ class RunStore:
             few = chosen[start : start + TABLES_AT_A_TIME]
             read = self._files.for_each(lambda part: parts.read_single(part, columns), few)
             tables.append(pa.concat_tables(read).combine_chunks())
-        for part, without in compacts:
-            only = None if wanted is None else sorted(parts.ids(part) & wanted)
-            if only != []:
-                tables.append(parts.read_compacted(part, columns, only=only, without=without))
+        only = {part: None if wanted is None else sorted(parts.ids(part) & wanted) for part, _ in compacts}
+        tables += self._files.for_each(
+            lambda it: parts.read_compacted(it[0], columns, only=only[it[0]], without=it[1]),
+            [it for it in compacts if only[it[0]] != []],
+        )
         return pa.concat_tables(tables)
 
-    def compact(self, *, at_least: int = 0) -> int:
+    def compact(self, *, gradually: bool = False) -> int:
         """Puts the parts of finished runs together, many into few. May be called at any moment, by anybody.
 
         A compacted part appears before the parts that went into it are deleted, so a run is never missing from what
@@ -264,7 +268,8 @@ class RunStore:
         this class and just then may find a run twice, or a part gone that he wanted to read: he reads again.
 
         Args:
-            at_least: how many finished runs must have parts of their own for anything to be done.
+            gradually: whether only parts are put together that make one of the next level (see `compact_table`), and
+                nothing is done as long as few runs have parts of their own.
 
         Returns:
             How many parts have been put together.
@@ -272,19 +277,20 @@ class RunStore:
         Raises:
             DamagedStore: a part is not a whole Parquet file.
         """
-        runs = self._parts["runs"]
-        if sum(part.status == "finished" for part in runs.listing().singles) < at_least:
+        if gradually and len(self._parts["runs"].listing().finished) < FEW:
             return 0
         finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
-        return sum(compact_table(parts.with_own_columns(), finished) for parts in self._parts.values())
+        return sum(
+            compact_table(parts.with_own_columns(), finished, gradually=gradually) for parts in self._parts.values()
+        )
 
     def compact_if_many(self) -> None:
-        """What a sweep does now and then: compacts once hundreds of runs have parts of their own.
+        """What a sweep does now and then: compacts gradually.
 
         What goes wrong then (a full disk, a damaged part) is no reason to end a sweep: nothing is lost by it.
         """
         with contextlib.suppress(BadInput, DamagedStore, OSError):
-            self.compact(at_least=MANY)
+            self.compact(gradually=True)
 
     def find(self, prefix: str) -> str:
         """The id of the one run, finished or failed, whose id begins with `prefix`.
@@ -312,7 +318,7 @@ class RunStore:
             return
         for table in (*EVERY_RUN[1:], EVERY_RUN[0]):
             self._write(table, run_id, tables[table])
-        self._parts["runs"].delete([single("failed", run_id)])
+        self._parts["runs"].delete_failure(run_id)
 
     def _write(self, table: TableName, run_id: str, content: pa.Table) -> None:
         parts = self._parts[table]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from clops_sweep.errors import BadInput, DamagedStore, one_line
-from clops_sweep.store.parts import Part, PartFolder
+from clops_sweep.store.part_names import Part
+from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 

@@ -21,6 +21,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import StoreError
 from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
@@ -132,11 +133,12 @@ def _run_locksteps(
 
     retries = Retries(store, resources.max_retries, workplace.data_hash, workplace.software)
     feed = GridFeed(locksteps, store, retries, display, may_grow=resources.address is not None)
-    while not feed.finished:
-        run_fed(feed, workplace, resources, display)
-        if display.interrupted:
-            return
-        with storing(store):
-            store.compact_if_many()
+    with BackgroundCompaction(store) as compaction:
+        while not feed.finished:
+            run_fed(feed, workplace, resources, display, compaction)
+            if display.interrupted:
+                return
+    with storing(store):
+        store.compact_if_many()
     if feed.error:
         raise StoreError(feed.error)

@@ -32,6 +32,7 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from clops_sweep.errors import StoreError
+from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.sweep.cluster import places
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.epoch_watch import SECONDS_OF_GRACE, word_left
@@ -138,8 +139,16 @@ _MOST_PENDING = "1000"
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
-def run_fed(feed: Feed, workplace: Workplace, resources: Resources, display: Display) -> None:
+def run_fed(
+    feed: Feed,
+    workplace: Workplace,
+    resources: Resources,
+    display: Display,
+    compaction: BackgroundCompaction | None = None,
+) -> None:
     """One Tune run over jobs of a feed, until it has no more or there have been many.
+
+    The compaction, if there is one, is told of the runs that have been recorded.
 
     Raises:
         StoreError: one run after the other could not be recorded.
@@ -149,7 +158,7 @@ def run_fed(feed: Feed, workplace: Workplace, resources: Resources, display: Dis
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
     _take_deaths_for_one()
-    watcher = Watcher(workplace, display, feed)
+    watcher = Watcher(workplace, display, feed, compaction)
     # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
     with scratch_folder() as files, _many_pending():
         tuner = tune.Tuner(
@@ -226,16 +235,19 @@ class FeedSearcher(Searcher):
 
 
 class Watcher(tune.Callback):
-    """Passes the reports of trials on to the display and the feed, and to Tune that the user wants it to stop.
+    """Passes the reports of trials on to display, feed and compaction, and to Tune that the user wants it to stop.
 
     Attributes:
         store_error: what kept the last runs out of the store, once it is clear that it keeps out all others as well.
     """
 
-    def __init__(self, workplace: Workplace, display: Display, feed: Feed) -> None:
+    def __init__(
+        self, workplace: Workplace, display: Display, feed: Feed, compaction: BackgroundCompaction | None
+    ) -> None:
         self._workplace = workplace
         self._display = display
         self._feed = feed
+        self._compaction = compaction
         self.store_error: str | None = None
         self._unrecorded = 0
         self._heard: dict[Any, float] = {}
@@ -294,6 +306,8 @@ class Watcher(tune.Callback):
                     self._unrecorded = 0
             self._display.report(parts[index], report)
             self._feed.report(parts[index], report)
+            if isinstance(report, Finished) and self._compaction is not None:
+                self._compaction.recorded(len(parts[index].run_ids))
         if result["done"]:
             self._feed.returned(job)
             self._forget(trial)

@@ -38,7 +38,7 @@ from clops_sweep.data.prepare import open_frames
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.search_space import SearchSpace, load_spaces, shipped_space
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
-from clops_sweep.store.parts import compacted
+from clops_sweep.store.part_names import compacted
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, TableName
 

@@ -208,7 +208,7 @@ def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
     def refuse(self: Any, *arguments: Any) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("clops_sweep.store.parts.PartFolder.write_compacted", refuse)
+    monkeypatch.setattr("clops_sweep.store.parts.PartFolder.write_portions", refuse)
     refused = ask("compact")
     assert isinstance(refused.exception, BadInput)
     assert str(refused.exception).endswith(

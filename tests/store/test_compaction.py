@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import os
 import random
 import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,8 +27,11 @@ from preloaded import Preloaded
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.columns import config_row
+from clops_sweep.store import background
 from clops_sweep.store import compaction as compaction_module
-from clops_sweep.store.parts import parsed
+from clops_sweep.store.background import BackgroundCompaction
+from clops_sweep.store.part_names import Part, parsed
+from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
 from clops_sweep.testing.stepping import Worker
@@ -113,7 +119,7 @@ def test_large_parts_stay_as_they_are(tmp_path: Path, finished_tables: Tables, m
     _write(store, range(3), finished_tables)
     store.write_finished(_id(3), finished_tables(_id(3), RunConfig(seed=3), instances=20_000))
     before = _content(store)
-    monkeypatch.setattr(compaction_module, "LARGE", 20_000)
+    monkeypatch.setattr(compaction_module, "LARGE", 40_000)
     store.compact()
     assert [name.split("-")[0] for name in _parts(tmp_path, "instances")] == ["compact", "finished"]
     assert [name[:10] for name in _parts(tmp_path, "runs")] == ["compact-4-"]
@@ -124,13 +130,79 @@ def test_a_sweep_compacts_when_there_are_many(
     tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = RunStore(tmp_path)
-    monkeypatch.setattr("clops_sweep.store.run_store.MANY", 4)
+    for module in ("compaction", "run_store"):
+        monkeypatch.setattr(f"clops_sweep.store.{module}.FEW", 4)
     _write(store, range(3), finished_tables)
     store.compact_if_many()
     assert len(_parts(tmp_path)) == 3
     _write(store, range(3, 4), finished_tables)
     store.compact_if_many()
     assert len(_parts(tmp_path)) == 1
+
+
+def test_compacted_gradually_a_run_is_written_anew_once_a_level(
+    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction_module, "FEW", 3)
+    monkeypatch.setattr(compaction_module, "RUNS_PER_PART", 9)
+    monkeypatch.setattr("clops_sweep.store.run_store.FEW", 3)
+    written: Counter[tuple[str, str]] = Counter()
+    write = PartFolder.write_portions
+
+    def counted(self: PartFolder, part: Part, portions: Iterable[pa.Table], run_ids: Iterable[str]) -> None:
+        written.update((self.folder, run_id) for run_id in run_ids)
+        write(self, part, portions, run_ids)
+
+    monkeypatch.setattr(PartFolder, "write_portions", counted)
+    store = RunStore(tmp_path)
+    for number in range(31):
+        _write(store, range(number, number + 1), finished_tables)
+        store.compact_if_many()
+        assert sorted(pd.read_parquet(tmp_path / "runs")["seed"]) == list(range(number + 1))
+        parts = _parts(tmp_path)
+        assert sum(name.startswith("finished-") for name in parts) < 3
+        assert len(parts) <= number // 9 + 3 + 2
+    assert set(written.values()) == {1, 2}
+    assert [store.read(table)["run_id"].nunique() for table in TABLES] == [31] * 4
+    assert sorted(part.runs for part in store.parts["curves"].listing().compacts) == [3, 9, 9, 9]
+
+
+def test_parts_that_share_runs_become_one_however_large_they_are(
+    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for numbers in (range(5), range(3, 7)):
+        part = RunStore(tmp_path / str(numbers))
+        _write(part, numbers, finished_tables)
+        part.compact()
+        shutil.copytree(part.uri, tmp_path / "store", dirs_exist_ok=True)
+    monkeypatch.setattr(compaction_module, "RUNS_PER_PART", 3)
+    store = RunStore(tmp_path / "store")
+    before = _content(store)
+    assert [name[:10] for name in _parts(store.uri)] == ["compact-4-", "compact-5-"]
+    store.compact()
+    assert [name[:10] for name in _parts(store.uri)] == ["compact-7-"]
+    _same(_content(store), before)
+
+
+def test_a_process_beside_a_sweep_compacts_its_store(
+    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("compaction", "run_store", "background"):
+        monkeypatch.setattr(f"clops_sweep.store.{module}.FEW", 4)
+    store = RunStore(tmp_path / "results")
+    with BackgroundCompaction(store) as compaction:
+        for number in range(4):
+            assert compaction._process is None
+            _write(store, range(number, number + 1), finished_tables)
+            compaction.recorded(1)
+        assert compaction._process is not None
+    assert compaction._process.returncode == 0
+    assert len(_parts(store.uri)) == 4  # to that process four are few
+    monkeypatch.setattr(signal, "signal", lambda *arguments: None)
+    monkeypatch.setattr(os, "nice", lambda by: None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(store.uri))
+    background.main()
+    assert [name[:10] for name in _parts(store.uri)] == ["compact-4-"]
 
 
 def test_what_a_killed_writer_left_is_not_put_together(tmp_path: Path, finished_tables: Tables) -> None:
@@ -367,9 +439,9 @@ class Neighbours(RuleBasedStateMachine):
             self.workers[-1][1].finish()
             self._settle()
 
-    @rule()
-    def somebody_compacts(self) -> None:
-        self.workers.append((None, Worker(self.folder, RunStore.compact)))
+    @rule(gradually=st.booleans())
+    def somebody_compacts(self, gradually: bool) -> None:
+        self.workers.append((None, Worker(self.folder, lambda store: store.compact(gradually=gradually))))
 
     @rule()
     def somebody_reads(self) -> None:
@@ -421,7 +493,10 @@ class Neighbours(RuleBasedStateMachine):
         ]
 
 
-def test_neighbours_do_not_harm_each_other(finished_tables: Tables) -> None:
+def test_neighbours_do_not_harm_each_other(finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("compaction", "run_store"):
+        monkeypatch.setattr(f"clops_sweep.store.{module}.FEW", 2)
+    monkeypatch.setattr(compaction_module, "RUNS_PER_PART", 4)
     run_state_machine_as_test(
         lambda: Neighbours(finished_tables),
         settings=settings(

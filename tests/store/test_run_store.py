@@ -16,7 +16,8 @@ from preloaded import Preloaded
 from clops_sweep import RunConfig
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.experiment.columns import config_from_row, config_row
-from clops_sweep.store.parts import PartFolder, single
+from clops_sweep.store.part_names import single
+from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
 from clops_sweep.store.verification import damages
@@ -241,7 +242,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from clops_sweep import RunConfig
-from clops_sweep.store.parts import PartFolder, single
+from clops_sweep.store.part_names import single
+from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS

@@ -23,7 +23,8 @@ from clops_sweep.errors import DamagedStore
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
-from clops_sweep.store.parts import PartFolder, single
+from clops_sweep.store.part_names import single
+from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
@@ -177,9 +178,11 @@ def test_ids_in_a_compacted_part_lead_nowhere(place: Path, finished_tables: Tabl
     with pq.ParquetWriter(part, table.schema) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"clops_sweep.run_ids": ",".join(ids)})
+    last = "d" * 24
+    RunStore(place / "results").write_finished(last, finished_tables(last, RunConfig()))
     before = _tree(place.parent)
     store = RunStore(place / "results")
-    assert set(store.statuses()) == set(table["run_id"].to_pylist())  # no other table has the rest
+    assert set(store.statuses()) == {*table["run_id"].to_pylist(), last}  # no other table has the rest
     with pytest.raises(DamagedStore, match=part.name):
         store.compact()
     store.read("runs")

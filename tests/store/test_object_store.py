@@ -1,0 +1,144 @@
+"""A store behind a server that speaks S3, on the loopback interface: what is in it, and how many requests it takes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+
+from clops_sweep import RunConfig
+from clops_sweep.errors import BadInput
+from clops_sweep.store.checkpoint import CheckpointFile
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import EVERY_RUN
+
+Tables = Callable[..., dict[str, pa.Table]]
+BUCKET = "results-of-tests"
+
+
+@dataclass
+class Server:
+    """A server and the requests that it has had, as method and path."""
+
+    port: int = 0
+    requests: list[str] = field(default_factory=list)
+
+    def store(self, name: str) -> RunStore:
+        """A store of its own; opening it is not counted."""
+        store = RunStore(f"s3://{BUCKET}/{name}?endpoint_override=127.0.0.1:{self.port}&scheme=http&region=us-east-1")
+        self.requests.clear()
+        return store
+
+    def count(self) -> int:
+        """How many requests there were since this was last asked."""
+        count = len(self.requests)
+        self.requests.clear()
+        return count
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    moto = pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[server]'")
+    from werkzeug.serving import make_server
+
+    answer = moto.DomainDispatcherApplication(moto.create_backend_app)
+    server = Server()
+
+    def counted(environment: dict[str, Any], start: Callable[..., Any]) -> Any:
+        server.requests.append(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}")
+        return answer(environment, start)
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    listening = make_server("127.0.0.1", 0, counted, threaded=True)
+    server.port = listening.server_port
+    thread = threading.Thread(target=listening.serve_forever, daemon=True)
+    thread.start()
+    with pytest.MonkeyPatch.context() as context:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            context.setenv(name, "somebody")
+        context.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        options = {"endpoint_override": f"127.0.0.1:{server.port}", "scheme": "http", "region": "us-east-1"}
+        fs.S3FileSystem(**options, allow_bucket_creation=True).create_dir(BUCKET)
+        yield server
+    listening.shutdown()
+    listening.server_close()
+    thread.join()
+
+
+def _id(number: int) -> str:
+    return f"{number:024x}"
+
+
+def test_a_run_takes_eight_requests_from_its_beginning_to_its_record(server: Server, finished_tables: Tables) -> None:
+    tables = {_id(number): finished_tables(_id(number), RunConfig(seed=number)) for number in range(3)}
+    for run_id, of_run in tables.items():
+        store = server.store("written")
+        checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [run_id])
+        assert store.finished([run_id]) == set()
+        assert checkpoint.load() is None
+        store.write_finished(run_id, of_run)
+        checkpoint.delete()
+        assert server.count() == 8
+    assert store.finished([_id(0), _id(9)]) == {_id(0)}
+    assert server.count() == 4  # a listing a table
+    for table in EVERY_RUN:
+        assert server.store("written").table(table).equals(pa.concat_tables(it[table] for it in tables.values()))
+
+
+def test_objects_of_any_size_are_written_whole(server: Server) -> None:
+    store = server.store("sizes")
+    store.open_for_writing()
+    for size in (0, 1, 11 * 2**20):  # the last is uploaded in parts
+        content = bytes(range(256)) * (size // 256) if size > 1 else b"x" * size
+        store.files.write(f"{store.work_folder}/{size}", content)
+        assert store.files.read(f"{store.work_folder}/{size}").to_pybytes() == content
+    with pytest.raises(BadInput, match="cannot be written to"):
+        RunStore(store.uri.replace(BUCKET, "no-such-bucket")).open_for_writing()
+
+
+def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_tables: Tables) -> None:
+    store, tables = server.store("retried"), finished_tables(_id(1), RunConfig())
+    store.write_failed(_id(1), tables["runs"])
+    checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [_id(1)])
+    checkpoint.save({"epoch": 3})
+    store = server.store("retried")
+    checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [_id(1)])
+    assert checkpoint.load() == {"epoch": 3}
+    store.write_finished(_id(1), tables)
+    checkpoint.delete()
+    assert store.files.names(store.folder("runs")) == [f"finished-{_id(1)}.parquet"]
+    assert store.files.names(store.checkpoint_folder) == []
+
+
+def test_listings_come_in_pages(server: Server, finished_tables: Tables) -> None:
+    from moto.s3.models import s3_backends
+
+    (backend,) = [backends["global"] for backends in s3_backends.values() if BUCKET in backends["global"].buckets]
+    for number in range(2_100):  # of these the name is enough
+        backend.put_object(BUCKET, f"paged/runs/finished-{_id(number)}.parquet", b"")
+    store = server.store("paged")
+    assert sorted(store.recorded()) == [_id(number) for number in range(2_100)]
+    assert server.count() == 2 * 3
+
+
+def test_putting_runs_together_and_reading_some_of_them(server: Server, finished_tables: Tables) -> None:
+    store, runs = server.store("compacted"), 6
+    for number in range(runs):
+        store.write_finished(_id(number), finished_tables(_id(number), RunConfig(seed=number)))
+    before = {table: server.store("compacted").table(table) for table in EVERY_RUN}
+    server.count()
+    assert store.compact() == 4 * runs
+    assert server.count() <= (20 + 12) * runs
+    for table, content in before.items():
+        assert server.store("compacted").table(table).equals(content)
+    store = server.store("compacted")
+    assert len(store.statuses()) == runs
+    assert server.count() == 4 * (2 + 2)  # two listings, and the end of the part
+    assert store.table("curves", [_id(2), _id(4)]).num_rows == 2 * 6
+    assert server.count() <= 6
