@@ -17,6 +17,7 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
 from clops_sweep.analysis.axis_names import axis_symbol, axis_title
+from clops_sweep.analysis.cell_text import write_cell
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
 from clops_sweep.analysis.metrics import Metric, known_metric
@@ -312,7 +313,7 @@ def _draw_panel(
     hatch_cells(axes, [at for at in asked if not np.isfinite(panel.mean[at])])
     for at in asked:
         if np.isfinite(panel.mean[at]):
-            _write_cell(axes, record.metric, panel, at, backgrounds[at], holds_best)
+            _write_value(axes, record.metric, panel, at, backgrounds[at], holds_best)
         elif panel.failed[at]:
             row, column = at
             box = {"fc": "white", "ec": "none", "pad": 1}
@@ -334,7 +335,7 @@ def hatch_cells(axes: Axes, cells: Sequence[tuple[int, int]]) -> None:
         axes.add_patch(patch).set_in_layout(False)
 
 
-def _write_cell(
+def _write_value(
     axes: Axes, metric: Metric, panel: Panel, at: tuple[int, int], background: npt.NDArray[np.float64], holds_best: bool
 ) -> None:
     """The value, with an asterisk or star where due, and the number of runs where some are missing."""
@@ -347,11 +348,8 @@ def _write_cell(
         text += "*"
     y = row + 0.5 - 0.13 * incomplete
     weight = "bold" if best else "normal"
-    parts = [axes.text(column + 0.5, y, text, ha="center", va="center", color=ink, fontsize=8.5, fontweight=weight)]
+    write_cell(axes, column + 0.5, y, text, 8.5, ink, weight)
     if holds_best and best:
-        parts.append(axes.text(column + 0.84, row + 0.24, "★", ha="center", va="center", color=ink, fontsize=7.5))
+        write_cell(axes, column + 0.84, row + 0.24, "★", 7.5, ink)
     if incomplete:
-        count = f"n = {panel.n[at]} of {panel.asked[at]}"
-        parts.append(axes.text(column + 0.5, row + 0.73, count, ha="center", va="center", color=ink, fontsize=6.6))
-    for part in parts:  # what lies inside the panel need not be measured to lay the panels out
-        part.set_in_layout(False)
+        write_cell(axes, column + 0.5, row + 0.73, f"n = {panel.n[at]} of {panel.asked[at]}", 6.6, ink)

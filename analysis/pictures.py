@@ -27,6 +27,9 @@ INLINE_SVG_LIMIT = 150_000
 KEPT = ".kept.json"
 """Beside the figures of a report: what each of them shows, as a hash, by which the next report may keep it."""
 
+_MOST_TEXTS = INLINE_SVG_LIMIT // 120
+"""Texts of a figure that may fit in the page: a number takes some 150 bytes there."""
+
 _AT_MOST_SHORTER = 4
 """How many times shorter an SVG file may become in the page."""
 
@@ -91,9 +94,9 @@ class Sketch:
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
         png = as_png(figure)
         figure.set_layout_engine("none")  # the parts have found their places; looking again would take long
-        svg, with_text = as_svgs(figure)
+        svg, with_text = as_svgs(figure, most_texts=_MOST_TEXTS)
         drawing = ""
-        if len(with_text) <= _AT_MOST_SHORTER * INLINE_SVG_LIMIT:
+        if 0 < len(with_text) <= _AT_MOST_SHORTER * INLINE_SVG_LIMIT:
             drawing = inline(with_text, self.name, self.alt)
         small = drawing if len(drawing) <= INLINE_SVG_LIMIT else ""
         return Picture(self.name, self.title, self.caption, self.alt, png, svg, round(width), round(height), small)

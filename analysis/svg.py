@@ -36,43 +36,50 @@ _SQUARE = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)], dtype=float)
 
 
 @styled
-def as_svgs(figure: Figure) -> tuple[bytes, bytes]:
+def as_svgs(figure: Figure, *, most_texts: int | None = None) -> tuple[bytes, bytes]:
     """The figure as an SVG file whose text is outlines, so that no font has to be there, and as one whose text is text.
 
-    It is drawn once; the two files differ in nothing else.
+    It is drawn once; the two files differ in nothing else. Of a figure with more than `most_texts` texts in its axes
+    the second is empty.
     """
+    kinds = ("path", "none")[: 1 if most_texts is not None and _texts(figure) > most_texts else 2]
     stream, dpi = io.StringIO(), figure.dpi
     width, height = figure.get_size_inches() * _POINTS_PER_INCH
     figure.dpi = _POINTS_PER_INCH  # in which an SVG file counts
     try:
-        renderer = _BothTexts(width, height, stream, image_dpi=dpi, metadata={"Date": None, "Creator": None})
+        renderer = _WithTexts(width, height, stream, kinds, image_dpi=dpi, metadata={"Date": None, "Creator": None})
         figure.draw(renderer)
         renderer.finalize()
     finally:
         figure.dpi = dpi
-    return _with_titles(renderer.without(0)), _with_titles(renderer.without(1))
+    outlines, text = renderer.with_texts("path"), renderer.with_texts("none") if "none" in kinds else ""
+    return _with_titles(outlines), _with_titles(text)
 
 
-class _BothTexts(RendererSVG):
-    """Writes every text twice, as text and as outlines, and keeps in mind where each of them stands."""
+def _texts(figure: Figure) -> int:
+    return sum(len(axes.texts) for axes in figure.axes)
 
-    def __init__(self, width: float, height: float, stream: io.StringIO, **options: Any) -> None:
+
+class _WithTexts(RendererSVG):
+    """Writes every text in some ways, "path" as outlines and "none" as text, and keeps in mind where each stands."""
+
+    def __init__(self, width: float, height: float, stream: io.StringIO, kinds: Sequence[str], **options: Any) -> None:
         self._stream = stream
-        self._texts: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], []
+        self._texts: dict[str, list[tuple[int, int]]] = {kind: [] for kind in kinds}
         super().__init__(width, height, stream, **options)
 
     def draw_text(self, *arguments: Any, **options: Any) -> None:
         self.writer.comment("")  # ends the tag before it
-        for kind, places in zip(("none", "path"), self._texts, strict=True):
+        for kind, places in self._texts.items():
             begin = self._stream.tell()
             mpl.rcParams["svg.fonttype"] = kind
             super().draw_text(*arguments, **options)
             places.append((begin, self._stream.tell()))
 
-    def without(self, which: int) -> str:
-        """What has been written, without text as text (0) or as outlines (1)."""
+    def with_texts(self, kind: str) -> str:
+        """What has been written, with texts in one of the ways."""
         whole, kept, end = self._stream.getvalue(), [], 0
-        for begin, after in self._texts[which]:
+        for begin, after in sorted(place for other, places in self._texts.items() if other != kind for place in places):
             kept.append(whole[end:begin])
             end = after
         return "".join([*kept, whole[end:]])
