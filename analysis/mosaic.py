@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import label_text
 from clops_sweep.analysis.heatmaps import Heatmap, hatch_cells, place_in_words
-from clops_sweep.analysis.labels import shortened
+from clops_sweep.analysis.labels import inches, shortened
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
 from clops_sweep.analysis.svg import tell_cells
 
@@ -26,6 +26,9 @@ _WIDTH, _HIGHEST = 12.0, 320.0
 
 _ABOVE, _BESIDE = 2, 1
 """Cells left free above a panel, for its title, and beside it."""
+
+_ROOM_FOR_TITLE = 8
+"""Cells that a panel is wide, at least."""
 
 _TITLE_SIZE, _NAME_SIZE = 6.5, 6.5
 _BAR = 6.0
@@ -40,7 +43,7 @@ def draw_mosaic(record: Heatmap) -> Figure:
     says a cell's value where a pointer rests on it.
     """
     n_rows, n_columns = len(record.rows), len(record.columns)
-    high, wide = n_rows + _ABOVE, n_columns + _BESIDE
+    high, wide = n_rows + _ABOVE, max(n_columns, _ROOM_FOR_TITLE) + _BESIDE
     most = max(1, int(_HIGHEST / (_CELL * high)))
     across = max(int(_WIDTH / (_CELL * wide)), math.ceil(len(record.panels) / most), 1)
     across = min(across, len(record.panels))
@@ -61,7 +64,7 @@ def draw_mosaic(record: Heatmap) -> Figure:
         empty += [(top + row, left + column) for row, column in np.argwhere((panel.asked > 0) & ~there).tolist()]
         if panel.marked is not None:
             marked += [(top + row, left + column) for row, column in np.argwhere(panel.marked & there).tolist()]
-        title = shortened(panel.title, n_columns * _CELL, _TITLE_SIZE)
+        title = shortened(panel.title, (wide - _BESIDE) * _CELL, _TITLE_SIZE)
         axes.text(left, top - 0.35, title, fontsize=_TITLE_SIZE, va="bottom").set_in_layout(False)
         if panel.best is not None:
             row, column = top + panel.best[0], left + panel.best[1]
@@ -79,8 +82,10 @@ def draw_mosaic(record: Heatmap) -> Figure:
         axes.plot(columns, rows, ".", ms=2.2, mew=0, color="black")
     tell_cells(axes, asked, said)
     axes.set(xlim=(0, field.shape[1]), ylim=(field.shape[0], 0))
-    _name_ends(axes.set_xticks, [label_text(it) for it in record.columns], [i * wide for i in range(across)])
-    _name_ends(axes.set_yticks, [label_text(it) for it in record.rows], [i * high + _ABOVE for i in range(down)])
+    columns, rows = ([label_text(label) for label in labels] for labels in (record.columns, record.rows))
+    across_names = (inches(columns[0], _NAME_SIZE) + inches(columns[-1], _NAME_SIZE)) / 2 + 0.05
+    _name_ends(axes.set_xticks, columns, [i * wide for i in range(across)], across_names)
+    _name_ends(axes.set_yticks, rows, [i * high + _ABOVE for i in range(down)], 1.5 * _NAME_SIZE / 72)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     figure.supxlabel(axis_title(record.column_axis), fontsize=9)
@@ -95,8 +100,12 @@ def draw_mosaic(record: Heatmap) -> Figure:
     return figure
 
 
-def _name_ends(set_ticks: Callable[..., object], names: Sequence[str], begins: Sequence[int]) -> None:
-    """Names the first and the last row, or column, of each panel."""
-    shown = sorted({0, len(names) - 1})
-    places = [begin + at + 0.5 for begin in begins for at in shown]
-    set_ticks(places, [shortened(names[at], 0.8, _NAME_SIZE) for at in shown] * len(begins), fontsize=_NAME_SIZE)
+def _name_ends(set_ticks: Callable[..., object], names: Sequence[str], begins: Sequence[int], apart: float) -> None:
+    """Names the first and the last row, or column, of each panel, in one text if they are not so many inches apart."""
+    ends = len(names) - 1
+    if ends * _CELL >= apart:
+        texts, places = [names[0], names[-1]], [0.5, ends + 0.5]
+    else:
+        texts, places = [" … ".join(dict.fromkeys([names[0], names[-1]]))], [len(names) / 2]
+    shown = [shortened(text, _ROOM_FOR_TITLE * _CELL, _NAME_SIZE) for text in texts]
+    set_ticks([begin + place for begin in begins for place in places], shown * len(begins), fontsize=_NAME_SIZE)
