@@ -81,7 +81,7 @@ def paired(
     corrected: list[dict[str, float]] = [{} for _ in pairs]
     for metric in METRICS:
         values, units = aligned(sources, metric)
-        cells, baselines = ([pair[side] for pair in pairs] for side in (0, 1))
+        cells, baselines = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         for differences, difference in zip(
             found, paired_differences(values[cells], values[baselines], units), strict=True
         ):

@@ -250,7 +250,7 @@ def _panel(
     for at, cell in np.ndenumerate(cells):
         if cell < 0:
             continue
-        summary = of_cells[cell]
+        summary = of_cells[int(cell)]
         mean[at], sd[at], n[at] = summary.mean, summary.sd, summary.n
         wanted[at], lost[at] = asked[cell], failed[cell]
     best = None

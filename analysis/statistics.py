@@ -62,8 +62,8 @@ def estimate(values: npt.ArrayLike) -> Estimate:
 
 def estimates(values: Floats) -> list[Estimate]:
     """`estimate` of every row of an array of shape (rows, values)."""
-    whole = np.isfinite(values).all(axis=1) if values.shape[1] > 1 else np.zeros(len(values), dtype=bool)
-    found = [_NOTHING if full else estimate(row) for full, row in zip(whole, values, strict=True)]
+    whole = np.array([values.shape[1] > 1]) & np.isfinite(values).all(axis=1)
+    found = [_NOTHING if full else estimate(row) for full, row in zip(whole.tolist(), values, strict=True)]
     rows, complete = np.flatnonzero(whole), values[whole]
     if rows.size:
         for row, mean, sd in zip(rows, complete.mean(axis=1), complete.std(axis=1, ddof=1), strict=True):
@@ -115,8 +115,8 @@ def paired_differences(ours: Floats, theirs: Floats, units: Sequence[int] | None
             by_unit = np.stack([by_unit[:, units_there == unit].mean(axis=1) for unit in each], axis=1)
         low, high = bootstrap_intervals(by_unit)
         values = zip(rows.tolist(), by_unit.mean(axis=1), low, high, _t_tests(by_unit), strict=True)
-        for row, *numbers in values:
-            found[row] = PairedDifference(*map(float, numbers), by_unit.shape[1])
+        for row, mean, at_least, at_most, p in values:
+            found[row] = PairedDifference(float(mean), float(at_least), float(at_most), float(p), by_unit.shape[1])
     return found
 
 

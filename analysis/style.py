@@ -162,9 +162,7 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
 def as_png(figure: Figure) -> bytes:
     """The figure as a PNG file, without date or version in it."""
     stream = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(  # type: ignore[no-untyped-call]
-        stream, metadata={"Software": None}, pil_kwargs={"compress_level": _COMPRESSION}
-    )
+    FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None}, pil_kwargs={"compress_level": _COMPRESSION})
     return stream.getvalue()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib.artist import Artist, allow_rasterization
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_svg import RendererSVG
@@ -103,7 +103,6 @@ class Told(Artist):
         self.set_zorder(_ON_TOP)
         self.set_in_layout(False)
 
-    @allow_rasterization
     def draw(self, renderer: RendererBase) -> None:
         """Draws each place in a group of its own, on SVG alone."""
         if not isinstance(renderer, RendererSVG) or not self.texts:
