@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import label_text
 from clops_sweep.analysis.heatmaps import Heatmap, hatch_cells, place_in_words
-from clops_sweep.analysis.labels import inches, shortened
+from clops_sweep.analysis.labels import in_lines, inches, shortened
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
 from clops_sweep.analysis.svg import tell_cells
 
@@ -24,13 +24,13 @@ _CELL = 0.11
 _WIDTH, _HIGHEST = 12.0, 320.0
 """Inches of the panels side by side, as far as the highest that a figure may be allows."""
 
-_ABOVE, _BESIDE = 2, 1
+_ABOVE, _BESIDE = 4, 1
 """Cells left free above a panel, for its title, and beside it."""
 
 _ROOM_FOR_TITLE = 8
 """Cells that a panel is wide, at least."""
 
-_TITLE_SIZE, _NAME_SIZE = 6.5, 6.5
+_TITLE_SIZE, _NAME_SIZE = 6.0, 6.5
 _BAR = 6.0
 """Inches that the bar of colours is high, at most."""
 
@@ -64,8 +64,8 @@ def draw_mosaic(record: Heatmap) -> Figure:
         empty += [(top + row, left + column) for row, column in np.argwhere((panel.asked > 0) & ~there).tolist()]
         if panel.marked is not None:
             marked += [(top + row, left + column) for row, column in np.argwhere(panel.marked & there).tolist()]
-        title = shortened(panel.title, (wide - _BESIDE) * _CELL, _TITLE_SIZE)
-        axes.text(left, top - 0.35, title, fontsize=_TITLE_SIZE, va="bottom").set_in_layout(False)
+        title = in_lines(panel.title, (wide - _BESIDE) * _CELL, _TITLE_SIZE)
+        axes.text(left, top - 0.3, title, fontsize=_TITLE_SIZE, va="bottom", linespacing=1.1).set_in_layout(False)
         if panel.best is not None:
             row, column = top + panel.best[0], left + panel.best[1]
             axes.add_patch(Rectangle((column, row), 1, 1, fill=False, edgecolor="black", lw=1)).set_in_layout(False)
