@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from clops_sweep.analysis.claims import Claim, Contrast, Settings, Side
@@ -14,7 +15,7 @@ from clops_sweep.analysis.collect import Edition, Experiment
 from clops_sweep.analysis.selection import departures
 from clops_sweep.analysis.statistics import MIN_PAIRS
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.run_store import RunStore
 
@@ -100,10 +101,18 @@ class FinishedRuns:
             known = self._editions.setdefault(_family(edition), edition)
             if (edition.semantics_version, edition.runs) > (known.semantics_version, known.runs):
                 self._editions[_family(edition)] = edition
-        configs = [cell.config for it in experiments for cell in it.cells]
-        self._backgrounds: dict[tuple[str, str], dict[RunConfig, None]] = {}
-        for config in configs:
-            self._backgrounds.setdefault((config.dataset, config.scenario), {})[_background(config)] = None
+        kinds: dict[str, RunConfig] = {}
+        for cell in (cell for it in experiments for cell in it.cells):
+            kinds.setdefault(_what_makes_a_background(cell.config), cell.config)
+        self._backgrounds: dict[tuple[str, str], dict[RunConfig, list[str]]] = {}
+        for config in kinds.values():
+            background = _background(config)
+            self._backgrounds.setdefault((config.dataset, config.scenario), {})[background] = departures(background)
+        self._varying = {data: _varying(list(of_data)) for data, of_data in self._backgrounds.items()}
+        self._seen: dict[tuple[str, str, str], dict[str, set[Any]]] = {}
+        for experiment in experiments:
+            for place in np.flatnonzero(experiment.counts("finished")).tolist():
+                self._see(experiment.cells[place].config)
         self._known: dict[RunConfig, _Ids] = {}
         self._configs: dict[tuple[Any, ...], RunConfig] = {}
         self._replicates: dict[tuple[str, str], list[Replicate]] = {}
@@ -123,26 +132,60 @@ class FinishedRuns:
         Where runs of several trainings or sizes of memory could, it is those that are the most like the paper's of
         which there are three units; never those with the clearest result.
         """
-        found = [
-            self._with(claim, dataset, background)
-            for background in self._backgrounds.get((dataset, claim.scenario), {})
-        ]
-        if not found:
+        candidates = self._candidates(claim, dataset)
+        if not candidates:
             missing = f"no finished run of {claim.scenario}"
             return ClaimRuns(claim, dataset, tuple(ContrastRuns(it, {}, missing) for it in claim.contrasts), "", {})
+        best, preferred = None, (-1, 0, 0, 0)
+        for background, unlike in candidates:  # the most like the paper's first
+            if best is not None and preferred[:2] == (MIN_PAIRS, 0) and -len(unlike) < preferred[2]:
+                break  # nothing can be preferred to it any more
+            contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
+            units, lacking = min(len(units_of(it.pairs)) for it in contrasts), sum(it.lacking for it in contrasts)
+            preference = min(units, MIN_PAIRS), -lacking, -len(unlike), units
+            if best is None or preference > preferred:
+                best, preferred = (background, unlike, contrasts), preference
+        assert best is not None
+        background, unlike, contrasts = best
+        values = {name: background.get(name) for name in unlike}
+        return ClaimRuns(claim, dataset, contrasts, self._condition(claim, background, unlike), values)
 
-        def preference(runs: ClaimRuns) -> tuple[int, ...]:
-            lacking = sum(contrast.lacking for contrast in runs.contrasts)
-            return min(runs.units, MIN_PAIRS), -lacking, -len(runs.departures), runs.units
+    def _candidates(self, claim: Claim, dataset: str) -> list[tuple[RunConfig, list[str]]]:
+        """The backgrounds that are not the same for a claim, with the settings in which they are not the paper's.
 
-        return max(found, key=preference)
-
-    def _with(self, claim: Claim, dataset: str, background: RunConfig) -> ClaimRuns:
-        contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
+        What every side sets at every place, such as b and a over a whole grid, is the same in all of them.
+        """
+        data = dataset, claim.scenario
         settings = [settings for contrast in claim.contrasts for _, settings in _settings(contrast)]
-        named = {name for of_side in settings for name in of_side}
-        unlike = {name: background.get(name) for name in departures(background) if name not in named}
-        return ClaimRuns(claim, dataset, contrasts, self._condition(claim, background, list(unlike)), unlike)
+        named, by_all = set().union(*settings), set(settings[0]).intersection(*settings)
+        matters = [name for name in self._varying.get(data, ()) if name not in by_all]
+        found: dict[tuple[Any, ...], tuple[RunConfig, list[str]]] = {}
+        for background, unlike in self._backgrounds.get(data, {}).items():
+            key = tuple(background.get(name) for name in matters)
+            found.setdefault(key, (background, [name for name in unlike if name not in named]))
+        return sorted(found.values(), key=lambda it: len(it[1]))
+
+    def _see(self, config: RunConfig) -> None:
+        """Keeps in mind the values that finished runs of a strategy have, None where it does not look at a field."""
+        seen = json.loads(config.identity)
+        values = self._seen.setdefault((config.dataset, config.scenario, config.strategy), {})
+        for name in _SET_BY_CLAIMS:
+            value = seen.get(name)
+            values.setdefault(name, set()).add(tuple(value) if isinstance(value, list) else value)
+
+    def _may_be(self, background: RunConfig, settings: Settings) -> bool:
+        """False where there is no finished run with the settings of a side, whatever else it may have."""
+        strategy = settings.get("strategy", background.strategy)
+        seen = self._seen.get((background.dataset, background.scenario, strategy))
+        if seen is None:
+            return False
+        for name, value in settings.items():
+            if name == "task_order" and value in BY_DIFFICULTY:
+                if seen[name] <= {"sequential", None}:  # no order has been asked for, so none by difficulty either
+                    return False
+            elif name in seen and value not in seen[name] and None not in seen[name]:
+                return False
+        return True
 
     def _condition(self, claim: Claim, background: RunConfig, unlike: Sequence[str]) -> str:
         """What selects a claim's runs: a condition on config fields."""
@@ -177,8 +220,11 @@ class FinishedRuns:
         return ours, theirs
 
     def _side(self, side: Side, place: Settings, background: RunConfig) -> _Ids:
+        settings = {**place, **side.settings}
+        if not self._may_be(background, settings):
+            return {}
         try:
-            config = self._config(background, {**place, **side.settings})
+            config = self._config(background, settings)
         except BadInput:  # of settings that do not go together
             return {}
         if config not in self._known:
@@ -223,10 +269,22 @@ def _family(edition: Edition) -> tuple[str, str, str, str, int]:
     return edition.dataset, edition.scenario, edition.normalize, edition.leads, edition.split_seed
 
 
+_BACKGROUND = tuple(name for name in RunConfig.model_fields if name not in _SET_BY_CLAIMS)
+
+
 def _background(config: RunConfig) -> RunConfig:
     """A config with the paper's values in all that claims are about, but for the size of the memory and T."""
-    fields = {name: getattr(config, name) for name in RunConfig.model_fields if name not in _SET_BY_CLAIMS}
-    return RunConfig(**fields, **config.options_of("network"))
+    return RunConfig(**{name: getattr(config, name) for name in _BACKGROUND}, **config.options_of("network"))
+
+
+def _what_makes_a_background(config: RunConfig) -> str:
+    return repr(([getattr(config, name) for name in _BACKGROUND], config.options_of("network")))
+
+
+def _varying(backgrounds: Sequence[RunConfig]) -> list[str]:
+    """The fields and options in which backgrounds differ."""
+    names = names_of(backgrounds)
+    return [name for name in names if len({repr(background.get(name)) for background in backgrounds}) > 1]
 
 
 def _settings(contrast: Contrast) -> Iterator[tuple[Side, Settings]]:

@@ -123,6 +123,10 @@ class Experiment:
         """The ids of a cell's runs of one status, by split seed and seed."""
         return self._run_ids.get((cell, status), ())
 
+    def runs_of(self, cell: int, status: str = "finished") -> pd.DataFrame:
+        """The rows of `runs` of one cell and status."""
+        return self.runs.iloc[self._positions.get((cell, status), [])]
+
     def counts(self, status: str | None = None) -> npt.NDArray[np.int64]:
         """How many runs of each cell were asked for, or have a status."""
         runs = self.runs if status is None else self.runs[self.runs["status"] == status]
@@ -142,6 +146,13 @@ class Experiment:
     @cached_property
     def _matrices(self) -> dict[str, npt.NDArray[np.float64]]:
         return {}
+
+    @cached_property
+    def _positions(self) -> dict[tuple[int, str], list[int]]:
+        found: dict[tuple[int, str], list[int]] = {}
+        for position, key in enumerate(zip(self.runs["cell"].tolist(), self.runs["status"].tolist(), strict=True)):
+            found.setdefault(key, []).append(position)
+        return found
 
     @cached_property
     def _run_ids(self) -> dict[tuple[int, str], tuple[str, ...]]:

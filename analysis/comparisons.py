@@ -14,7 +14,7 @@ from clops_sweep.analysis.formats import DASH, TextCell, TextTable, as_csv, numb
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.results import Reference, aligned
 from clops_sweep.analysis.selection import cell_name
-from clops_sweep.analysis.statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_difference
+from clops_sweep.analysis.statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_differences
 
 Kind = Literal["variant", "reference"]
 
@@ -81,8 +81,11 @@ def paired(
     corrected: list[dict[str, float]] = [{} for _ in pairs]
     for metric in METRICS:
         values, units = aligned(sources, metric)
-        for differences, (cell, baseline, _) in zip(found, pairs, strict=True):
-            differences[metric] = paired_difference(values[cell], values[baseline], units)
+        cells, baselines = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        for differences, difference in zip(
+            found, paired_differences(values[cells], values[baselines], units), strict=True
+        ):
+            differences[metric] = difference
         for kind in ("variant", "reference"):
             family = [i for i, pair in enumerate(pairs) if pair[2] == kind]
             for i, p in zip(family, holm([found[i][metric].p for i in family]), strict=True):

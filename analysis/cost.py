@@ -13,7 +13,8 @@ from matplotlib.patheffects import withStroke
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.labels import inches, legend_columns, shortened
 from clops_sweep.analysis.selection import cell_name, chosen_how, variants
-from clops_sweep.analysis.style import GRID, colour, new_figure, styled, tell_points
+from clops_sweep.analysis.style import GRID, colour, new_figure, styled
+from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]

@@ -13,19 +13,25 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
 
 from clops_sweep.analysis.axis_names import axis_symbol, axis_title
+from clops_sweep.analysis.cell_text import write_cell
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
 from clops_sweep.analysis.metrics import Metric, known_metric
-from clops_sweep.analysis.statistics import Estimate, estimate
-from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled, tell_place
+from clops_sweep.analysis.statistics import Estimate, estimates
+from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
+from clops_sweep.analysis.svg import tell_cells
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
 CELL_HEIGHT = 0.48
 """Inches that a cell is high."""
+
+MOST_WRITTEN = 4_000
+"""Cells up to which a figure has their values."""
 
 _MOST_NAMED = 5
 """Runs that a cell names when a pointer rests on it."""
@@ -72,6 +78,11 @@ class Heatmap:
     runs: Mapping[int, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property
+    def is_large(self) -> bool:
+        """Whether it has so many cells that `mosaic.draw_mosaic` shows them without their values."""
+        return len(self.panels) * len(self.rows) * len(self.columns) > MOST_WRITTEN
+
+    @property
     def best_panel(self) -> int | None:
         """The panel with the best mean of all, the first of equals."""
         sign = -1 if self.metric.better == "lower" else 1
@@ -104,7 +115,7 @@ def heatmap(
         tuple(repr(cell.labels[axis]) for axis in (*others, row_axis, column_axis)): index
         for index, cell in enumerate(experiment.cells)
     }
-    values = experiment.by_replicate(metric)
+    of_cells = estimates(experiment.by_replicate(metric))
     asked, failed = experiment.counts(), experiment.counts("failed")
     panels = []
     for variant in _variants(experiment, others):
@@ -113,7 +124,7 @@ def heatmap(
             dtype=np.int64,
         )
         if (cells >= 0).any():
-            panels.append(_panel(_title(others, variant), cells, values, asked, failed, shown))
+            panels.append(_panel(_title(others, variant), cells, of_cells, asked, failed, shown))
     return Heatmap(
         experiment.name,
         shown,
@@ -226,7 +237,12 @@ def place_in_words(record: Heatmap, panel: Panel, at: tuple[int, int]) -> str:
 
 
 def _panel(
-    title: str, cells: npt.NDArray[np.int64], values: Floats, asked: Counts, failed: Counts, metric: Metric
+    title: str,
+    cells: npt.NDArray[np.int64],
+    of_cells: Sequence[Estimate],
+    asked: Counts,
+    failed: Counts,
+    metric: Metric,
 ) -> Panel:
     shape = cells.shape
     mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -234,7 +250,7 @@ def _panel(
     for at, cell in np.ndenumerate(cells):
         if cell < 0:
             continue
-        summary = estimate(values[cell])
+        summary = of_cells[int(cell)]
         mean[at], sd[at], n[at] = summary.mean, summary.sd, summary.n
         wanted[at], lost[at] = asked[cell], failed[cell]
     best = None
@@ -292,16 +308,14 @@ def _draw_panel(
         np.ma.masked_invalid(panel.mean), cmap=colours, norm=scale, edgecolors="white", linewidth=1, antialiased=True
     )
     mesh.set_in_layout(False)
-    for (row, column), value in np.ndenumerate(panel.mean):
-        if not panel.asked[row, column]:
-            continue
-        tell_place(axes, row, column, place_in_words(record, panel, (row, column)))
-        if np.isfinite(value):
-            _write_cell(axes, record.metric, panel, (row, column), backgrounds[row, column], holds_best)
-            continue
-        patch = Rectangle((column, row), 1, 1, facecolor="#f4f4f4", edgecolor="#a8a8a8", hatch="////", lw=0)
-        axes.add_patch(patch).set_in_layout(False)
-        if panel.failed[row, column]:
+    asked = [at for at, count in np.ndenumerate(panel.asked) if count]
+    tell_cells(axes, asked, [place_in_words(record, panel, at) for at in asked])
+    hatch_cells(axes, [at for at in asked if not np.isfinite(panel.mean[at])])
+    for at in asked:
+        if np.isfinite(panel.mean[at]):
+            _write_value(axes, record.metric, panel, at, backgrounds[at], holds_best)
+        elif panel.failed[at]:
+            row, column = at
             box = {"fc": "white", "ec": "none", "pad": 1}
             axes.text(column + 0.5, row + 0.5, "failed", ha="center", va="center", fontsize=7, bbox=box)
     if panel.best is not None:
@@ -312,7 +326,16 @@ def _draw_panel(
             axes.add_patch(frame)
 
 
-def _write_cell(
+def hatch_cells(axes: Axes, cells: Sequence[tuple[int, int]]) -> None:
+    """Marks cells, (row, column), in which no run is finished."""
+    if cells:
+        squares = [Path([(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1), (c, r)], closed=True) for r, c in cells]
+        one = Path.make_compound_path(*squares)
+        patch = PathPatch(one, facecolor="#f4f4f4", edgecolor="#a8a8a8", hatch="////", lw=0)
+        axes.add_patch(patch).set_in_layout(False)
+
+
+def _write_value(
     axes: Axes, metric: Metric, panel: Panel, at: tuple[int, int], background: npt.NDArray[np.float64], holds_best: bool
 ) -> None:
     """The value, with an asterisk or star where due, and the number of runs where some are missing."""
@@ -325,11 +348,8 @@ def _write_cell(
         text += "*"
     y = row + 0.5 - 0.13 * incomplete
     weight = "bold" if best else "normal"
-    parts = [axes.text(column + 0.5, y, text, ha="center", va="center", color=ink, fontsize=8.5, fontweight=weight)]
+    write_cell(axes, column + 0.5, y, text, 8.5, ink, weight)
     if holds_best and best:
-        parts.append(axes.text(column + 0.84, row + 0.24, "★", ha="center", va="center", color=ink, fontsize=7.5))
+        write_cell(axes, column + 0.84, row + 0.24, "★", 7.5, ink)
     if incomplete:
-        count = f"n = {panel.n[at]} of {panel.asked[at]}"
-        parts.append(axes.text(column + 0.5, row + 0.73, count, ha="center", va="center", color=ink, fontsize=6.6))
-    for part in parts:  # what lies inside the panel need not be measured to lay the panels out
-        part.set_in_layout(False)
+        write_cell(axes, column + 0.5, row + 0.73, f"n = {panel.n[at]} of {panel.asked[at]}", 6.6, ink)

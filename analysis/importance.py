@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.metrics import Metric, known_metric
-from clops_sweep.analysis.style import GRID, colour, new_figure, styled, tell_points
+from clops_sweep.analysis.style import GRID, colour, new_figure, styled
+from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
@@ -24,6 +25,9 @@ MIN_R2 = 0.05
 
 REPEATS = 5
 
+MOST_RUNS = 10_000
+"""Runs that a forest is fitted to; of more, those of configurations drawn at random."""
+
 
 @dataclass(frozen=True)
 class Importance:
@@ -31,7 +35,8 @@ class Importance:
 
     Half of what is lost of R^2 when the axis is shuffled, on replicates not used for fitting: Jansen's (1999) estimate
     of Sobol's total effect. `mean` and `sd` over replicates left out. `r2` is the forest's own on those replicates:
-    where it is low, the axes explain little of the metric. `axes` by falling importance. `n` counts the runs.
+    where it is low, the axes explain little of the metric. `axes` by falling importance. `n` counts the runs,
+    `finished` those that they were drawn from.
     """
 
     metric: Metric
@@ -40,6 +45,7 @@ class Importance:
     sd: Floats
     r2: float
     n: int
+    finished: int
 
 
 def importance(experiment: Experiment, metric: str = "auc") -> Importance:
@@ -61,15 +67,18 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
     shown = known_metric(metric, experiment.numeric_columns)
     axes = [axis for axis, labels in experiment.axes.items() if len(labels) > 1]
     values = experiment.by_replicate(metric)
+    finished = int(np.isfinite(values).sum())
+    if finished > MOST_RUNS:
+        values = _of_some(values, MOST_RUNS / finished)
     cells, replicates = np.nonzero(np.isfinite(values))
     held_out = [r for r in np.unique(replicates) if 1 < (replicates == r).sum() < replicates.size]
     if len(axes) < 2 or len(held_out) < 2 or cells.size < MIN_RUNS:
         raise BadInput(
             f"search space {experiment.name!r}: importance needs two axes, two replicates and {MIN_RUNS} finished runs"
         )
-    features = np.array(
-        [[[repr(x) for x in experiment.axes[a]].index(repr(cell.labels[a])) for a in axes] for cell in experiment.cells]
-    )[cells].astype(float)
+    order = {axis: {repr(label): at for at, label in reversed([*enumerate(experiment.axes[axis])])} for axis in axes}
+    places = [[order[axis][repr(cell.labels[axis])] for axis in axes] for cell in experiment.cells]
+    features = np.array(places, dtype=float)[cells]
     target = values[cells, replicates]
     losses, scores = [], []
     for replicate in held_out:
@@ -93,15 +102,16 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
             f"(R² = {r2:.2f} on replicates left out); more seeds may help"
         )
     lost = np.array(losses)
-    order = np.argsort(-lost.mean(axis=0), kind="stable")
+    falling = np.argsort(-lost.mean(axis=0), kind="stable")
     spread = lost.std(axis=0, ddof=1) if len(lost) > 1 else np.full(len(axes), np.nan)
     return Importance(
         shown,
-        tuple(axes[i] for i in order),
-        lost.mean(axis=0)[order],
-        spread[order],
+        tuple(axes[i] for i in falling),
+        lost.mean(axis=0)[falling],
+        spread[falling],
         r2,
         int(cells.size),
+        finished,
     )
 
 
@@ -113,8 +123,9 @@ def draw_importance(record: Importance) -> Figure:
     axes.grid(axis="x", color=GRID, lw=0.6)
     rows, sd = np.arange(len(record.axes)), np.nan_to_num(record.sd)
     axes.barh(rows, np.maximum(record.mean, 0), height=0.6, color=colour(0))
-    for row, (axis, mean) in enumerate(zip(record.axes, record.mean.tolist(), strict=True)):
-        tell_points(axes, [mean], [row], [f"{axis_title(axis)}: {mean:.2f} ± {sd[row]:.2f}, n = {record.n}"])
+    values = zip(record.axes, record.mean.tolist(), sd.tolist(), strict=True)
+    said = [f"{axis_title(axis)}: {mean:.2f} ± {spread:.2f}, n = {record.n}" for axis, mean, spread in values]
+    tell_points(axes, record.mean, rows, said)
     axes.errorbar(record.mean, rows, xerr=sd, fmt="none", ecolor="#333333", elinewidth=1.3, capsize=2.5)
     axes.set_yticks(rows, [axis_title(axis) for axis in record.axes])
     axes.set_ylim(len(record.axes) - 0.4, -0.6)
@@ -129,6 +140,19 @@ def describe_importance(record: Importance) -> str:
     """The figure in words."""
     parts = [f"{axis_title(axis)} {max(value, 0):.2f}" for axis, value in zip(record.axes, record.mean, strict=True)]
     return f"Importance of each axis for {record.metric.plain}: {', '.join(parts)}."
+
+
+def _of_some(values: Floats, share: float) -> Floats:
+    """The values of configurations drawn at random, so many of a whole; NaN for the others."""
+    drawn = np.random.default_rng(0).permutation(len(values))[: max(1, int(share * len(values)))]
+    some = np.full_like(values, np.nan)
+    some[drawn] = values[drawn]
+    return some
+
+
+def in_words(record: Importance) -> str:
+    """What the forest was fitted to: "2,000 runs", or "10,000 of 96,000 runs"."""
+    return f"{record.n} runs" if record.n == record.finished else f"{record.n:,} of {record.finished:,} runs"
 
 
 def _shuffled(forest: object, features: Floats, target: Floats, axis: int) -> float:

@@ -23,7 +23,7 @@ from clops_sweep.analysis.difficulty_figures import (
     draw_distributions,
     draw_similarity,
 )
-from clops_sweep.analysis.page import Picture, picture
+from clops_sweep.analysis.pictures import Sketch, sketch
 from clops_sweep.analysis.selection import setting, typical_cell, variants
 from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
@@ -39,14 +39,14 @@ def instance_figures(
     prefix: str,
     frames: Sequence[Frames],
     titles: TaskTitles,
-) -> list[Picture | str]:
+) -> list[Sketch | str]:
     """Pictures of one configuration that learns beta, and of what acquisition functions replay.
 
     Returns:
         Pictures, and sentences for those that cannot be shown.
     """
     cell = _cell_with_beta(experiment)
-    items: list[Picture | str] = []
+    items: list[Sketch | str] = []
     if cell is not None:
         run_ids = experiment.run_ids(cell)
         rows = titles.named(store.read("instances", list(run_ids)), experiment, cell)
@@ -61,7 +61,7 @@ def instance_figures(
     return items
 
 
-def shown_or_said(make: Callable[[], Picture | str]) -> list[Picture | str]:
+def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
     """A picture, or the sentence that says why there is none."""
     try:
         return [make()]
@@ -90,19 +90,20 @@ def _of_one_cell(
     prefix: str,
     frames: Sequence[Frames],
     decided: OrdersByDifficulty | None,
-) -> list[Picture | str]:
+) -> list[Sketch | str]:
     first = rows[rows["run_id"] == known[0]]
 
-    def show_distributions() -> Picture:
+    def show_distributions() -> Sketch:
         record = distributions(first)
         caption = (
             f"s of every training instance by task, one run of {name} ({known[0]}). Lines: fitted "
             "Gaussians. Each task has its own height; the text gives mean and standard deviation."
         )
-        figure = draw_distributions(record)
-        return picture(figure, f"{prefix}-s", "Distributions of s", caption, describe_distributions(record))
+        return sketch(
+            draw_distributions, record, f"{prefix}-s", "Distributions of s", caption, describe_distributions(record)
+        )
 
-    def show_similarity() -> Picture:
+    def show_similarity() -> Sketch:
         record = task_similarity(rows, known) if decided is None else task_similarity(decided.instances)
         whose = f"mean over {record.n} runs of {name}" if record.n > 1 else f"one run of {name} ({known[0]})"
         chain = (
@@ -112,46 +113,53 @@ def _of_one_cell(
             whose = f"the run that decided the orders by difficulty ({decided.run_id}: CLOPS, tasks in the usual order)"
             chain += f" Trained in these orders: {orders_in_words(decided.orders)}."
         caption = f"One minus the Hellinger distance of the Gaussians of s, {whose}. {chain}"
-        figure = draw_similarity(record)
-        return picture(figure, f"{prefix}-similarity", "Similarity of tasks", caption, describe_similarity(record))
+        return sketch(
+            draw_similarity, record, f"{prefix}-similarity", "Similarity of tasks", caption, describe_similarity(record)
+        )
 
-    def show_agreement() -> Picture:
+    def show_agreement() -> Sketch:
         record = rank_agreement(rows[rows["run_id"].isin(known)])
         caption = (
             f"Whether difficulty belongs to the instance: rank correlation of s between each two of {record.runs} "
             f"runs of {name}, by task; 1: the same ranking, 0: none in common. The line marks the mean."
         )
-        figure = draw_rank_agreement(record)
-        return picture(figure, f"{prefix}-agreement", "Rank agreement of s", caption, describe_rank_agreement(record))
+        return sketch(
+            draw_rank_agreement,
+            record,
+            f"{prefix}-agreement",
+            "Rank agreement of s",
+            caption,
+            describe_rank_agreement(record),
+        )
 
-    def show_tracings() -> Picture | str:
+    def show_tracings() -> Sketch | str:
         data_hash = experiment.runs.loc[experiment.runs["run_id"] == known[0], "data_hash"].iloc[0]
         match = next((item for item in frames if item.data_hash == data_hash), None)
         if match is None:
             return "Tracings of the lowest and highest s: the frames of these runs were not at hand."
         records = tracings(first, match)
         caption = f"The training instances with the lowest and the highest s of one run of {name} ({known[0]})."
-        figure = draw_tracings(records)
         title = f"Hardest and easiest {'ECG' if all(record.is_ecg for record in records) else 'instances'}"
-        return picture(figure, f"{prefix}-tracings", title, caption, describe_tracings(records))
+        return sketch(draw_tracings, records, f"{prefix}-tracings", title, caption, describe_tracings(records))
 
-    def show_trajectories() -> Picture:
+    def show_trajectories() -> Sketch:
         record = beta_trajectories(first)
         caption = (
             f"beta after each epoch on its task, one run of {name} ({known[0]}): the instances with the lowest, the "
             "middle and the highest s of each task. Solid: highest, dotted: middle, dashed: lowest. s is the area "
             "under such a line."
         )
-        figure = draw_trajectories(record)
-        return picture(figure, f"{prefix}-beta", "Trajectories of beta", caption, describe_trajectories(record))
+        return sketch(
+            draw_trajectories, record, f"{prefix}-beta", "Trajectories of beta", caption, describe_trajectories(record)
+        )
 
-    made: list[Picture | str] = []
+    made: list[Sketch | str] = []
     for make in (show_distributions, show_trajectories, show_tracings, show_similarity, show_agreement):
         made += shown_or_said(make)
     return made
 
 
-def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Picture | str]:
+def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketch | str]:
     """Cells that differ in acquisition alone, at the place on all other axes that is shown elsewhere too."""
     groups: dict[str, dict[str, int]] = {}
     for index, cell in enumerate(experiment.cells):
@@ -171,11 +179,11 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Pictu
     typical = typical_cell(experiment, [cell for group in candidates for cell in group.values()])
     chosen = next(group for group in candidates if typical in group.values())
 
-    def show() -> Picture:
+    def show() -> Sketch:
         replays = {}
         for name, cell in chosen.items():
             rows = store.read("instances", list(experiment.run_ids(cell)))
-            runs = experiment.runs[experiment.runs["cell"] == cell]
+            runs = experiment.runs_of(cell)
             seeds = dict(zip(runs["run_id"], zip(runs["split_seed"], runs["seed"], strict=True), strict=True))
             replays[name] = {seeds[run_id]: part for run_id, part in rows.groupby("run_id")}
         record = replay_overlap(replays)
@@ -188,7 +196,13 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Pictu
             f"b = {config.storage_fraction:g}, a = {config.acquisition_fraction:g}, T = {config.mc_samples}, storage "
             f"{config.storage_order} by {config.storage_function}."
         )
-        figure = draw_replay_overlap(record)
-        return picture(figure, f"{prefix}-overlap", "Overlap of replays", caption, describe_replay_overlap(record))
+        return sketch(
+            draw_replay_overlap,
+            record,
+            f"{prefix}-overlap",
+            "Overlap of replays",
+            caption,
+            describe_replay_overlap(record),
+        )
 
     return shown_or_said(show)

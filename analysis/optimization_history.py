@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled, tell_points
+from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
+from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord

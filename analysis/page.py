@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -12,49 +11,15 @@ from types import MappingProxyType
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from clops_sweep.analysis.axis_names import axis_symbol
-from clops_sweep.analysis.drawings import font_faces, inline
+from clops_sweep.analysis.drawings import font_faces
 from clops_sweep.analysis.formats import TextCell, TextTable
-from clops_sweep.analysis.style import as_png, as_svg
+from clops_sweep.analysis.pictures import Picture
 from clops_sweep.store.run_store import rerun_command
-
-INLINE_SVG_LIMIT = 150_000
-"""Bytes of a drawing above which a figure stands in the page as PNG."""
 
 MOST_OPEN = 3
 """Experiments that a page shows at once; of more, each is folded."""
-
-_PIXELS_PER_INCH = 96
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure as files, with the words that go with it. `width` and `height` are in CSS pixels.
-
-    `drawing` is the figure as an element of the page, which answers to a pointer; empty where that would be too large.
-    """
-
-    name: str
-    title: str
-    caption: str
-    alt: str
-    png: bytes
-    svg: bytes
-    width: int
-    height: int
-    drawing: str = ""
-
-    @property
-    def element(self) -> Markup:
-        """The figure in the page."""
-        if self.drawing:
-            return Markup(self.drawing)
-        source = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
-        return Markup('<img src="{}" alt="{}" width="{}" height="{}">').format(
-            source, self.alt, self.width, self.height
-        )
 
 
 @dataclass(frozen=True)
@@ -111,16 +76,6 @@ class Section:
     more_pictures: tuple[Picture, ...]
     runs: tuple[RunList, ...]
     not_shown: tuple[str, ...] = ()
-
-
-def picture(figure: Figure, name: str, title: str, caption: str, alt: str) -> Picture:
-    """Renders a figure as PNG, as SVG, and as a drawing in the page."""
-    width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-    png = as_png(figure)
-    figure.set_layout_engine("none")  # the parts have found their places; looking again would take as long as drawing
-    drawing = inline(as_svg(figure, outlines=False), name, alt)
-    small = drawing if len(drawing) <= INLINE_SVG_LIMIT else ""
-    return Picture(name, title, caption, alt, png, as_svg(figure), round(width), round(height), small)
 
 
 def render_page(

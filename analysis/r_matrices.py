@@ -17,7 +17,8 @@ from matplotlib.patches import Rectangle
 
 from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
 from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.style import SEQUENTIAL, new_figure, readable_on, styled, tell_place
+from clops_sweep.analysis.style import SEQUENTIAL, new_figure, readable_on, styled
+from clops_sweep.analysis.svg import tell_cells
 from clops_sweep.errors import BadInput
 
 Floats = npt.NDArray[np.float64]
@@ -150,6 +151,13 @@ def _title(record: RMatrix) -> str:
     return f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}"
 
 
+def _in_words(record: RMatrix, row: int, column: int) -> str:
+    spread = record.sd[row, column]
+    sd = f" ± {spread:.3f}" if np.isfinite(spread) else ""
+    names = f"trained on {record.trained[row]}, evaluated on {record.evaluated[column]}"
+    return f"{names}: {record.mean[row, column]:.3f}{sd}, n = {record.n}"
+
+
 def _room_for_names(records: Sequence[RMatrix], cell: float) -> tuple[float, float]:
     """Inches that names take below columns, where they stand upright if they are wider than these, and beside rows."""
     widest = max(inches(task, 8.5) for record in records for task in record.evaluated)
@@ -169,12 +177,8 @@ def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize, colours: m
         np.ma.masked_invalid(record.mean), cmap=colours, norm=scale, edgecolors="white", linewidth=0.8, antialiased=True
     )
     mesh.set_in_layout(False)
-    for (row, column), value in np.ndenumerate(record.mean):
-        if np.isfinite(value):
-            spread = record.sd[row, column]
-            sd = f" ± {spread:.3f}" if np.isfinite(spread) else ""
-            names = f"trained on {record.trained[row]}, evaluated on {record.evaluated[column]}"
-            tell_place(axes, row, column, f"{names}: {value:.3f}{sd}, n = {record.n}")
+    known = [at for at, value in np.ndenumerate(record.mean) if np.isfinite(value)]
+    tell_cells(axes, known, [_in_words(record, *at) for at in known])
     if font >= _SMALLEST_FONT:
         for (row, column), value in np.ndenumerate(record.mean):
             if np.isfinite(value):

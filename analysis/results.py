@@ -11,7 +11,7 @@ import numpy.typing as npt
 from clops_sweep.analysis.collect import Cell, Experiment
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.published import Departure, PublishedValue, departures, published_values
-from clops_sweep.analysis.statistics import MIN_PAIRS, Estimate, estimate, paired_difference
+from clops_sweep.analysis.statistics import MIN_PAIRS, Estimate, estimates, paired_differences
 
 Floats = npt.NDArray[np.float64]
 
@@ -121,7 +121,8 @@ def clear_winners(values: Floats, units: Sequence[int]) -> tuple[int, ...]:
     others = [row for row in order if row not in equal]
     if not others or np.isfinite(best).sum() < MIN_PAIRS:
         return ()
-    clear = all(paired_difference(best, values[row], units).excludes_zero for row in others)
+    differences = paired_differences(np.broadcast_to(best, (len(others), best.size)), values[others], units)
+    clear = all(difference.excludes_zero for difference in differences)
     return tuple(equal) if clear else ()
 
 
@@ -134,12 +135,17 @@ def _rows(sources: Sequence[tuple[Experiment, int]], names: Sequence[tuple[str, 
         id(experiment): (experiment.counts(), experiment.counts("finished"), experiment.counts("failed"))
         for experiment in {id(experiment): experiment for experiment, _ in sources}.values()
     }
+    found = {
+        (key, metric): estimates(experiment.by_replicate(metric))
+        for key, experiment in {id(experiment): experiment for experiment, _ in sources}.items()
+        for metric in METRICS
+    }
     written = [experiment.cells[cell].written for experiment, cell in sources]
     published = [published_values(config) for config in written]
     return [
         Row(
             names[position],
-            {metric: estimate(experiment.by_replicate(metric)[cell]) for metric in METRICS},
+            {metric: found[id(experiment), metric][cell] for metric in METRICS},
             published[position],
             departures(written[position]) if published[position] else (),
             asked=int(counts[id(experiment)][0][cell]),

@@ -10,14 +10,16 @@ from clops_sweep.analysis.curves import describe_learning_curves, draw_learning_
 from clops_sweep.analysis.failures import failure_notices
 from clops_sweep.analysis.formats import plural
 from clops_sweep.analysis.importance import describe_importance, draw_importance, importance
+from clops_sweep.analysis.importance import in_words as runs_in_words
 from clops_sweep.analysis.instance_figures import shown_or_said
 from clops_sweep.analysis.optimization_history import (
     describe_optimization_history,
     draw_optimization_history,
     optimization_history,
 )
-from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
+from clops_sweep.analysis.page import LinkedTable, RunEntry, RunList, Section
 from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from clops_sweep.analysis.pictures import Sketch, sketch
 from clops_sweep.analysis.search_trials import BestTrials, best_trials, best_trials_text, trials_csv
 from clops_sweep.analysis.sections import SectionFiles
 from clops_sweep.analysis.task_titles import TaskTitles
@@ -38,14 +40,14 @@ def build_search_section(
     titles: TaskTitles,
 ) -> Section:
     """Computes and draws everything for one search; what cannot be shown is named with the reason."""
-    pictures: list[Picture] = []
-    more: list[Picture | str] = []
+    sketches: list[Sketch] = []
+    more: list[Sketch | str] = []
     tables: list[LinkedTable] = []
     runs: list[RunList] = []
     if record is not None and record.of("complete"):
-        pictures.append(_history_picture(record, prefix))
+        sketches.append(_history_picture(record, prefix))
         if len(record.objectives) > 1:
-            pictures.append(_pareto_picture(record, prefix))
+            sketches.append(_pareto_picture(record, prefix))
         best = best_trials(record, experiment)
         tables.append(_table(record, best, space, prefix, files))
         runs = list(_run_lists(best, space, prefix))
@@ -53,9 +55,8 @@ def build_search_section(
             if name not in experiment.axes:
                 more += shown_or_said(partial(_importance_picture, experiment, name, prefix))
         more += shown_or_said(lambda: _curves_picture(best, experiment, store, prefix, titles))
-    more_pictures = [item for item in more if isinstance(item, Picture)]
-    for item in (*pictures, *more_pictures):
-        files.add_picture(item)
+    pictures = [files.add_picture(item) for item in sketches]
+    more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     return Section(
         prefix,
         space.name.replace("_", " "),
@@ -84,39 +85,39 @@ def _notices(record: StudyRecord | None) -> Iterator[str]:
         yield f"Trial {trial.number} failed: {trial.error or 'unknown error'}."
 
 
-def _history_picture(record: StudyRecord, prefix: str) -> Picture:
+def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
     histories = optimization_history(record)
     caption = "The value of every complete trial, a mean over its seeds, and the best up to then."
     if histories[0].pruned_numbers.size:
         caption += " Crosses: pruned trials, by their average AUC over the tasks they had seen."
-    figure, alt = draw_optimization_history(histories), describe_optimization_history(histories)
-    return picture(figure, f"{prefix}-history", "Optimisation history", caption, alt)
+    alt = describe_optimization_history(histories)
+    return sketch(draw_optimization_history, histories, f"{prefix}-history", "Optimisation history", caption, alt)
 
 
-def _pareto_picture(record: StudyRecord, prefix: str) -> Picture:
+def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
     front = pareto_front(record)
     caption = (
         "Every complete trial, means over seeds. Filled: no other trial is as good in all objectives and better in one."
     )
-    return picture(draw_pareto_front(front), f"{prefix}-pareto", "Pareto front", caption, describe_pareto_front(front))
+    return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption, describe_pareto_front(front))
 
 
-def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Picture:
+def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Sketch:
     found = importance(experiment, name)
     caption = (
         "Share of the variance over trials that goes with a parameter, alone or together with others (total effect): "
-        f"half of what a random forest over {found.n} runs loses when the parameter is shuffled, on seeds that it was "
-        "not fitted to. The trials are where the sampler has looked, and so is what this says. All parameters together "
-        f"explain {found.r2:.0%}."
+        f"half of what a random forest over {runs_in_words(found)} loses when the parameter is shuffled, on seeds that "
+        "it was not fitted to. The trials are where the sampler has looked, and so is what this says. All parameters "
+        f"together explain {found.r2:.0%}."
     )
     title = f"Importance of the parameters for {found.metric.plain}"
-    figure, alt = draw_importance(found), describe_importance(found)
-    return picture(figure, f"{prefix}-importance-{name}", title, caption, alt)
+    alt = describe_importance(found)
+    return sketch(draw_importance, found, f"{prefix}-importance-{name}", title, caption, alt)
 
 
 def _curves_picture(
     best: BestTrials, experiment: Experiment, store: RunStore, prefix: str, titles: TaskTitles
-) -> Picture:
+) -> Sketch:
     cells = dict(zip(experiment.runs["run_id"], experiment.runs["cell"], strict=True))
     records = []
     for trial in best.trials[:MOST_CURVES]:
@@ -127,8 +128,8 @@ def _curves_picture(
         f"The first {len(records)} trials of the table: validation AUC of every task after every epoch, mean and one "
         "standard deviation over seeds. Coloured blocks show the task that is being trained."
     )
-    figure, alt = draw_learning_curves(records), describe_learning_curves(records)
-    return picture(figure, f"{prefix}-curves", "Learning curves of the best trials", caption, alt)
+    alt = describe_learning_curves(records)
+    return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption, alt)
 
 
 def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: str, files: SectionFiles) -> LinkedTable:

@@ -25,7 +25,9 @@ from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatma
 from clops_sweep.analysis.instance_figures import instance_figures
 from clops_sweep.analysis.latex import to_latex
 from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.page import LinkedTable, Picture, RunEntry, RunList, Section, picture
+from clops_sweep.analysis.mosaic import draw_mosaic
+from clops_sweep.analysis.page import LinkedTable, RunEntry, RunList, Section
+from clops_sweep.analysis.pictures import KeptPictures, Picture, Sketch, sketch
 from clops_sweep.analysis.profiles import describe_profile, draw_profile, profile
 from clops_sweep.analysis.published import Departure
 from clops_sweep.analysis.results import Reference, ResultTable, result_table
@@ -37,19 +39,29 @@ from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import Frames
 from clops_sweep.store.run_store import RunStore
 
+_WHERE_VALUES_ARE = " The values are in the table, and in the SVG file where a pointer rests on a cell."
+
 
 @dataclass
 class SectionFiles:
-    """Files of a report that are still to be written: name to content."""
+    """Files of a report that are still to be written: name to content.
+
+    Args:
+        figures: each as two files.
+        tables: each as three.
+        kept: the figures of the report that was there before, if there may be one.
+    """
 
     figures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
+    kept: KeptPictures | None = None
 
-    def add_picture(self, item: Picture) -> Picture:
-        """Keeps a figure's two files."""
-        self.figures[f"{item.name}.png"] = item.png
-        self.figures[f"{item.name}.svg"] = item.svg
-        return item
+    def add_picture(self, item: Sketch) -> Picture:
+        """Draws a figure, where it is not there from before, and keeps its two files."""
+        picture = item.drawn() if self.kept is None else self.kept.drawn(item)
+        self.figures[f"{picture.name}.png"] = picture.png
+        self.figures[f"{picture.name}.svg"] = picture.svg
+        return picture
 
     def add_table(self, table: TextTable, exact: str | None = None) -> tuple[str, ...]:
         """Keeps a table's three files; `exact` replaces the CSV of what is shown."""
@@ -75,12 +87,12 @@ def build_section(
     compared = comparisons(experiment, references)
     metrics = shown_metrics([experiment, *(reference.experiment for reference in references)])
     same = same_words(metrics)
-    pictures = []
+    sketches = []
     if grid is not None:
         for metric in metrics:
             if np.isfinite(experiment.by_replicate(metric)).any():
-                pictures.append(_heatmap_picture(experiment, metric, grid, references, prefix, same))
-        pictures += _difference_pictures(experiment, grid, compared, prefix)
+                sketches.append(_heatmap_picture(experiment, metric, grid, references, prefix, same))
+        sketches += _difference_pictures(experiment, grid, compared, prefix)
     elif experiment.counts("finished").any():
         record = profile(experiment, metrics=metrics)
         caption = "Values of single runs."
@@ -88,14 +100,13 @@ def build_section(
             caption = (
                 f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
             )
-        pictures.append(
-            picture(draw_profile(record), f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
+        sketches.append(
+            sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
         )
-    pictures += task_figures(experiment, grid, references, store, prefix, titles)
+    sketches += task_figures(experiment, grid, references, store, prefix, titles)
     more = instance_figures(experiment, store, prefix, frames, titles) + sweep_figures(experiment, prefix)
-    more_pictures = [item for item in more if isinstance(item, Picture)]
-    for item in (*pictures, *more_pictures):
-        files.add_picture(item)
+    pictures = [files.add_picture(item) for item in sketches]
+    more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
     counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
     progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
@@ -142,7 +153,7 @@ def _heatmap_picture(
     references: Sequence[Reference],
     prefix: str,
     same: str,
-) -> Picture:
+) -> Sketch:
     record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
     caption = (
         f"{_means(experiment)}: {METRICS[metric].plain} ({METRICS[metric].formula}), one colour "
@@ -155,14 +166,14 @@ def _heatmap_picture(
         )
         caption += f" For comparison: {values}."
     caption += same if metric == "bwt" else ""
-    return picture(
-        draw_heatmap(record), f"{prefix}-heatmap-{metric}", METRICS[metric].plain, caption, describe_heatmap(record)
-    )
+    caption += _WHERE_VALUES_ARE if record.is_large else ""
+    name, alt = f"{prefix}-heatmap-{metric}", describe_heatmap(record)
+    return sketch(draw_mosaic if record.is_large else draw_heatmap, record, name, METRICS[metric].plain, caption, alt)
 
 
 def _difference_pictures(
     experiment: Experiment, axes: tuple[str, str], compared: Comparisons, prefix: str
-) -> Iterator[Picture]:
+) -> Iterator[Sketch]:
     if len(variants(experiment, axes)) < 2 or not set(axes) <= set(experiment.number_axes):
         return
     for metric in ("auc", "bwt"):
@@ -173,8 +184,10 @@ def _difference_pictures(
             "Mean paired differences over common seeds. An asterisk: p below 0.05 in a paired t-test, corrected by "
             "Holm over all cells and variants."
         )
-        figure, alt = draw_heatmap(record), describe_heatmap(record)
-        yield picture(figure, f"{prefix}-difference-{metric}", record.metric.plain, caption, alt)
+        if record.is_large:
+            caption = caption.replace("An asterisk", "A dot") + _WHERE_VALUES_ARE
+        name, alt = f"{prefix}-difference-{metric}", describe_heatmap(record)
+        yield sketch(draw_mosaic if record.is_large else draw_heatmap, record, name, record.metric.plain, caption, alt)
 
 
 def _result_tables(

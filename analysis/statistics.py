@@ -26,6 +26,11 @@ class Estimate:
     n: int
 
 
+_NOTHING = Estimate(np.nan, np.nan, 0)
+_AT_ONCE = 2_000_000
+"""Means of resamples that are held in memory."""
+
+
 @dataclass(frozen=True)
 class PairedDifference:
     """The mean of differences over common seeds, with a bootstrap interval and a p-value.
@@ -55,6 +60,17 @@ def estimate(values: npt.ArrayLike) -> Estimate:
     return Estimate(mean, sd, int(array.size))
 
 
+def estimates(values: Floats) -> list[Estimate]:
+    """`estimate` of every row of an array of shape (rows, values)."""
+    whole = np.array([values.shape[1] > 1]) & np.isfinite(values).all(axis=1)
+    found = [_NOTHING if full else estimate(row) for full, row in zip(whole.tolist(), values, strict=True)]
+    rows, complete = np.flatnonzero(whole), values[whole]
+    if rows.size:
+        for row, mean, sd in zip(rows, complete.mean(axis=1), complete.std(axis=1, ddof=1), strict=True):
+            found[row] = Estimate(float(mean), float(sd), values.shape[1])
+    return found
+
+
 def highest_coverage(pairs: int) -> float:
     """The coverage that no bootstrap interval over so few pairs can pass: 1 - 2^(1 - n).
 
@@ -77,27 +93,67 @@ def paired_difference(
         theirs: the same replicates in the same order.
         units: what is resampled as a whole, such as a patient split with all its seeds; default: each position.
     """
-    differences = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
-    labels = np.arange(differences.size) if units is None else np.asarray(units)
-    there = np.isfinite(differences)
-    differences, labels = differences[there], labels[there]
-    if not differences.size:
-        return PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)
-    found = np.unique(labels)
-    alone = found.size == labels.size
-    by_unit = differences if alone else np.array([differences[labels == unit].mean() for unit in found])
-    low, high = bootstrap_interval(by_unit)
-    return PairedDifference(float(by_unit.mean()), low, high, _t_test(by_unit), int(by_unit.size))
+    one = paired_differences(np.asarray(ours, dtype=float)[None], np.asarray(theirs, dtype=float)[None], units)
+    return one[0]
+
+
+def paired_differences(ours: Floats, theirs: Floats, units: Sequence[int] | None = None) -> list[PairedDifference]:
+    """`paired_difference` of every row of two arrays of shape (rows, replicates), all rows at once."""
+    differences = ours - theirs
+    if not len(differences):
+        return []
+    labels = np.arange(differences.shape[1]) if units is None else np.asarray(units)
+    found = [PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)] * len(differences)
+    there, group_of = np.unique(np.isfinite(differences), axis=0, return_inverse=True)
+    for group, columns in enumerate(there):
+        if not columns.any():
+            continue
+        rows = np.flatnonzero(group_of.reshape(-1) == group)
+        by_unit, units_there = differences[np.ix_(rows, np.flatnonzero(columns))], labels[columns]
+        each = np.unique(units_there)
+        if each.size < units_there.size:
+            by_unit = np.stack([by_unit[:, units_there == unit].mean(axis=1) for unit in each], axis=1)
+        low, high = bootstrap_intervals(by_unit)
+        values = zip(rows.tolist(), by_unit.mean(axis=1), low, high, _t_tests(by_unit), strict=True)
+        for row, mean, at_least, at_most, p in values:
+            found[row] = PairedDifference(float(mean), float(at_least), float(at_most), float(p), by_unit.shape[1])
+    return found
 
 
 def bootstrap_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """An interval for the mean of a few values; (NaN, NaN) below 3."""
-    n = values.size
+    low, high = bootstrap_intervals(values[None], confidence)
+    return float(low[0]), float(high[0])
+
+
+def bootstrap_intervals(values: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+    """`bootstrap_interval` of every row of an array of shape (rows, values)."""
+    rows, n = values.shape
     if n < MIN_PAIRS:
-        return np.nan, np.nan
+        return np.full(rows, np.nan), np.full(rows, np.nan)
     tail = _tail(n, confidence)
-    low, high = np.quantile(_weights(n) @ values, [tail, 1 - tail])
-    return float(low), float(high)
+    weights, counts = _weights(n)
+    step = max(1, _AT_ONCE // len(weights))
+    parts = []
+    for first in range(0, rows, step):
+        means = values[first : first + step] @ weights.T
+        order = np.argsort(means, axis=1)
+        upto = np.cumsum(counts[order], axis=1)
+        ordered = np.take_along_axis(means, order, axis=1)
+        parts.append([_quantile(ordered, upto, at) for at in (tail, 1 - tail)])
+    low, high = np.concatenate(parts, axis=1) if parts else np.empty((2, 0))
+    return low, high
+
+
+def _quantile(ordered: Floats, upto: npt.NDArray[np.int64], share: float) -> Floats:
+    """The quantile, between neighbours by their distance, of rows in which the first of `upto` are as large or less."""
+    place = share * (RESAMPLES - 1)
+    first, part = int(place), place - int(place)
+    below, above = (
+        np.take_along_axis(ordered, (upto <= rank).sum(axis=1)[:, None], axis=1)[:, 0]
+        for rank in (first, min(first + 1, RESAMPLES - 1))
+    )
+    return below + (above - below) * part
 
 
 def holm(p_values: npt.ArrayLike) -> Floats:
@@ -116,17 +172,23 @@ def _tail(n: int, confidence: float) -> float:
     return float(stats.norm.cdf(-np.sqrt(n / (n - 1)) * stats.t.ppf((1 + confidence) / 2, n - 1)))
 
 
-def _t_test(values: Floats) -> float:
-    """Two-sided p of a one-sample t-test against 0; written out, as scipy's checks take longer than the test."""
-    n = values.size
+def _t_tests(values: Floats) -> Floats:
+    """Two-sided p of a one-sample t-test of each row against 0; written out, as scipy's checks take longer."""
+    n = values.shape[1]
+    if n < 2:
+        return np.full(len(values), np.nan)
     # Equal differences have no variance, and a t-test of them no answer.
-    if n < 2 or np.ptp(values) == 0:
-        return np.nan
-    t = float(values.mean() / (values.std(ddof=1) / np.sqrt(n)))
-    return float(2 * special.stdtr(n - 1, -abs(t)))
+    unlike = np.ptp(values, axis=1) > 0
+    spread = np.where(unlike, values.std(axis=1, ddof=1), 1.0) / np.sqrt(n)
+    return np.where(unlike, 2 * special.stdtr(n - 1, -np.abs(values.mean(axis=1) / spread)), np.nan)
 
 
 @cache
-def _weights(n: int) -> Floats:
-    """Resampling as a matrix: row r holds how often each of n values is drawn, divided by n."""
-    return np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n
+def _weights(n: int) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Resampling as a matrix: a row holds how often each of n values is drawn, divided by n; and how often it occurs.
+
+    Of few values most resamples are alike: of five there are 126 kinds.
+    """
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    kinds, counts = np.unique(drawn, axis=0, return_counts=True)
+    return kinds / n, counts.astype(np.int64)

@@ -67,6 +67,8 @@ def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyCompar
 def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyComparison]:
     chosen: dict[str, tuple[Experiment, int]] = {}
     editions: dict[int, object] = {}
+    if len({experiment.cells[index].config.strategy for experiment, index in sources}) < 2:
+        return
     for experiment, index in sorted(sources, key=_preference):
         strategy = experiment.cells[index].config.strategy
         of_this = _editions(experiment, index)
@@ -102,7 +104,7 @@ def _preference(source: tuple[Experiment, int]) -> tuple[int, int]:
 
 def _editions(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]:
     """The data and the semantics behind a cell's finished runs, by patient split."""
-    runs = experiment.runs[(experiment.runs["cell"] == cell) & (experiment.runs["status"] == "finished")]
+    runs = experiment.runs_of(cell, "finished")
     columns = (runs[name] for name in ("split_seed", "data_hash", "semantics_version"))
     return {int(split): (str(data_hash), int(version)) for split, data_hash, version in zip(*columns, strict=True)}
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.comparisons import comparison_text, comparisons_csv
 from clops_sweep.analysis.formats import plural
-from clops_sweep.analysis.page import Section, no_links, picture
+from clops_sweep.analysis.page import Section, no_links
+from clops_sweep.analysis.pictures import sketch
 from clops_sweep.analysis.sections import SectionFiles, same_words
 from clops_sweep.analysis.strategies import compare_strategies, describe_strategies, draw_strategies
 from clops_sweep.experiment.selection import file_name
@@ -43,9 +44,11 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
             f"its configuration that is the most like the paper's, not by its best ({which})."
         )
         name = f"{anchor}-{number + 1}-{file_name(f'{record.dataset}-{record.scenario}')}"
-        figure, alt = draw_strategies(record), describe_strategies(record)
+        alt = describe_strategies(record)
         pictures.append(
-            files.add_picture(picture(figure, name, "Strategies", caption + same_words(record.metrics), alt))
+            files.add_picture(
+                sketch(draw_strategies, record, name, "Strategies", caption + same_words(record.metrics), alt)
+            )
         )
         text = comparison_text(record.differences, f"{name}-differences", f"Strategies on {where}", record.metrics)
         tables.append(no_links(text, files.add_table(text, comparisons_csv(record.differences))))

@@ -6,14 +6,14 @@ import numpy as np
 
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
-from clops_sweep.analysis.importance import describe_importance, draw_importance, importance
+from clops_sweep.analysis.importance import describe_importance, draw_importance, importance, in_words
 from clops_sweep.analysis.instance_figures import shown_or_said
-from clops_sweep.analysis.page import Picture, picture
+from clops_sweep.analysis.pictures import Sketch, sketch
 from clops_sweep.analysis.variance import variance_by_source
 from clops_sweep.analysis.variance_figure import describe_variance, draw_variance, needed_in_words
 
 
-def sweep_figures(experiment: Experiment, prefix: str) -> list[Picture | str]:
+def sweep_figures(experiment: Experiment, prefix: str) -> list[Sketch | str]:
     """Cost frontiers, importance of axes and sources of variance, for experiments with several configurations.
 
     Returns:
@@ -32,29 +32,30 @@ def sweep_figures(experiment: Experiment, prefix: str) -> list[Picture | str]:
     return items
 
 
-def _frontier(experiment: Experiment, cost: str, prefix: str) -> Picture:
+def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
     record = cost_frontier(experiment, cost)
     caption = (
         f"Mean average AUC of every configuration against {COSTS[cost]}. The numbered line joins those that no "
         "other betters at their cost; their names stand below."
     )
-    figure, alt = draw_cost_frontier(record), describe_cost_frontier(record)
-    return picture(figure, f"{prefix}-cost-{cost}", f"AUC against {COSTS[cost]}", caption, alt)
+    alt = describe_cost_frontier(record)
+    return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"AUC against {COSTS[cost]}", caption, alt)
 
 
-def _importance(experiment: Experiment, prefix: str) -> Picture:
+def _importance(experiment: Experiment, prefix: str) -> Sketch:
     record = importance(experiment)
     caption = (
         "Share of the variance that goes with an axis, alone or together with others (total effect): half of what a "
-        f"random forest over {record.n} runs loses when the axis is shuffled, on replicates that it was not fitted to; "
-        "error bars: one standard deviation over replicates. An estimate below 0 has no bar. All axes together explain "
-        f"{record.r2:.0%} of the variance within a replicate."
+        f"random forest over {in_words(record)} loses when the axis is shuffled, on replicates that it was not fitted "
+        "to; error bars: one standard deviation over replicates. An estimate below 0 has no bar. All axes together "
+        f"explain {record.r2:.0%} of the variance within a replicate."
     )
-    figure = draw_importance(record)
-    return picture(figure, f"{prefix}-importance", "Importance of the axes", caption, describe_importance(record))
+    return sketch(
+        draw_importance, record, f"{prefix}-importance", "Importance of the axes", caption, describe_importance(record)
+    )
 
 
-def _variance(experiment: Experiment, prefix: str) -> Picture:
+def _variance(experiment: Experiment, prefix: str) -> Sketch:
     record = variance_by_source(experiment)
     sizes = ", ".join(f"{size} of {name}" for name, size in record.sizes.items())
     caption = (
@@ -63,5 +64,6 @@ def _variance(experiment: Experiment, prefix: str) -> Picture:
         "themselves. Right: the chance that a paired t-test over patient splits tells two methods apart. "
         f"{needed_in_words(record)}"
     )
-    figure = draw_variance(record)
-    return picture(figure, f"{prefix}-variance", "Where variance comes from", caption, describe_variance(record))
+    return sketch(
+        draw_variance, record, f"{prefix}-variance", "Where variance comes from", caption, describe_variance(record)
+    )

@@ -11,7 +11,7 @@ import pandas as pd
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.curves import describe_learning_curves, draw_learning_curves, learning_curves
 from clops_sweep.analysis.forgetting import describe_forgetting, draw_forgetting, forgetting
-from clops_sweep.analysis.page import Picture, picture
+from clops_sweep.analysis.pictures import Sketch, sketch
 from clops_sweep.analysis.r_matrices import describe_r_matrices, draw_r_matrices, r_matrix
 from clops_sweep.analysis.results import Reference
 from clops_sweep.analysis.selection import chosen_how, typical_cell, variants
@@ -41,7 +41,7 @@ def task_figures(
     store: RunStore,
     prefix: str,
     titles: TaskTitles,
-) -> Iterator[Picture]:
+) -> Iterator[Sketch]:
     """Learning curves, R and forgetting, as far as there are runs that have them."""
     scales = grid or experiment.number_axes
     chosen = shown_cells(experiment, scales, references)
@@ -69,8 +69,8 @@ def task_figures(
             "Validation AUC of every task after every epoch: mean and one standard deviation over runs. Coloured "
             f"blocks show the task that is being trained.{which}"
         )
-        figure, alt = draw_learning_curves(curves), describe_learning_curves(curves)
-        yield picture(figure, f"{prefix}-curves", "Learning curves", caption, alt)
+        alt = describe_learning_curves(curves)
+        yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, alt)
     matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
     if matrices:
         caption = (
@@ -78,16 +78,16 @@ def task_figures(
             "colour scale for all panels. Frames mark the task just trained on; to their left are tasks learned "
             f"earlier, to their right tasks not seen yet.{which}"
         )
-        figure, alt = draw_r_matrices(matrices), describe_r_matrices(matrices)
-        yield picture(figure, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
+        alt = describe_r_matrices(matrices)
+        yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
     if forgotten := records("r_matrix", forgetting):
         caption = (
             "Validation AUC of every task when it had just been learned (ring) and at the end of the run (dot), means "
             "over runs; on the right their difference, mean ± one standard deviation. The mean of these differences "
             f"over all tasks but the last is BWT.{which}"
         )
-        figure, alt = draw_forgetting(forgotten), describe_forgetting(forgotten)
-        yield picture(figure, f"{prefix}-forgetting", "Forgetting by task", caption, alt)
+        alt = describe_forgetting(forgotten)
+        yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption, alt)
 
 
 def shown_cells(experiment: Experiment, scales: Sequence[str], references: Sequence[Reference]) -> list[Shown]:

@@ -202,6 +202,7 @@ class Values:
     def __init__(self, finished: FinishedRuns, claims: Sequence[ClaimRuns], frames: Sequence[Frames] = ()) -> None:
         self._finished = finished
         self._frames = {it.data_hash: it for it in frames}
+        self._run_ids = list(dict.fromkeys(run_id for claim in claims for run_id in claim.run_ids))
         self._needed: dict[TableName, dict[str, None]] = {}
         for found in (found for claim in claims for found in claim.contrasts):
             ids = (run_id for of_it in found.pairs.values() for pair in of_it for run_id in pair if run_id is not None)
@@ -213,7 +214,7 @@ class Values:
 
     @cached_property
     def _columns(self) -> dict[str, dict[str, Any]]:
-        return self._finished.runs.to_dict("index")  # type: ignore[return-value]
+        return self._finished.runs.loc[self._run_ids].to_dict("index")  # type: ignore[return-value]
 
     def evidence(self, found: ContrastRuns, claim: Claim) -> Evidence:
         """What the runs of a contrast say."""

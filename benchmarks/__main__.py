@@ -16,6 +16,7 @@ import torch  # noqa: E402
 
 from benchmarks import (  # noqa: E402
     against,
+    bench_report,
     feeding,
     full_size,
     gpu,
@@ -43,6 +44,7 @@ SECTIONS: dict[str, Callable[[bool], str]] = {
     "scaling": lambda quick: scaling.run(quick=quick),
     "full_size": lambda quick: full_size.run(quick=quick),
     "storage": lambda quick: storage.run(quick=quick),
+    "report": lambda quick: bench_report.run(quick=quick),
     "own_data": lambda quick: own_data.run(quick=quick),
     "feeding": lambda quick: feeding.run(quick=quick),
     "sleeping": lambda quick: sleeping.run(quick=quick),

@@ -1,72 +1,66 @@
-"""How long a report takes on a store of 10,000 runs; the store holds generated numbers and is thrown away.
+"""What a report takes on stores of 10,000 and 100,000 generated runs: ``python -m benchmarks.bench_report [--quick]``.
 
-OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/bench_report.py --runs 10000
+Processor time of the whole command, into a new folder and once more where nothing has changed.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import os
 import resource
+import subprocess
+import sys
 import tempfile
-import time
 from pathlib import Path
 
-from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.report import write_report
-from clops_sweep.store.run_store import RunStore
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
 
-REPOSITORY = Path(__file__).parents[1]
-TASKS = ("0-1", "2-3", "4-5", "6-7", "8-9", "10-11")
+from benchmarks.reported_store import fill, write_grid  # noqa: E402
+from benchmarks.timing import table  # noqa: E402
+from clops_sweep.store.run_store import RunStore  # noqa: E402
+
+_COMMAND = """
+import resource, sys
+from clops_sweep.cli.command import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 
 
-def space(runs: int) -> SearchSpace:
-    """A grid of 10 x 10 cells, four variants, five seeds, and as many values of T as the number of runs allows."""
-    return SearchSpace(
-        "large_grid",
-        RunConfig(),
-        {
-            "storage_fraction": [i / 10 for i in range(1, 11)],
-            "acquisition_fraction": [i / 10 for i in range(1, 11)],
-            "variant": {
-                "CLOPS": {},
-                "Random storage": {"storage_order": "random"},
-                "Random acquisition": {"acquisition": "random"},
-                "Random storage and acquisition": {"storage_order": "random", "acquisition": "random"},
-            },
-            "mc_samples": [5 * i for i in range(1, max(1, runs // 2000) + 1)],
-        },
-        seeds=range(5),
-    )
+def run(*, quick: bool = False) -> str:
+    """The table, of a small size alone where it is to be quick."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [_measured(runs, Path(folder) / str(runs)) for runs in ((2_000,) if quick else (10_000, 100_000))]
+    header = ["runs", "report", "again, nothing new", "peak memory", "page", "figures"]
+    return "## Report\n\n" + table(header, rows)
+
+
+def _measured(runs: int, folder: Path) -> list[str]:
+    file = folder / "large_grid.py"
+    count = fill(RunStore(folder / "results"), write_grid(runs, file))
+    row, peaks = [f"{count:,}"], []
+    for _ in range(2):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-c", _COMMAND, "report", str(file), "--results", "results", "--output", "report"]
+        # not from the checkout, so that it is the installed package
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=folder)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        peaks.append(int(done.stdout.split()[-1]) / 1024)
+        row.append(f"{used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime:.1f} s")
+    drawn = folder / "report"
+    figures = sum(it.stat().st_size for it in (drawn / "figures").iterdir())
+    page = (drawn / "index.html").stat().st_size
+    return [*row, f"{max(peaks):,.0f} MB", f"{page / 1e6:.0f} MB", f"{figures / 1e6:.0f} MB"]
 
 
 def main() -> None:
-    """Fills a store, renders its report, and prints what that took."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000, help="2,000 or a multiple")
-    parser.add_argument("--instances", type=int, default=40, help="training instances per task")
-    parser.add_argument("--store", type=Path, help="keep the store here and use it again")
-    arguments = parser.parse_args()
-    spec = importlib.util.spec_from_file_location("generated", REPOSITORY / "tests/analysis/generated_store.py")
-    assert spec is not None
-    assert spec.loader is not None
-    generated = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generated)
-    with tempfile.TemporaryDirectory() as folder:
-        store = RunStore(arguments.store or Path(folder) / "results")
-        asked = space(arguments.runs)
-        begun = time.perf_counter()
-        if not store.statuses():
-            generated.write_generated_runs(store, [asked], tasks=TASKS, epochs=20, instances=arguments.instances)
-        filled, used = time.perf_counter(), time.process_time()
-        paths = write_report([asked], store, Path(folder) / "report")
-        done, used = time.perf_counter(), time.process_time() - used
-        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{len(store.statuses()):,} runs, filled in {filled - begun:.1f} s")
-        print(
-            f"report: {used:.1f} s of processor time, {done - filled:.1f} s by the clock, "
-            f"page of {paths.index.stat().st_size / 1e6:.1f} MB, peak memory {megabytes:.0f} MB"
-        )
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_report", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="2,000 runs alone")
+    print(run(quick=parser.parse_args().quick))
 
 
 if __name__ == "__main__":

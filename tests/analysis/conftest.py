@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.pictures import Picture, Sketch
 from clops_sweep.analysis.report import ReportPaths, write_report
 from clops_sweep.store.run_store import RunStore
 
@@ -89,8 +90,12 @@ def store(tmp_path_factory: pytest.TempPathFactory, spaces: list[SearchSpace]) -
 
 @pytest.fixture
 def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are drawn once, without a layout: for tests of words and rows, on figures whose like others look at."""
-    monkeypatch.setattr("clops_sweep.analysis.page.as_png", lambda figure: b"\x89PNG\r\n\x1a\n")
+    """Figures are not drawn: for tests of words and rows, on figures whose like others look at."""
+
+    def empty(item: Sketch) -> Picture:
+        return Picture(item.name, item.title, item.caption, item.alt, b"\x89PNG\r\n\x1a\n", b"<svg />", 1, 1)
+
+    monkeypatch.setattr(Sketch, "drawn", empty)
 
 
 @pytest.fixture(scope="session")

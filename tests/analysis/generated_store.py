@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -149,10 +149,15 @@ def write_given_runs(
 def _write_together(store: RunStore, runs: Mapping[str, Mapping[str, pa.Table]]) -> None:
     """Finished runs as a compaction leaves them: a file each would mean to wait for the disk some hundred times."""
     new = {run_id: runs[run_id] for run_id in runs.keys() - store.finished(list(runs))}
-    for name, parts in store.parts.items() if new else ():
-        tables = [tables[name] for tables in new.values() if name in tables]
-        if tables:
-            parts.write_compacted(compacted(new), pa.concat_tables(tables), new)
+    of_table = {name: [tables[name] for tables in new.values() if name in tables] for name in store.parts}
+    write_tables(store, new, {name: pa.concat_tables(tables) for name, tables in of_table.items() if tables})
+
+
+def write_tables(store: RunStore, run_ids: Collection[str], tables: Mapping[str, pa.Table]) -> None:
+    """Tables of finished runs as a compaction leaves them."""
+    for name, parts in store.parts.items() if run_ids else ():
+        if name in tables:
+            parts.write_compacted(compacted(run_ids), tables[name], run_ids)
 
 
 def write_generated_runs(

@@ -12,6 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from clops_sweep.analysis.cell_text import CellText
+
 _TOUCH = 1.0
 """Pixels that boxes may share: they are larger than their letters."""
 
@@ -21,14 +23,15 @@ def texts_in_each_other(figure: Figure) -> list[str]:
     canvas = FigureCanvasAgg(figure)
     renderer = canvas.get_renderer()
     drawn: dict[int, Text] = {}
-    draw = Text.draw
+    draw = {kind: kind.draw for kind in (Text, CellText)}
 
     def recorded(text: Text, *arguments: Any, **options: Any) -> None:
         if text.get_visible() and text.get_text().strip():
             drawn[id(text)] = text
-        draw(text, *arguments, **options)
+        draw[CellText if isinstance(text, CellText) else Text](text, *arguments, **options)
 
-    with mock.patch.object(Text, "draw", recorded):  # what is there and not drawn, such as ticks outside, is not seen
+    # what is there and not drawn, such as ticks outside, is not seen
+    with mock.patch.object(Text, "draw", recorded), mock.patch.object(CellText, "draw", recorded):
         canvas.draw()
     boxes = [(text.get_text(), _corners(text, renderer)) for text in drawn.values()]
     size = np.array([figure.bbox.width, figure.bbox.height])

@@ -7,12 +7,11 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.instance_figures import instance_figures
-from clops_sweep.analysis.page import Picture
+from clops_sweep.analysis.pictures import Sketch
 from clops_sweep.analysis.selection import setting, typical_cell
 from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.trained_orders import orders_by_difficulty, orders_in_words
@@ -48,9 +47,9 @@ def test_the_typical_cell_has_the_papers_value_on_every_axis(tmp_path: Path, gen
     assert typical_cell(functions, range(3)) == 1  # as near as 2, and better
 
 
-def pictures(space: SearchSpace, store: RunStore) -> dict[str, Picture]:
+def pictures(space: SearchSpace, store: RunStore) -> dict[str, Sketch]:
     items = instance_figures(experiment_of(space, store), store, "x", (), TaskTitles())
-    return {item.name: item for item in items if isinstance(item, Picture)}
+    return {item.name: item for item in items if isinstance(item, Sketch)}
 
 
 def acquisition_space(fractions: list[float]) -> SearchSpace:
@@ -58,7 +57,6 @@ def acquisition_space(fractions: list[float]) -> SearchSpace:
     return SearchSpace("acquisition", RunConfig(), axes, seeds=range(2))
 
 
-@pytest.mark.usefixtures("unpainted")
 def test_overlap_is_shown_where_less_than_everything_is_replayed(tmp_path: Path, generated: ModuleType) -> None:
     space = acquisition_space([1.0, 0.1])
     store = RunStore(tmp_path)
@@ -66,7 +64,6 @@ def test_overlap_is_shown_where_less_than_everything_is_replayed(tmp_path: Path,
     assert "Shown: b = 0.25, a = 0.1, T = 20" in pictures(space, store)["x-overlap"].caption
 
 
-@pytest.mark.usefixtures("unpainted")
 def test_overlap_at_a_of_one_is_said_and_not_drawn(tmp_path: Path, generated: ModuleType) -> None:
     space = acquisition_space([1.0])
     store = RunStore(tmp_path)
@@ -100,7 +97,6 @@ def curriculum_store(tmp_path: Path, generated: ModuleType) -> tuple[SearchSpace
     return asked, space, store
 
 
-@pytest.mark.usefixtures("unpainted")
 def test_the_chain_is_that_of_the_run_that_decided_the_curriculum(tmp_path: Path, generated: ModuleType) -> None:
     asked, space, store = curriculum_store(tmp_path, generated)
     source = next(SearchSpace("source", RunConfig(), seeds=[0]).requests()).config.run_id("generated0001")

@@ -11,6 +11,7 @@ import pytest
 from clops_sweep.analysis.forgetting import describe_forgetting, draw_forgetting, forgetting
 from clops_sweep.analysis.r_matrices import TOGETHER, describe_r_matrices, draw_r_matrices, r_matrix
 from clops_sweep.analysis.style import as_png
+from clops_sweep.analysis.svg import Told
 from clops_sweep.errors import BadInput
 
 R = np.array([[0.9, 0.5, 0.4], [0.8, 0.85, 0.5], [0.7, 0.9, 0.95]])
@@ -91,11 +92,11 @@ def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None
     joint = r_matrix(rows("r1", r=R[2:]), "MTL")
     figure = draw_r_matrices([r_matrix(TWO, "CLOPS"), joint])
     assert [text.get_text() for text in figure.axes[0].texts] == [f"{value + 0.01:.2f}" for value in R.flat]
-    frames, none = ([it for it in axes.patches if it.get_gid() is None] for axes in figure.axes[:2])
+    frames, none = (list(axes.patches) for axes in figure.axes[:2])
     assert len(frames) == 2 * 3, "a white and a black frame on the diagonal"
     assert none == []
-    told = [patch.get_gid() for patch in figure.axes[1].patches]
-    assert told[0] == f"tells:trained on all tasks, evaluated on B: {R[2, 0]:.3f}, n = 1"
+    (told,) = (artist for artist in figure.axes[1].artists if isinstance(artist, Told))
+    assert told.texts[0] == f"trained on all tasks, evaluated on B: {R[2, 0]:.3f}, n = 1"
     assert figure.axes[0].collections[0].get_clim() == figure.axes[1].collections[0].get_clim()
     assert as_png(figure).startswith(b"\x89PNG")
     with pytest.raises(BadInput, match="nothing to draw"):

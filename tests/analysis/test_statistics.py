@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from clops_sweep.analysis.statistics import bootstrap_interval, estimate, highest_coverage, holm, paired_difference
+from clops_sweep.analysis.statistics import (
+    RESAMPLES,
+    bootstrap_interval,
+    estimate,
+    estimates,
+    highest_coverage,
+    holm,
+    paired_difference,
+    paired_differences,
+)
 
 
 def test_estimate_of_three_numbers_and_a_gap() -> None:
@@ -73,3 +82,26 @@ def test_holm_is_never_below_p_nor_above_bonferroni(p: list[float]) -> None:
     corrected = holm(p)
     assert (corrected >= np.array(p)).all()
     assert (corrected <= np.minimum(np.array(p) * len(p), 1) + 1e-12).all()
+
+
+def test_rows_at_once_are_the_rows_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    ours, theirs = rng.normal(0.7, 0.1, (40, 6)), rng.normal(0.6, 0.1, (40, 6))
+    ours[rng.random(ours.shape) < 0.2] = np.nan
+    ours[0], ours[1] = np.nan, theirs[1] + 0.25
+    assert list(map(repr, estimates(ours))) == list(map(repr, map(estimate, ours)))
+    for units in (None, [0, 0, 1, 1, 2, 2]):
+        together = paired_differences(ours, theirs, units)
+        for row, found in enumerate(together):
+            alone = paired_difference(ours[row], theirs[row], units)
+            assert found.n == alone.n
+            values = [(found.mean, alone.mean), (found.low, alone.low), (found.high, alone.high), (found.p, alone.p)]
+            np.testing.assert_allclose(*zip(*values, strict=True), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 5, 12])
+def test_quantiles_of_kinds_of_resamples_are_those_of_all_resamples(n: int) -> None:
+    values = np.random.default_rng(n).normal(0, 1, n)
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=RESAMPLES) @ values / n
+    tail = stats.norm.cdf(-math.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1))
+    assert bootstrap_interval(values) == pytest.approx(np.quantile(drawn, [tail, 1 - tail]), abs=1e-12)

@@ -150,7 +150,7 @@ def test_a_seed_that_is_better_throughout_is_no_error(tmp_path: Path, generated:
 
 def test_error_bars_of_importance_lie_inside_the_axes() -> None:
     names = ("storage_fraction", "mc_samples")
-    record = Importance(METRICS["auc"], names, np.array([0.9, -0.05]), np.array([0.3, 0.2]), 0.5, 16)
+    record = Importance(METRICS["auc"], names, np.array([0.9, -0.05]), np.array([0.3, 0.2]), 0.5, 16, 16)
     (axes,) = draw_importance(record).axes
     low, high = axes.get_xlim()
     assert low < -0.25
