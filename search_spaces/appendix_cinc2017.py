@@ -15,11 +15,12 @@ CORNERS = [(0.1, 0.1), (0.25, 0.1), (1.0, 0.1), (0.1, 1.0), (1.0, 1.0)]
 
 
 def asked(config):
-    """Six splits; three of what takes several times as long as CLOPS does, and of four more seeds of all else."""
+    """Six splits; three of what takes several times as long as CLOPS, and of four more seeds but for grids and orders."""
     slow = config.acquisition in ("bald_mcp", "balc_kld") or (
         config.strategy == "mir" and (config.replay_ratio != 1.0 or config.acquisition_fraction != 0.5)
     )
-    if config.seed > 0 and (slow or config.task_order != "sequential"):
+    in_grid = config.strategy == "clops" and (config.storage_fraction, config.acquisition_fraction) in CORNERS
+    if config.seed > 0 and (slow or in_grid or config.task_order != "sequential"):
         return False
     return config.split_seed < 3 or (config.seed == 0 and not slow)
 
