@@ -15,7 +15,7 @@ CORNERS = [(0.1, 0.1), (0.25, 0.1), (1.0, 0.1), (0.1, 1.0), (1.0, 1.0)]
 
 
 def asked(config):
-    """Six splits; three of what takes several times as long as CLOPS, and of four more seeds but for grids and orders."""
+    """Six splits; three of what takes several times as long as CLOPS, and of more seeds but for grids and orders."""
     slow = config.acquisition in ("bald_mcp", "balc_kld") or (
         config.strategy == "mir" and (config.replay_ratio != 1.0 or config.acquisition_fraction != 0.5)
     )
