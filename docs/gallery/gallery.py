@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -45,13 +46,17 @@ from clops_sweep.store.tables import EVERY_RUN, TableName
 FOLDER = Path(__file__).parent
 STORE, NOISE = FOLDER / "store", FOLDER / "noise.parquet"
 DOCUMENT, HEADING = FOLDER.parent / "gallery.md", "## What was run\n"
-FILES = ("appendix_mitbih", "appendix_cinc2017", "appendix_ptbxl", "appendix_physionet2020", "variance")
+FILES = (
+    *("appendix_mitbih", "appendix_cinc2017", "appendix_ptbxl", "appendix_physionet2020", "appendix_synthetic"),
+    "variance",
+)
 
 TITLES = {
     "mitbih": "MIT-BIH Arrhythmia Database",
     "cinc2017": "CinC Challenge 2017",
     "ptbxl": "PTB-XL",
     "physionet2020": "CPSC 2018, as in the Challenge 2020",
+    "synthetic_paper": "Synthetic ECG, six tasks of the paper's size",
 }
 SHOWN = {  # by data set: experiments, without its name, with the parts of their sections
     "mitbih": {
@@ -78,6 +83,10 @@ SHOWN = {  # by data set: experiments, without its name, with the parts of their
         "baselines_domain_il": ("results", "curves"),
     },
     "physionet2020": {"baselines_domain_il": ("results", "curves"), "weighted_replay_domain_il": ("results",)},
+    "synthetic_paper": {
+        "baselines_class_il": ("results", "curves"),
+        "class_il_grid": ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt"),
+    },
 }
 HEADINGS = {
     "baselines_class_il": "Methods, Class-IL",
@@ -321,8 +330,17 @@ def _rows_alone(table: TextTable) -> str:
 
 
 def _replicates(experiment: Experiment) -> str:
-    splits, seeds = ({it[place] for it in experiment.replicates} for place in (0, 1))
-    return f"{plural(len(splits), 'patient split')}, {plural(len(seeds), 'seed')} on each"
+    splits = {split for split, _ in experiment.replicates}
+    return f"{plural(len(splits), 'patient split')}, {_on_each(experiment.replicates)}"
+
+
+def _on_each(replicates: Iterable[tuple[int, int]]) -> str:
+    """How many seeds there are on how many splits."""
+    seeds = Counter(split for split, _ in set(replicates))
+    splits = sorted(Counter(seeds.values()).items(), reverse=True)
+    if len(splits) == 1:
+        return f"{plural(splits[0][0], 'seed')} on each"
+    return ", ".join(f"{plural(count, 'seed')} on {of}" for count, of in splits)
 
 
 def _runs_table(gallery: Gallery) -> TextTable:
@@ -335,11 +353,12 @@ def _runs_table(gallery: Gallery) -> TextTable:
         for scenario, experiments in of_scenario.items():
             runs = {row["run_id"]: row for it in experiments for row in it.runs.to_dict("records")}
             done = [row for row in runs.values() if row["status"] == "finished"]
-            splits, seeds = ({row[name] for row in done} for name in ("split_seed", "seed"))
-            texts = (scenario, plural(len(splits), "split"), plural(len(seeds), "seed"), f"{len(done):,}")
+            places = {(row["split_seed"], row["seed"]) for row in done}
+            splits = plural(len({split for split, _ in places}), "split")
+            texts = (scenario, splits, _on_each(places), f"{len(done):,}")
             minutes = sum(row["seconds"] for row in done) / 60
             rows.append(tuple(map(TextCell, (f"{file}.py", *texts, f"{minutes:.0f}"))))
-    header = ("search space", "scenario", "patient splits", "on each", "runs", "minutes")
+    header = ("search space", "scenario", "patient splits", "seeds", "runs", "minutes")
     return TextTable("runs", "", header, tuple(rows), 4)
 
 
