@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.comparisons import Comparison, Comparisons
@@ -20,7 +21,8 @@ def difference_heatmap(
 ) -> Heatmap:
     """Mean paired differences of one metric, one panel per variant but the first.
 
-    `marked` are cells whose p-value, corrected over all cells and variants, is below 0.05; `n` counts pairs.
+    `marked` are cells whose p-value, corrected over all cells and variants, is below 0.05; `n` counts pairs,
+    `asked` those asked for: where there are several patient splits, a split with all its seeds is one.
 
     Args:
         experiment: what was asked for and what there is.
@@ -35,7 +37,8 @@ def difference_heatmap(
     if not {plain.row_axis, plain.column_axis} <= set(experiment.number_axes):
         raise BadInput("differences between variants need two axes of numbers")
     rows = {row.cell: row for row in compared.rows if row.kind == "variant"}
-    panels = [_panel(panel, rows, metric) for panel in plain.panels]
+    pairs = _pairs_asked(experiment)
+    panels = [_panel(panel, rows, metric, pairs) for panel in plain.panels]
     kept = [panel for panel in panels if np.isfinite(panel.mean).any()]
     if not kept:
         raise BadInput(f"search space {experiment.name!r} has no two variants with common seeds")
@@ -50,7 +53,15 @@ def difference_heatmap(
     )
 
 
-def _panel(panel: Panel, rows: dict[int, Comparison], metric: str) -> Panel:
+def _pairs_asked(experiment: Experiment) -> npt.NDArray[np.int64]:
+    """How many pairs each cell would have if all its runs, and those of the first variant, were finished."""
+    splits = experiment.runs["split_seed"]
+    units = splits if splits.nunique() > 1 else experiment.runs["seed"]
+    found = units.groupby(experiment.runs["cell"]).nunique().reindex(range(len(experiment.cells)), fill_value=0)
+    return found.to_numpy(dtype=np.int64)
+
+
+def _panel(panel: Panel, rows: dict[int, Comparison], metric: str, pairs_asked: npt.NDArray[np.int64]) -> Panel:
     mean = np.full(panel.mean.shape, np.nan)
     pairs, marked = np.zeros(panel.mean.shape, dtype=np.int64), np.zeros(panel.mean.shape, dtype=bool)
     for at, cell in np.ndenumerate(panel.cells):
@@ -58,7 +69,8 @@ def _panel(panel: Panel, rows: dict[int, Comparison], metric: str) -> Panel:
         if row is not None:
             mean[at], pairs[at] = row.differences[metric].mean, row.differences[metric].n
             marked[at] = row.corrected[metric] < SIGNIFICANT
-    return replace(panel, mean=mean, sd=np.full(mean.shape, np.nan), n=pairs, best=None, marked=marked)
+    asked = np.where(panel.cells >= 0, pairs_asked[panel.cells], 0)
+    return replace(panel, mean=mean, sd=np.full(mean.shape, np.nan), n=pairs, asked=asked, best=None, marked=marked)
 
 
 def _difference(metric: Metric) -> Metric:

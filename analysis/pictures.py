@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +20,6 @@ from matplotlib.figure import Figure
 from clops_sweep.analysis.drawings import inline
 from clops_sweep.analysis.style import as_png
 from clops_sweep.analysis.svg import as_svgs
-from clops_sweep.machine import installed_version
 
 INLINE_SVG_LIMIT = 150_000
 """Bytes of a drawing above which a figure stands in the page as PNG."""
@@ -34,7 +34,7 @@ _AT_MOST_SHORTER = 4
 """How many times shorter an SVG file may become in the page."""
 
 _PIXELS_PER_INCH = 96
-_LIBRARIES = ("clops-sweep", "matplotlib", "numpy", "pillow")
+_LIBRARIES = ("matplotlib", "numpy", "pillow")
 
 Record = TypeVar("Record")
 
@@ -163,4 +163,4 @@ def _code() -> str:
     folder = resources.files("clops_sweep.analysis")
     sources = sorted((it.name, it.read_bytes()) for it in folder.iterdir() if it.name.endswith(".py"))
     digest = hashlib.sha256(repr(sources).encode()).hexdigest()
-    return " ".join([*(f"{name} {installed_version(name)}" for name in _LIBRARIES), digest])
+    return " ".join([*(f"{name} {version(name)}" for name in _LIBRARIES), digest])

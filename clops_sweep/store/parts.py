@@ -323,6 +323,8 @@ class PartFolder:
     def _damaged(self, part: Part, error: BaseException) -> BadInput:
         if isinstance(error, PermissionError):
             return BadInput(f"{self.path(part)}: permission is denied; make it a file that can be read")
+        if "AWS Error" in str(error):  # of the way there, and not of the part
+            return BadInput(f"{self.path(part)}: cannot be read ({one_line(error)})")
         return DamagedStore(
             f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); a launch sets it aside and computes "
             "anew what it is asked for of it"

@@ -200,6 +200,9 @@ def test_differences_stand_at_their_place(tmp_path: Path, generated: ModuleType)
     assert sum(text.endswith("*") for text in texts) == 4
     with pytest.raises(BadInput, match="two axes of numbers"):
         difference_heatmap(experiment, comparisons(experiment), "auc", ("order", "mc_samples"))
+    of_splits = replace(experiment, runs=experiment.runs.assign(split_seed=experiment.runs["seed"] % 2))
+    (panel,) = difference_heatmap(of_splits, comparisons(of_splits), "auc", ("storage_fraction", "mc_samples")).panels
+    assert panel.n.tolist() == panel.asked.tolist() == [[2, 2], [2, 2]], "a split with all its seeds is one pair"
 
 
 def test_strategies_are_compared_with_fine_tuning(tmp_path: Path, generated: ModuleType) -> None:

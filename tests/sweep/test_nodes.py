@@ -99,6 +99,16 @@ def results(endpoint: str) -> str:
     return f"s3://{BUCKET}/results?endpoint_override={endpoint}&scheme=http&region=us-east-1"
 
 
+@pytest.fixture
+def clops_sweep(clops_sweep: Command, credentials: dict[str, str]) -> Command:
+    """The command, as somebody has it who may read the bucket."""
+
+    def run(*arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
+        return clops_sweep(*arguments, **credentials | changes)
+
+    return run
+
+
 @dataclass
 class Nodes:
     """A cluster of two nodes, with two CPUs and one."""
@@ -298,6 +308,15 @@ def test_runs_in_an_object_store_are_put_together(
         (part,) = again.files.names(again.folder(name))
         assert part.startswith("compact-5-")
     assert again.compact() == 0
+
+
+def test_what_may_not_be_read_is_not_taken_for_damaged(story: Story, results: str, clops_sweep: Command) -> None:
+    run_id = next(iter(RunStore(results).statuses()))
+    done = clops_sweep("show", run_id, "--results", results, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be read (" in done.stderr
+    assert "ACCESS_DENIED" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
