@@ -8,7 +8,7 @@ from clops_sweep.search_spaces.appendix_mitbih import of_paper
 
 
 def asked(config):
-    """In Domain-IL neither GEM nor MIR, which take a quarter of an hour; of what is quick five seeds, else one."""
+    """In Domain-IL neither GEM nor MIR, which take several times as long; of what is quick five seeds, else one."""
     if config.seed > 0:
         return config.strategy in ("finetune", "clops") and not config.weight_replay
     return config.strategy not in ("gem", "mir")
