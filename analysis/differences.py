@@ -58,7 +58,7 @@ def _pairs_asked(experiment: Experiment) -> npt.NDArray[np.int64]:
     splits = experiment.runs["split_seed"]
     units = splits if splits.nunique() > 1 else experiment.runs["seed"]
     found = units.groupby(experiment.runs["cell"]).nunique().reindex(range(len(experiment.cells)), fill_value=0)
-    return found.to_numpy(dtype=np.int64)
+    return np.asarray(found, dtype=np.int64)
 
 
 def _panel(panel: Panel, rows: dict[int, Comparison], metric: str, pairs_asked: npt.NDArray[np.int64]) -> Panel:
