@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -13,8 +14,9 @@ from clops_sweep.analysis.report import ReportPaths, write_report
 from clops_sweep.store.run_store import RunStore
 
 
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+def load(name: str, path: Path) -> ModuleType:
+    """A module from a file that lies in no package."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -23,7 +25,14 @@ def _load(name: str) -> ModuleType:
     return module
 
 
-generated_store = _load("generated_store")
+generated_store = load("generated_store", Path(__file__).with_name("generated_store.py"))
+
+
+@pytest.fixture(scope="session")
+def loaded() -> Callable[[str, Path], ModuleType]:
+    """Loads a program that lies beside the documentation."""
+    return load
+
 
 VARIANTS = {"CLOPS": {}, "Random storage": {"storage_order": "random"}}
 
@@ -54,13 +63,13 @@ def generated() -> ModuleType:
 @pytest.fixture(scope="session")
 def chromium() -> ModuleType:
     """The module that drives a headless browser."""
-    return _load("chromium")
+    return load("chromium", Path(__file__).with_name("chromium.py"))
 
 
 @pytest.fixture(scope="session")
 def overlaps() -> ModuleType:
     """The module that finds texts of a figure which lie over one another."""
-    return _load("overlaps")
+    return load("overlaps", Path(__file__).with_name("overlaps.py"))
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,14 +20,8 @@ FOLDER = ROOT / "docs" / "gallery"
 
 
 @pytest.fixture(scope="module")
-def module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gallery", FOLDER / "gallery.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where its dataclass looks for its names
-    spec.loader.exec_module(module)
-    return module
+def module(loaded: Callable[[str, Path], ModuleType]) -> ModuleType:
+    return loaded("gallery", FOLDER / "gallery.py")
 
 
 @pytest.fixture(scope="module")

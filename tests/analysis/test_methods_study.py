@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -20,14 +19,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
-def study() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("methods_study", DOCS / "methods" / "study.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where its dataclasses look for their names
-    spec.loader.exec_module(module)
-    return module
+def study(loaded: Callable[[str, Path], ModuleType]) -> ModuleType:
+    return loaded("methods_study", DOCS / "methods" / "study.py")
 
 
 @pytest.fixture(scope="module")
