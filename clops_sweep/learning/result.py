@@ -1,14 +1,14 @@
-"""The tables of finished runs, as DataFrames with the columns of the store."""
+"""The tables of finished runs, with the columns of the store."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
@@ -20,6 +20,9 @@ from clops_sweep.learning import metrics
 from clops_sweep.learning.evaluation import Evaluation, SplitName
 from clops_sweep.learning.strategies.base import InstanceRecord
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 ALL_TASKS: Final = "all tasks"
 """The training task of a joint run, in the learning curves."""
 
@@ -29,27 +32,66 @@ _TAKEN = {*CONFIG, *RESULTS, "run_id", "status", "error", "started_at", "backend
 }
 T = TypeVar("T")
 
-_Columns = dict[str, NDArray[Any] | list[Any]]
+Columns = dict[str, NDArray[Any] | list[Any]]
 """A table, or the part of it that is of one run or one task: its columns by name, all of one length."""
 
 _PREDICTED: Final = ["trained_on", "evaluated_on", "task", "instance", "label"]
 EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
 
-@dataclass(frozen=True)
 class RunResult:
     """Tables with a `run_id` column; a lockstep of S runs has the rows of all S in each.
 
     `runs` has a row a run: seed, metrics (validation without, test with the prefix `test_`) and costs.
     `replayed` counts instances as often as they were replayed; the seconds of a run in lockstep are its share, the
     lockstep's divided by S. `predictions` has rows only where they are kept.
+
+    Args:
+        columns: the columns of each table by its name, of every run by its id. What is recorded is made of them:
+            DataFrames are made where they are asked for, and take longer than to write a run.
     """
 
-    runs: pd.DataFrame
-    r_matrix: pd.DataFrame
-    curves: pd.DataFrame
-    instances: pd.DataFrame
-    predictions: pd.DataFrame
+    def __init__(self, columns: Mapping[str, Mapping[str, Columns]]) -> None:
+        self.columns = columns
+
+    def of(self, run_id: str) -> RunResult:
+        """The part that belongs to one run."""
+        return RunResult({run_id: self.columns[run_id]})
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by their names."""
+        return {name: getattr(self, name) for name in ("runs", "r_matrix", "curves", "instances", "predictions")}
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a run."""
+        return self._frame("runs")
+
+    @cached_property
+    def r_matrix(self) -> pd.DataFrame:
+        """R: a row for every stage of training, task and split."""
+        return self._frame("r_matrix")
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """Validation of every task after every epoch."""
+        return self._frame("curves")
+
+    @cached_property
+    def instances(self) -> pd.DataFrame:
+        """A row for every training instance."""
+        return self._frame("instances")
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """A row for every test instance after every stage of training."""
+        return self._frame("predictions")
+
+    def _frame(self, table: str) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(_joined([tables[table] for tables in self.columns.values()]))
 
 
 @dataclass(frozen=True)
@@ -80,9 +122,9 @@ class History:
 
 def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
     """The tables of all runs of a lockstep."""
-    tables: dict[str, list[_Columns]] = {}
+    tables: dict[str, dict[str, Columns]] = {}
     for run, config in enumerate(configs):
-        found: dict[str, _Columns] = {
+        found: dict[str, Columns] = {
             "runs": {name: [value] for name, value in _runs_row(run, config, scenario, history, len(configs)).items()},
             "r_matrix": _r_matrix(run, scenario, history.r),
             "curves": _curves(run, scenario, history),
@@ -90,13 +132,14 @@ def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario,
             "predictions": _predictions(run, frames, scenario, history.predictions),
         }
         run_id = config.run_id(frames.data_hash)
-        for name, columns in found.items():
-            rows = max(map(len, columns.values()))
-            tables.setdefault(name, []).append({"run_id": np.full(rows, run_id), **columns})
-    return RunResult(**{name: pd.DataFrame(_joined(parts)) for name, parts in tables.items()})
+        tables[run_id] = {
+            name: {"run_id": np.full(max(map(len, columns.values())), run_id), **columns}
+            for name, columns in found.items()
+        }
+    return RunResult(tables)
 
 
-def _joined(parts: Sequence[_Columns]) -> _Columns:
+def _joined(parts: Sequence[Columns]) -> Columns:
     """The columns of several parts of a table, one below the other."""
     first, *others = parts
     if not others:
@@ -169,7 +212,7 @@ def _defined(values: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if np.isfinite(value)}
 
 
-def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> _Columns:
+def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> Columns:
     """R as rows; a joint run has been trained on all N tasks when it is evaluated."""
     names = [task.name for task in scenario.tasks]
     stages = [(split, i, evaluation) for split in EVALUATED_SPLITS for i, evaluation in _stages(r[split], names)]
@@ -190,16 +233,14 @@ def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]
     return enumerate(stages, start=1 + len(tasks) - len(stages))
 
 
-def _predictions(
-    run: int, frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]
-) -> _Columns:
+def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]) -> Columns:
     """A row for every test instance of every task after every stage of training."""
     if not predictions:
         return {name: np.empty(0, object) for name in _PREDICTED}
     tasks, names = scenario.tasks, [task.name for task in scenario.tasks]
     sizes = [len(task.test.rows) for task in tasks]
     rows = np.concatenate([task.test.rows for task in tasks])
-    fixed: _Columns = {
+    fixed: Columns = {
         "evaluated_on": np.repeat(np.arange(1, len(tasks) + 1), sizes),
         "task": np.repeat(names, sizes),
         "instance": rows,
@@ -219,7 +260,7 @@ def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {f"{name}_{output}": values[:, output] for output in range(values.shape[1])}
 
 
-def _curves(run: int, scenario: Scenario, history: History) -> _Columns:
+def _curves(run: int, scenario: Scenario, history: History) -> Columns:
     names = [task.name for task in scenario.tasks]
     epochs, stages = len(history.curves), len(history.r["validation"])
     training = names if stages == len(names) else [ALL_TASKS]
@@ -234,9 +275,9 @@ def _curves(run: int, scenario: Scenario, history: History) -> _Columns:
     }
 
 
-def _instances(run: int, frames: FrameSet, scenario: Scenario, records: Sequence[InstanceRecord]) -> _Columns:
+def _instances(run: int, frames: FrameSet, scenario: Scenario, records: Sequence[InstanceRecord]) -> Columns:
     patients = np.array(frames.patient_names)
-    parts: list[_Columns] = []
+    parts: list[Columns] = []
     for task, record in zip(scenario.tasks, records, strict=True):
         rows = task.train.rows
         parts.append(

@@ -9,6 +9,7 @@ import traceback
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import ray
@@ -291,8 +292,10 @@ class LockstepRunner:
                 checkpoint.delete()
         except StoreError as error:
             return Unrecorded(str(error))
-        runs = result.runs.set_index("run_id").loc[list(job.run_ids)]
-        return Finished(float(runs["auc"].mean()), float(runs["bwt"].mean()), tuple(runs["auc"].tolist()), seconds)
+        auc, bwt = (
+            [float(result.columns[run_id]["runs"][name][0]) for run_id in job.run_ids] for name in ("auc", "bwt")
+        )
+        return Finished(fmean(auc), fmean(bwt), tuple(auc), seconds)
 
     def _leave_word(self, error: str) -> None:
         later = [run_id for job in self._later for run_id in job.run_ids]

@@ -23,7 +23,6 @@ from clops_sweep.testing.watch import (
     loaded,
     require,
     result_difference,
-    rows_of,
     saved,
 )
 
@@ -87,7 +86,7 @@ def check_named_strategy(
             together = ContinualRun(stacked, frames).run()
     for other, run_id in zip(both, run_ids, strict=True):
         alone = result if other is config else ContinualRun(other, frames).run()
-        found = result_difference(alone, rows_of(together, run_id), ignore=("run_id", "strategy", "stack"))
+        found = result_difference(alone, together.of(run_id), ignore=("run_id", "strategy", "stack"))
         require(found is None, f"{where}: {found} differs between a run alone and the same run stacked")
 
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 
 from clops_sweep.learning.batches import Batch, Instances, Replay
@@ -130,7 +129,7 @@ def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def result_difference(one: RunResult, other: RunResult, ignore: Sequence[str] = ()) -> str | None:
     """The first table and column in which two results differ in anything but what is measured."""
-    for name, table in vars(one).items():
+    for name, table in one.tables.items():
         columns = [column for column in table.columns if column not in MEASURED and column not in ignore]
         counterpart = getattr(other, name)
         if len(table) != len(counterpart):
@@ -140,14 +139,6 @@ def result_difference(one: RunResult, other: RunResult, ignore: Sequence[str] = 
             if not values.equals(others):
                 return f"{name}.{column}"
     return None
-
-
-def rows_of(result: RunResult, run_id: str) -> RunResult:
-    """The part of a lockstep's result that belongs to one run."""
-    parts: dict[str, pd.DataFrame] = {
-        name: table[table["run_id"] == run_id].reset_index(drop=True) for name, table in vars(result).items()
-    }
-    return RunResult(**parts)
 
 
 def saved(state: Any) -> bytes:

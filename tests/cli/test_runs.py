@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +122,8 @@ def test_a_number_where_there_was_none_is_a_difference(
 ) -> None:
     config = RunConfig(epochs_per_task=1, strategy="finetune")
     result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
-    (run_id,) = result.runs["run_id"]
-    result.r_matrix.loc[0, "auc"] = float("nan")
+    (run_id,) = result.columns
+    result.columns[run_id]["r_matrix"]["auc"][0] = float("nan")
     record(tmp_path, config, result, "cpu")
     for tolerance in ("0", "1"):
         found = ask("rerun", run_id, "--verify", "--tolerance", tolerance)
@@ -136,7 +135,9 @@ def test_a_number_where_there_was_none_is_a_difference(
         ) in found.output
         assert " here, nan stored\n" in found.output
     rows, shorter = len(result.curves), tmp_path / "shorter"
-    record(shorter, config, replace(result, curves=result.curves.iloc[:-2]), "cpu")
+    columns = result.columns[run_id]
+    cut = {**columns, "curves": {name: values[:-2] for name, values in columns["curves"].items()}}
+    record(shorter, config, RunResult({run_id: cut}), "cpu")
     (difference,) = differences(result, RunStore(shorter), run_id)
     assert str(difference) == f"curves: {rows} rows, and the stored run has {rows - 2}"
 
@@ -146,9 +147,9 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
 ) -> None:
     config = RunConfig(epochs_per_task=1, strategy="finetune")
     result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
-    (run_id,) = result.runs["run_id"]
-    result.runs["auc"] += 1e-4
-    result.curves["loss"] *= 1.1
+    (run_id,) = result.columns
+    result.columns[run_id]["runs"]["auc"][0] += 1e-4
+    result.columns[run_id]["curves"]["loss"] *= 1.1
     record(tmp_path, config, result, "cuda")
     exact = ask("rerun", run_id, "--verify", "--device", "cpu")
     assert exact.exit_code == 1

@@ -205,7 +205,7 @@ def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[
 
 
 def differing(found: RunResult, expected: RunResult) -> Iterator[tuple[str, float]]:
-    for name, table in vars(expected).items():
+    for name, table in expected.tables.items():
         for column in table.columns:
             if column in MEASURED or table[column].isna().all():
                 continue

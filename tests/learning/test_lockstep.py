@@ -12,7 +12,6 @@ from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.lockstep import free_fields, lockstep_key
 from clops_sweep.learning.paper_learner import PaperLearner
-from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
 VARIANTS = (
@@ -28,12 +27,6 @@ VARIANTS = (
 )
 
 
-def part_of(result: RunResult, run_id: str) -> RunResult:
-    return RunResult(
-        **{name: table[table["run_id"] == run_id].reset_index(drop=True) for name, table in vars(result).items()}
-    )
-
-
 @pytest.mark.parametrize("backend", ["off", *native.available()[:1]])
 @pytest.mark.parametrize("kind", ["class_il", "time_il", "domain_il"])
 def test_runs_that_differ_in_what_they_replay(backend: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +37,8 @@ def test_runs_that_differ_in_what_they_replay(backend: str, kind: str, monkeypat
     together = ContinualRun(configs, frames).run()
     for config in configs:
         alone = ContinualRun(config, frames).run()
-        part = part_of(together, config.run_id(frames.data_hash))
-        for name, table in vars(part).items():
+        part = together.of(config.run_id(frames.data_hash))
+        for name, table in part.tables.items():
             expected = getattr(alone, name)
             for column in set(table.columns) - {"stack", "started_at", "seconds"}:
                 if not column.startswith("seconds_"):

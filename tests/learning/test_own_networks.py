@@ -23,7 +23,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.testing import check_network, of_shape, tiny_config, tiny_frames
-from clops_sweep.testing.watch import difference, global_randomness, result_difference, rows_of, saved_and_loaded
+from clops_sweep.testing.watch import difference, global_randomness, result_difference, saved_and_loaded
 from tests.learning.methods import ANYWHERE
 
 CPU = torch.device("cpu")
@@ -147,7 +147,7 @@ def test_any_layers_alone_in_a_job_and_resumed(network: str, frames: FrameSet) -
             run.advance()
     together = run.result()
     alone = ContinualRun(configs[1], frames).run()
-    part = rows_of(together, configs[1].run_id(frames.data_hash))
+    part = together.of(configs[1].run_id(frames.data_hash))
     assert result_difference(part, alone, ignore=("stack",)) is None
     resumed = ContinualRun(configs, frames)
     resumed.restore(states[3])
@@ -160,7 +160,7 @@ def test_runs_of_a_job_that_differ_in_what_they_replay(frames: FrameSet) -> None
     configs = [tiny_config("class_il", network="convolutional", **setting) for setting in settings]
     together = ContinualRun(configs, frames).run()
     for config in configs:
-        part = rows_of(together, config.run_id(frames.data_hash))
+        part = together.of(config.run_id(frames.data_hash))
         assert result_difference(part, ContinualRun(config, frames).run(), ignore=("stack",)) is None
 
 

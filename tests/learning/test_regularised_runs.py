@@ -26,7 +26,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
-from clops_sweep.testing.watch import result_difference, rows_of
+from clops_sweep.testing.watch import result_difference
 
 Vectors = list[torch.Tensor]
 
@@ -284,5 +284,5 @@ def test_options_differ_in_a_lockstep(strategy: str, values: dict[str, tuple[flo
     together = ContinualRun(configs, frames).run()
     for config in configs:
         alone = ContinualRun(config, frames).run()
-        part = rows_of(together, config.run_id(frames.data_hash))
+        part = together.of(config.run_id(frames.data_hash))
         assert result_difference(alone, part, ignore=("stack",)) is None

@@ -63,7 +63,7 @@ def test_five_runs_in_lockstep_are_those_of_each_alone(strategy: str) -> None:
     for config in (configs[0], configs[4]):
         alone = ContinualRun(config, frames).run()
         run_id = config.run_id(frames.data_hash)
-        for name, table in vars(together).items():
+        for name, table in together.tables.items():
             part = table[table["run_id"] == run_id].reset_index(drop=True)
             for column in set(part.columns) - {"seconds", "stack", "started_at"}:
                 if not column.startswith("seconds_"):

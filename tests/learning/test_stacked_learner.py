@@ -30,7 +30,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.stacked_learner import StackedLearner, can_be_stacked
 from clops_sweep.learning.stacked_modules import CountedDropout
 from clops_sweep.testing import of_shape, tiny_config, tiny_frames
-from clops_sweep.testing.watch import difference, global_randomness, result_difference, rows_of, saved_and_loaded
+from clops_sweep.testing.watch import difference, global_randomness, result_difference, saved_and_loaded
 
 CPU = torch.device("cpu")
 SEEDS = (3, 8)
@@ -383,7 +383,7 @@ def test_whole_runs(strategy: str, frames: FrameSet, monkeypatch: pytest.MonkeyP
     together = run.result()
     assert set(together.runs["backend"]) == {"torch-stacked"}
     alone = runs_at_once(configs[1:2], frames, monkeypatch).run()
-    assert_near(rows_of(together, configs[1].run_id(frames.data_hash)), alone)
+    assert_near(together.of(configs[1].run_id(frames.data_hash)), alone)
     resumed = runs_at_once(configs, frames, monkeypatch)
     resumed.restore(states[3])
     assert result_difference(together, resumed.run()) is None
@@ -397,4 +397,4 @@ def test_runs_that_differ_in_what_they_replay(frames: FrameSet, monkeypatch: pyt
     together = runs_at_once(configs, frames, monkeypatch).run()
     for config in configs:
         alone = runs_at_once([config], frames, monkeypatch).run()
-        assert_near(rows_of(together, config.run_id(frames.data_hash)), alone)
+        assert_near(together.of(config.run_id(frames.data_hash)), alone)

@@ -40,13 +40,13 @@ def frames(prepared_root: Path) -> FrameSet:
 @pytest.fixture(scope="module")
 def alone(frames: FrameSet) -> Tables:
     """The run in three lines of Python."""
-    return _comparable(vars(ContinualRun(BASE, frames).run()))
+    return _comparable(ContinualRun(BASE, frames).run().tables)
 
 
 @pytest.fixture(scope="module")
 def long_alone(frames: FrameSet) -> Tables:
     """The same of a long one."""
-    return _comparable(vars(ContinualRun(LONG, frames).run()))
+    return _comparable(ContinualRun(LONG, frames).run().tables)
 
 
 @pytest.fixture(scope="module")

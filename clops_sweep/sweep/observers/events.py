@@ -32,11 +32,12 @@ def after_epoch(run_ids: Sequence[str], run: ContinualRun, progress: Progress) -
 
 def after_run(runs: Mapping[str, RunConfig], result: RunResult) -> list[Event]:
     """What is to be told of runs that are in the store."""
-    found = result.runs.set_index("run_id")[list(_MEASURED)].astype(float).to_dict("index")
-    return [
-        RunEnd(run_id, config, "finished", {str(name): v for name, v in found[run_id].items() if np.isfinite(v)})
-        for run_id, config in runs.items()
-    ]
+    events: list[Event] = []
+    for run_id, config in runs.items():
+        row = result.columns[run_id]["runs"]
+        found = {name: float(row[name][0]) for name in _MEASURED}
+        events.append(RunEnd(run_id, config, "finished", {name: v for name, v in found.items() if np.isfinite(v)}))
+    return events
 
 
 def after_failure(runs: Mapping[str, RunConfig], error: str) -> list[Event]:
