@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -61,6 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return 0 if file in SHARED_SWEEPS else 1 if file.startswith("tests/sweep/") else 2
 
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported by now stays: the collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:

@@ -6,8 +6,9 @@ import ast
 import hashlib
 import inspect
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _CHANGES = (ast.Expr, ast.AugAssign, ast.Delete)
 """Statements that bind no name and may yet change what a name stands for."""
@@ -50,32 +51,63 @@ def _without_file(member: Any) -> bytes:
 
 def _texts(path: Path, name: str) -> Iterator[str]:
     """The text of the statements behind a name, in the order of the file, then that of the modules beside it."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    body = ast.parse(text).body
+    body = _statements(path.read_text(encoding="utf-8", errors="replace"))
     needed, taken = {name}, set[int]()
     while True:
         found = {place for place, statement in enumerate(body) if place not in taken and _serves(statement, needed)}
         if not found:
             break
         taken |= found
-        needed |= {mentioned for place in found for mentioned in _mentioned(body[place])}
+        needed |= {mentioned for place in found for mentioned in body[place].mentioned}
     for place in sorted(taken):
-        yield ast.get_source_segment(text, body[place]) or ""
+        yield body[place].text
     seen = {path}
     for place in sorted(taken):
-        yield from _beside(path.parent, body[place], seen)
+        yield from _beside(path.parent, body[place].node, seen)
 
 
-def _serves(statement: ast.stmt, names: set[str]) -> bool:
+class _Statement(NamedTuple):
+    """A statement of a module.
+
+    Attributes:
+        node: what it was parsed to.
+        text: its text, without its decorators.
+        bound: the names that it binds.
+        mentioned: those that it mentions.
+    """
+
+    node: ast.stmt
+    text: str
+    bound: set[str]
+    mentioned: set[str]
+
+
+@lru_cache(maxsize=8)  # a file often registers many
+def _statements(text: str) -> list[_Statement]:
+    lines = [line.encode() for line in text.split("\n")]
+    return [_Statement(node, _segment(lines, node), _bound(node), _mentioned(node)) for node in ast.parse(text).body]
+
+
+def _segment(lines: list[bytes], node: ast.stmt) -> str:
+    """What `ast.get_source_segment` says, which splits the whole text again for each statement."""
+    assert node.end_lineno is not None
+    here = lines[node.lineno - 1 : node.end_lineno]
+    here[-1] = here[-1][: node.end_col_offset]
+    here[0] = here[0][node.col_offset :]
+    return b"\n".join(here).decode()
+
+
+def _serves(statement: _Statement, names: set[str]) -> bool:
     """Whether a statement binds one of the names, or may change what one stands for."""
-    if isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names):
+    node = statement.node
+    if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
         return True
-    if _bound(statement) & names:
+    if statement.bound & names:
         return True
-    changes = isinstance(statement, _CHANGES) or (
-        isinstance(statement, ast.Assign) and not all(isinstance(target, ast.Name) for target in statement.targets)
+    changes = isinstance(node, _CHANGES) or (
+        isinstance(node, ast.Assign) and not all(isinstance(target, ast.Name) for target in node.targets)
     )
-    return changes and bool(_mentioned(statement) & names)
+    return changes and bool(statement.mentioned & names)
 
 
 def _bound(statement: ast.stmt) -> set[str]:

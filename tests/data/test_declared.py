@@ -157,7 +157,7 @@ def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path
     before, named = again(text.replace('"walk"', '"walking"'))
     assert before is None
     assert named != first
-    (tmp_path / "beside.py").write_text("FACTOR = 2\n")
+    (tmp_path / "beside.py").write_text("FACTOR = 2.5\n")  # another size: bytecode is told by that within a second
     before, scaled = again(text)
     assert before is None
     assert scaled not in (first, named)

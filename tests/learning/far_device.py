@@ -187,7 +187,7 @@ def own(channels: int, samples: int, outputs: int) -> nn.Module:
 def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[str, float]:
     """How far each column of numbers is from that of the CPU, where that is more than nothing."""
     common = {"strategy": strategy, "acquisition": acquisition, "network": network}
-    config = tiny_config(kind, **common, epochs_per_task=2, batch_size=5)
+    config = tiny_config(kind, **common, epochs_per_task=2)
     configs, frames = [config, config.replace(seed=4)], tiny_frames(kind, tasks=2)
     run_module.make_learner = partial(make_learner, together=True)
     expected = ContinualRun(configs, frames).run()
