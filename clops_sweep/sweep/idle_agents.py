@@ -20,17 +20,24 @@ import time
 from collections.abc import Callable, Sequence
 
 _COMMANDS = ("--dashboard_agent_command=", "--runtime_env_agent_command=")
+_NEEDED = ("--node-id=", "--session-dir=")
 _PORT = "--runtime-env-agent-port="
 _NOT_THERE = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
 def with_idle_agents(command: Sequence[str]) -> list[str]:
-    """The command that starts a raylet, with this file before the commands of its agents."""
+    """The command that starts a raylet, with this file before the commands of its agents.
+
+    Earlier versions of Ray wait for something else, and do not tell their agents where: there it is as it was.
+    """
     from subprocess import list2cmdline
 
+    agents = [word for word in command if word.startswith(_COMMANDS)]
+    if not all(f" {option}" in word for word in agents for option in _NEEDED):
+        return list(command)
     ours = list2cmdline([sys.executable, "-I", "-S", os.path.abspath(__file__)])
-    return [word.replace("=", f"={ours} ", 1) if word.startswith(_COMMANDS) else word for word in command]
+    return [word.replace("=", f"={ours} ", 1) if word in agents else word for word in command]
 
 
 def _main(command: list[str]) -> None:

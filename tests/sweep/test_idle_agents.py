@@ -48,10 +48,18 @@ def _ask(port: int, request: bytes) -> bytes:
 
 
 def test_the_command_of_a_raylet_has_it_before_those_of_its_agents() -> None:
-    command = ["raylet", "--node_id=abc", "--dashboard_agent_command=python agent.py --a=b", "--head"]
+    agent = "python agent.py --node-id=abc --session-dir=/tmp/x"
+    command = ["raylet", "--node_id=abc", f"--dashboard_agent_command={agent}", "--head"]
     ours = subprocess.list2cmdline([sys.executable, "-I", "-S", idle_agents.__file__])
-    changed = f"--dashboard_agent_command={ours} python agent.py --a=b"
+    changed = f"--dashboard_agent_command={ours} {agent}"
     assert with_idle_agents(command) == ["raylet", "--node_id=abc", changed, "--head"]
+
+
+def test_agents_that_are_not_told_what_ray_waits_for_are_left_alone() -> None:
+    """As those of Ray 2.50."""
+    one = "--dashboard_agent_command=python agent.py --node-id=abc --session-dir=/tmp/x"
+    other = "--runtime_env_agent_command=python agent.py --runtime-env-agent-port=1234"
+    assert with_idle_agents(["raylet", one, other]) == ["raylet", one, other]
 
 
 def test_rays_own_agent_of_runtime_environments_is_started_once_with_the_first_who_asks(tmp_path: Path) -> None:
