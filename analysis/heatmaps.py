@@ -19,7 +19,7 @@ from matplotlib.path import Path
 from clops_sweep.analysis.axis_names import axis_symbol, axis_title
 from clops_sweep.analysis.cell_text import CellText, write_cells
 from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
+from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_panel, name_rows
 from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.analysis.statistics import Estimate, estimates
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
@@ -186,7 +186,7 @@ def draw_heatmap(record: Heatmap) -> Figure:
             axes.set_axis_off()
             continue
         _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale)
-        axes.set_title(titles[index] or record.metric.figure, pad=5)
+        name_panel(axes, titles[index] or record.metric.figure, pad=5)
         # names stand at the edge alone; ticks that only say nothing would take most of the time
         is_lowest, is_first = index + panels_per_row >= len(record.panels), index % panels_per_row == 0
         name_columns(axes, names[n_rows:] if is_lowest else [], _middles(n_columns if is_lowest else 0), cell_width)
