@@ -104,8 +104,8 @@ def name_rows(
 def name_panel(axes: Axes, title: str, **options: Any) -> None:
     """A title right above axes that have no label of their own.
 
-    That is told them: to look, at each of four passes, which ticks a title or a label would have to make room for takes
-    a third of the time of a figure of many panels.
+    They are told so: otherwise each looks, whenever it is laid out or drawn, which ticks a title or a label would have
+    to make room for, which takes much of the time of a figure of many panels.
     """
     axes.set_title(title, y=1.0, **options)
     axes.xaxis.set_label_coords(0.5, 0.0)

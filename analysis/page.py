@@ -125,7 +125,7 @@ def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:
 
 
 def table_rows(table: LinkedTable) -> Markup:
-    """The rows of a table's body, of which there may be ten thousand: a template takes three times as long for them."""
+    """The rows of a table's body; there may be ten thousand, for which a template takes long."""
     inner, labels, lines = table.table, table.table.n_label_columns, []
     for row, target in zip(inner.rows, table.links, strict=True):
         cells = []
