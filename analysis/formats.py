@@ -45,6 +45,12 @@ class TextTable:
     notes: tuple[str, ...] = ()
 
 
+def in_a_line(text: str) -> str:
+    """A text on one line, control characters as Python writes them."""
+    text = one_line(text)
+    return text if text.isprintable() else printable(text)
+
+
 def number(value: float, digits: int = 3) -> str:
     """A number with three decimals and no negative zero; a dash where there is none."""
     if not math.isfinite(value):
@@ -191,7 +197,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf|n
 def _no_formula(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
-    text = printable(cell)
+    text = cell if cell.isprintable() else printable(cell)
     formula = cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}"))
     return f"'{text}" if formula and not _NUMBER.fullmatch(cell) else text
 
@@ -206,8 +212,11 @@ def _markdown(cell: TextCell) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    return re.sub(r"([|*_<\\`\[\]])", r"\\\1", printable(one_line(text)))
+    return in_a_line(text).translate(_ESCAPED)
 
 
 def _no_markup(text: str) -> str:
-    return re.sub(r"([<`\[\]])", r"\\\1", printable(one_line(text)))
+    return re.sub(r"([<`\[\]])", r"\\\1", in_a_line(text))
+
+
+_ESCAPED = str.maketrans({character: "\\" + character for character in "|*_<\\`[]"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,9 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
 from clops_sweep.analysis.axis_names import axis_symbol, axis_title
-from clops_sweep.analysis.cell_text import write_cell
+from clops_sweep.analysis.cell_text import CellText, write_cells
 from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
+from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_panel, name_rows
 from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.analysis.statistics import Estimate, estimates
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
@@ -178,17 +178,19 @@ def draw_heatmap(record: Heatmap) -> Figure:
         max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6 + max(0, min(beside, 2.2) - 0.4), 3.6),
         panel_rows * (n_rows * CELL_HEIGHT + 0.25 + 0.17 * lines) + 0.75 + (min(below, 2) if below > cell_width else 0),
     )
-    grid = figure.subplots(panel_rows, panels_per_row, squeeze=False, sharex=True, sharey=True)
+    grid = figure.subplots(panel_rows, panels_per_row, squeeze=False)
     colours = mpl.colormaps[DIVERGING if record.metric.signed else SEQUENTIAL]
     scale = Normalize(*record.limits)
     for index, axes in enumerate(grid.flat):
         if index >= len(record.panels):
             axes.set_axis_off()
             continue
-        _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale, cell_width)
-        axes.set_title(titles[index] or record.metric.figure, pad=5)
-        if index + panels_per_row >= len(record.panels):
-            axes.tick_params(labelbottom=True)
+        _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale)
+        name_panel(axes, titles[index] or record.metric.figure, pad=5)
+        # names stand at the edge alone; ticks that only say nothing would take most of the time
+        is_lowest, is_first = index + panels_per_row >= len(record.panels), index % panels_per_row == 0
+        name_columns(axes, names[n_rows:] if is_lowest else [], _middles(n_columns if is_lowest else 0), cell_width)
+        name_rows(axes, names[:n_rows] if is_first else [], _middles(n_rows if is_first else 0), CELL_HEIGHT)
     figure.supxlabel(axis_title(record.column_axis), fontsize=9)
     figure.supylabel(axis_title(record.row_axis), fontsize=9)
     bar = figure.colorbar(
@@ -294,13 +296,9 @@ def _draw_panel(
     holds_best: bool,
     colours: mpl.colors.Colormap,
     scale: Normalize,
-    width: float,
 ) -> None:
     n_rows, n_columns = panel.mean.shape
     axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="auto")
-    columns, rows = (list(map(label_text, labels)) for labels in (record.columns, record.rows))
-    name_columns(axes, columns, (np.arange(n_columns) + 0.5).tolist(), width)
-    name_rows(axes, rows, (np.arange(n_rows) + 0.5).tolist(), CELL_HEIGHT)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     backgrounds = colours(scale(panel.mean))
@@ -311,10 +309,13 @@ def _draw_panel(
     asked = [at for at, count in np.ndenumerate(panel.asked) if count]
     tell_cells(axes, asked, [place_in_words(record, panel, at) for at in asked])
     hatch_cells(axes, [at for at in asked if not np.isfinite(panel.mean[at])])
+    finished = [at for at in asked if np.isfinite(panel.mean[at])]
+    values = (_value(record.metric, panel, at, backgrounds[at], holds_best) for at in finished)
+    write_cells(axes, [text for of_cell in values for text in of_cell])
     for at in asked:
         if np.isfinite(panel.mean[at]):
-            _write_value(axes, record.metric, panel, at, backgrounds[at], holds_best)
-        elif panel.failed[at]:
+            continue
+        if panel.failed[at]:
             row, column = at
             box = {"fc": "white", "ec": "none", "pad": 1}
             axes.text(column + 0.5, row + 0.5, "failed", ha="center", va="center", fontsize=7, bbox=box)
@@ -335,9 +336,13 @@ def hatch_cells(axes: Axes, cells: Sequence[tuple[int, int]]) -> None:
         axes.add_patch(patch).set_in_layout(False)
 
 
-def _write_value(
-    axes: Axes, metric: Metric, panel: Panel, at: tuple[int, int], background: npt.NDArray[np.float64], holds_best: bool
-) -> None:
+def _middles(count: int) -> list[float]:
+    return [place + 0.5 for place in range(count)]
+
+
+def _value(
+    metric: Metric, panel: Panel, at: tuple[int, int], background: npt.NDArray[np.float64], holds_best: bool
+) -> Iterator[CellText]:
     """The value, with an asterisk or star where due, and the number of runs where some are missing."""
     row, column = at
     ink = readable_on(background)
@@ -348,8 +353,8 @@ def _write_value(
         text += "*"
     y = row + 0.5 - 0.13 * incomplete
     weight = "bold" if best else "normal"
-    write_cell(axes, column + 0.5, y, text, 8.5, ink, weight)
+    yield CellText(column + 0.5, y, text, 8.5, ink, weight)
     if holds_best and best:
-        write_cell(axes, column + 0.84, row + 0.24, "★", 7.5, ink)
+        yield CellText(column + 0.84, row + 0.24, "★", 7.5, ink)
     if incomplete:
-        write_cell(axes, column + 0.5, row + 0.73, f"n = {panel.n[at]} of {panel.asked[at]}", 6.6, ink)
+        yield CellText(column + 0.5, row + 0.73, f"n = {panel.n[at]} of {panel.asked[at]}", 6.6, ink)

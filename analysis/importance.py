@@ -6,6 +6,7 @@ scikit-learn is needed for this alone. Without it `importance` says so, and ever
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.analysis.style import GRID, colour, new_figure, styled
 from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import RandomForestRegressor
 
 Floats = npt.NDArray[np.float64]
 MIN_RUNS = 8
@@ -88,9 +92,8 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
             continue
         forest = RandomForestRegressor(n_estimators=30, min_samples_leaf=1, random_state=0, n_jobs=1)
         forest.fit(features[~test], target[~test])
-        squared = _error(forest, features[test], target[test])
+        squared, *shuffled = _errors(forest, features[test], target[test])
         scores.append(1 - squared / total)
-        shuffled = [_shuffled(forest, features[test], target[test], axis) for axis in range(len(axes))]
         losses.append([(lost - squared) / (2 * total) for lost in shuffled])
     if not losses:
         raise BadInput(f"search space {experiment.name!r}: {shown.plain} is the same in all runs")
@@ -155,18 +158,18 @@ def in_words(record: Importance) -> str:
     return f"{record.n} runs" if record.n == record.finished else f"{record.n:,} of {record.finished:,} runs"
 
 
-def _shuffled(forest: object, features: Floats, target: Floats, axis: int) -> float:
-    """Mean squared-error sum over fixed shuffles of one axis."""
-    rng = np.random.default_rng(0)
-    sums = []
-    for _ in range(REPEATS):
-        changed = features.copy()
-        changed[:, axis] = rng.permutation(changed[:, axis])
-        sums.append(_error(forest, changed, target))
-    return float(np.mean(sums))
+def _errors(forest: RandomForestRegressor, features: Floats, target: Floats) -> list[float]:
+    """Sum of squared errors within one replicate, about their mean, and the mean of those with each axis shuffled.
 
-
-def _error(forest: object, features: Floats, target: Floats) -> float:
-    """Sum of squared errors within one replicate, about their mean."""
-    errors = forest.predict(features) - target  # type: ignore[attr-defined]
-    return float(((errors - errors.mean()) ** 2).sum())
+    The shuffles are always the same ones, and the forest is asked for all of them at once.
+    """
+    asked = [features]
+    for axis in range(features.shape[1]):
+        rng = np.random.default_rng(0)
+        for _ in range(REPEATS):
+            changed = features.copy()
+            changed[:, axis] = rng.permutation(changed[:, axis])
+            asked.append(changed)
+    errors = forest.predict(np.concatenate(asked)).reshape(len(asked), -1) - target
+    first, *others = (float(((of_one - of_one.mean()) ** 2).sum()) for of_one in errors)
+    return [first, *(float(np.mean(others[i : i + REPEATS])) for i in range(0, len(others), REPEATS))]

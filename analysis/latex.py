@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable
+from clops_sweep.analysis.formats import DASH, TextCell, TextTable, in_a_line
 from clops_sweep.analysis.latex_layout import Columns, Layout, Size, one_name
 from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.errors import one_line
-from clops_sweep.store.rows import printable
 
 LONG = 40
 """Rows up to which a table is one float; one of more breaks over pages."""
@@ -127,10 +125,14 @@ def _cell(cell: TextCell) -> str:
 
 def escaped(text: str) -> str:
     """Text with every character that LaTeX would take for a command as itself, on one line."""
-    return "".join(_CHARACTERS.get(character, character) for character in printable(one_line(text)))
+    return in_a_line(text).translate(_CHARACTERS)
 
 
-_CHARACTERS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
-_CHARACTERS |= {DASH: "--", "<": "$<$", ">": "$>$", "\N{MULTIPLICATION SIGN}": r"$\times$"}
-_CHARACTERS |= {character: "\\" + character for character in "&%$#_{}"}
-_CHARACTERS |= {"λ": r"$\lambda$", "τ": r"$\tau$", "η": r"$\eta$"}
+_CHARACTERS = str.maketrans(
+    {
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
+        **{DASH: "--", "<": "$<$", ">": "$>$", "\N{MULTIPLICATION SIGN}": r"$\times$"},
+        **{"λ": r"$\lambda$", "τ": r"$\tau$", "η": r"$\eta$"},
+        **{character: "\\" + character for character in "&%$#_{}"},
+    }
+)

@@ -10,11 +10,11 @@ from importlib import resources
 from types import MappingProxyType
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from clops_sweep.analysis.axis_names import axis_symbol
 from clops_sweep.analysis.drawings import font_faces
-from clops_sweep.analysis.formats import TextCell, TextTable
+from clops_sweep.analysis.formats import DASH, TextCell, TextTable
 from clops_sweep.analysis.pictures import Picture
 from clops_sweep.store.run_store import rerun_command
 
@@ -97,8 +97,7 @@ def render_page(
         plugins: by run id, the files that such a command has to name.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["sort_key"] = _sort_key
-    environment.filters["row_name"] = row_name
+    environment.filters["table_rows"] = table_rows
     assets = resources.files("clops_sweep.analysis")
     template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
     drawings = [it.drawing for section in sections for it in (*section.pictures, *section.more_pictures)]
@@ -125,6 +124,28 @@ def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:
     return LinkedTable(table, ("",) * len(table.rows), tuple(files))
 
 
+def table_rows(table: LinkedTable) -> Markup:
+    """The rows of a table's body; there may be ten thousand, for which a template takes long."""
+    inner, labels, lines = table.table, table.table.n_label_columns, []
+    for row, target in zip(inner.rows, table.links, strict=True):
+        cells = []
+        for position, cell in enumerate(row):
+            text: str = escape(cell.text)
+            kind, name = "value", ""
+            if cell.bold:
+                text = f"<b>{text}</b>"
+            if position < labels:
+                kind = "label"
+                if position == 0 and labels > 1:
+                    name = f' data-name="{escape(row_name(row, inner))}"'
+                    text = text if cell.bold else f"<span>{text}</span>"
+            elif target and cell.text != DASH:
+                text = f'<a href="#{escape(target)}">{text}</a>'
+            cells.append(f'<td class="{kind}" data-sort="{escape(_sort_key(cell.value))}"{name}>{text}</td>')
+        lines.append(f"<tr>{''.join(cells)}</tr>\n")
+    return Markup("".join(lines))
+
+
 def row_name(row: Sequence[TextCell], table: TextTable) -> str:
     """All labels of a row as one text, for screens that have room for one column of them: "b = 0.1, CLOPS"."""
     parts = []
@@ -138,5 +159,5 @@ def row_name(row: Sequence[TextCell], table: TextTable) -> str:
     return ", ".join(parts)
 
 
-def _sort_key(value: TextCell | float | str) -> str:
+def _sort_key(value: float | str) -> str:
     return "" if isinstance(value, float) and math.isnan(value) else str(value)

@@ -15,7 +15,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
+from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_panel, name_rows
 from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.style import SEQUENTIAL, new_figure, readable_on, styled
 from clops_sweep.analysis.svg import tell_cells
@@ -125,7 +125,7 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
             axes.set_axis_off()
             continue
         _draw(axes, records[index], cell, scale, colours)
-        axes.set_title(titles[index], fontsize=9, loc="left")
+        name_panel(axes, titles[index], fontsize=9, loc="left")
         if alike:
             axes.tick_params(labelbottom=index + columns >= len(records), labelleft=index % columns == 0)
     figure.supxlabel("evaluated on", fontsize=9)

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from PIL import Image
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,8 +35,8 @@ GRID = "#d9d9d9"
 MUTED = "#5f6368"
 DPI = 150
 
-_COMPRESSION = 4
-"""Of PNG files, of 9: half of the time that 6 takes, and few bytes more."""
+_COMPRESSION = 2
+"""Of PNG files, of 9: a fraction of the time that 6 takes, and few bytes more."""
 
 # Okabe and Ito (2008), without black and with the yellow darkened so that a line of it is seen on white.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A5195", "#8C8C00")
@@ -161,8 +163,10 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
 @styled
 def as_png(figure: Figure) -> bytes:
     """The figure as a PNG file, without date or version in it."""
-    stream = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None}, pil_kwargs={"compress_level": _COMPRESSION})
+    canvas, stream = FigureCanvasAgg(figure), io.BytesIO()
+    canvas.draw()
+    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")  # a figure's ground is not transparent
+    pixels.save(stream, "png", dpi=(figure.dpi, figure.dpi), compress_level=_COMPRESSION)
     return stream.getvalue()
 
 

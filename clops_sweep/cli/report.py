@@ -76,8 +76,8 @@ def render(
         as_stored = [] if asked.selection.given else experiments_as_stored(asked.store.read("runs"), data_hashes)
         if not spaces and not as_stored:
             raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
-        found = [request.config for request in all_requests(spaces)]
-        configs = asked.selection.configs if asked.selection.given else found
+        given = asked.selection.given  # then its runs are known already: making them takes long where there are many
+        configs = asked.selection.configs if given else [request.config for request in all_requests(spaces)]
         frames = asked.data.of_prepared(config.data_key for config in configs)
         with _said("drawing the report"):
             index = write_report(

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from clops_sweep.analysis.cell_text import CellText
+from clops_sweep.analysis.cell_text import CellTexts
 
 _TOUCH = 1.0
 """Pixels that boxes may share: they are larger than their letters."""
@@ -23,16 +23,21 @@ def texts_in_each_other(figure: Figure) -> list[str]:
     canvas = FigureCanvasAgg(figure)
     renderer = canvas.get_renderer()
     drawn: dict[int, Text] = {}
-    draw = {kind: kind.draw for kind in (Text, CellText)}
+    draw = Text.draw
 
     def recorded(text: Text, *arguments: Any, **options: Any) -> None:
         if text.get_visible() and text.get_text().strip():
             drawn[id(text)] = text
-        draw[CellText if isinstance(text, CellText) else Text](text, *arguments, **options)
+        draw(text, *arguments, **options)
 
-    # what is there and not drawn, such as ticks outside, is not seen
-    with mock.patch.object(Text, "draw", recorded), mock.patch.object(CellText, "draw", recorded):
+    with mock.patch.object(Text, "draw", recorded):  # what is there and not drawn, such as ticks outside, is not seen
         canvas.draw()
+    for written in figure.findobj(CellTexts):
+        for cell in written.cells:
+            size = {"fontsize": cell.size, "fontweight": cell.weight}
+            text = Text(cell.x, cell.y, cell.text, ha="center", va="center", transform=written.get_transform(), **size)
+            text.set_figure(figure)
+            drawn[id(text)] = text
     boxes = [(text.get_text(), _corners(text, renderer)) for text in drawn.values()]
     size = np.array([figure.bbox.width, figure.bbox.height])
     found = []

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.cell_text import texts_in
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.drawings import inline
 from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap, place_in_words
@@ -93,7 +94,7 @@ def test_wrong_choices_end_in_a_sentence(
 def test_drawing_shows_values_gaps_and_counts(by_hand: Experiment) -> None:
     record = heatmap(by_hand)
     figure = draw_heatmap(record)
-    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    texts = [text for axes in figure.axes for text in texts_in(axes)]
     assert {"0.670", "0.460", "n = 1 of 2", "★"} <= set(texts)
     hatched = [patch for axes in figure.axes for patch in axes.patches if patch.get_hatch()]
     assert [len(patch.get_path().to_polygons()) for patch in hatched] == [2]
@@ -105,7 +106,7 @@ def test_zero_has_no_sign(tmp_path: Path, generated: ModuleType) -> None:
     generated.write_given_runs(store, [(request.config, {"bwt": -0.0002}) for request in SPACE.requests()])
     record = heatmap(collect([SPACE], store.read("runs"))[0], "bwt")
     assert "from 0.000 to 0.000" in describe_heatmap(record)
-    texts = [text.get_text() for text in draw_heatmap(record).axes[0].texts]
+    texts = texts_in(draw_heatmap(record).axes[0])
     assert "-0.000" not in texts
     assert "0.000" in texts
 
