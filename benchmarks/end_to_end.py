@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from benchmarks.sleeping import SPACE
 from benchmarks.timing import table
 
-_SITE = '''
+_SITE = """
 import atexit
 import sys
 import time
@@ -31,7 +31,7 @@ def note(what, seconds):
 
 if "clops_sweep.store.background" in sys.orig_argv:
     atexit.register(lambda: note("compaction", time.process_time()))
-'''
+"""
 """Python runs it at the start of every process, and a process of compaction says at its end what it has used."""
 
 _DRIVER = """
@@ -126,8 +126,8 @@ def run(*, quick: bool) -> str:
     ]
     return (
         "## A sweep of short runs, end to end\n\n"
-        f"{found.runs:,} runs that sleep {found.seconds:g} s on {found.cores} workers, each of them once in the table of "
-        f"runs, which has {found.parts} parts in the end. By the clock, a run is what one of the workers takes for it; "
+        f"{found.runs:,} runs that sleep {found.seconds:g} s on {found.cores} workers, each of them once in the table "
+        f"of runs, which has {found.parts} parts in the end. By the clock, a run is what one of the workers takes for it; "
         "else processor time, and its share of what the runs take themselves.\n\n"
         + table(["what", "seconds", "ms a run", "share"], rows)
     )

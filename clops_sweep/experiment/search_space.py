@@ -191,9 +191,7 @@ class SearchSpace:
         try:
             kept = where(config)
         except Exception as error:  # the user's own code raises whatever it likes
-            raise BadInput(
-                f"search space {self.name!r}: where raises {type(error).__name__}: {_said(error)}"
-            ) from None
+            raise BadInput(f"search space {self.name!r}: where raises {type(error).__name__}: {_said(error)}") from None
         if type(kept).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
             raise BadInput(f"search space {self.name!r}: where returns {shown(kept)}: expected True or False")
         return bool(kept)

@@ -187,7 +187,8 @@ class Watched(dict[str, Any]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        self.asked.add(name)
+        return super().get(name, default)
 
     def __getattr__(self, name: str) -> Any:
         return self[name]
