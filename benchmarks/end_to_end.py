@@ -127,8 +127,8 @@ def run(*, quick: bool) -> str:
     return (
         "## A sweep of short runs, end to end\n\n"
         f"{found.runs:,} runs that sleep {found.seconds:g} s on {found.cores} workers, each of them once in the table "
-        f"of runs, which has {found.parts} parts in the end. By the clock, a run is what one of the workers takes for it; "
-        "else processor time, and its share of what the runs take themselves.\n\n"
+        f"of runs, which has {found.parts} parts in the end. By the clock, a run is what one of the workers takes for "
+        "it; else processor time, and its share of what the runs take themselves.\n\n"
         + table(["what", "seconds", "ms a run", "share"], rows)
     )
 

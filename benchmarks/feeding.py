@@ -220,7 +220,8 @@ def run(*, quick: bool) -> str:
     return (
         "## What a driver can feed\n\n"
         f"The scheduler against {_PROCESSES} processes that answer for all workers without computing: as many steps as "
-        "it takes in. A worker takes a step a second, in which runs end, or one goes on. The driver's processor time a step grows with the number of workers to the power of "
+        "it takes in. A worker takes a step a second, in which runs end, or one goes on. The driver's processor "
+        "time a step grows with the number of workers to the power of "
         f"{', '.join(exponents)}.\n\n" + table(header, rows)
     )
 
