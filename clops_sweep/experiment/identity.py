@@ -41,12 +41,12 @@ def identity_of(config: RunConfig) -> str:
 def identity_around_seed(config: RunConfig) -> tuple[str, str] | None:
     """What stands before the seed and after it in the identity of every config that differs from this one in it alone.
 
-    None where more of an identity may depend on the seed: with a seed of its own for the weights, and where a plug-in
-    from outside finds out by a function of all fields what it looks at.
+    None where more of an identity may depend on the seed, which is so with a seed of its own for the weights, or where
+    it may become another: a plug-in from outside may look at any field, and be declared anew before anybody asks.
     """
     if config.weight_seed is not None:
         return None
-    if any(registry.looks_by_function(getattr(config, kind)) for kind, registry in REGISTRIES.items()):
+    if not all(registry.is_built_in(getattr(config, kind)) for kind, registry in REGISTRIES.items()):
         return None
     before, after = config.identity.split(f',"seed":{config.seed},')  # within a text the quotes would be escaped
     return f'{before},"seed":', f",{after}"
