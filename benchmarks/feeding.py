@@ -192,7 +192,8 @@ class _Noted:
 
 def run(*, quick: bool) -> str:
     """The section of the results."""
-    rows, workers = [], (8, 16) if quick else (50, 100, 200, 400)
+    workers = (8, 16) if quick else (50, 100, 200, 400)
+    rows = []
     used: dict[float, list[float]] = {}
     for cores in workers:
         for seconds in (0.3, 1.0, 5.0, 30.0):
