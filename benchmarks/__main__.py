@@ -17,6 +17,7 @@ import torch  # noqa: E402
 from benchmarks import (  # noqa: E402
     against,
     bench_report,
+    end_to_end,
     feeding,
     full_size,
     gpu,
@@ -49,14 +50,19 @@ SECTIONS: dict[str, Callable[[bool], str]] = {
     "feeding": lambda quick: feeding.run(quick=quick),
     "sleeping": lambda quick: sleeping.run(quick=quick),
     "sweeps": lambda quick: sweeps.run(quick=quick),
+    "end_to_end": lambda quick: end_to_end.run(quick=quick),
 }
+LONG = {"end_to_end"}
+"""Only where they are asked for."""
+
+USUAL = [name for name in SECTIONS if name not in LONG]
 
 
 def main() -> None:
     """Measures, prints and writes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, to see that everything runs")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="some sections")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=USUAL, help="some sections")
     parser.add_argument(
         "--output", type=Path, help="default: results.md beside this file, if all of it was run in full"
     )
@@ -85,7 +91,7 @@ def main() -> None:
         f"{os.getloadavg()[0]:.1f} when it ended. Where they compete, times are longer; the ratios carry over."
     )
     output = arguments.output
-    if output is None and not (arguments.quick or arguments.against) and arguments.only == list(SECTIONS):
+    if output is None and not (arguments.quick or arguments.against) and arguments.only == USUAL:
         output = Path(__file__).with_name("results.md")
     if output is not None:
         output.write_text("\n\n".join(parts) + "\n")

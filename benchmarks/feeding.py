@@ -20,6 +20,7 @@ import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read w
 
 # isort: split
 
+import numpy as np
 import ray
 from ray.air.execution._internal.tracked_actor import TrackedActor
 from ray.tune.execution import tune_controller
@@ -191,8 +192,10 @@ class _Noted:
 
 def run(*, quick: bool) -> str:
     """The section of the results."""
+    workers = (8, 16) if quick else (50, 100, 200, 400)
     rows = []
-    for cores in (8,) if quick else (8, 32, 200):
+    used: dict[float, list[float]] = {}
+    for cores in workers:
         for seconds in (0.3, 1.0, 5.0, 30.0):
             arguments = [str(cores), str(seconds), str(300 if quick else 30 * cores + 3_000)]
             done = subprocess.run(
@@ -200,6 +203,7 @@ def run(*, quick: bool) -> str:
                 cwd=Path(__file__).parents[1], check=True, stdout=subprocess.PIPE, text=True,
             )  # fmt: skip
             found = Fed(**json.loads(done.stdout.splitlines()[-1]))
+            used.setdefault(seconds, []).append(found.used)
             rows.append(
                 [
                     f"{cores} workers, runs of {seconds:g} s",
@@ -209,11 +213,17 @@ def run(*, quick: bool) -> str:
                     f"{0.7 / found.used:.0f}",
                 ]
             )
+    exponents = [
+        f"{np.polyfit(np.log(workers), np.log(times), 1)[0]:.2f} with runs of {seconds:g} s"
+        for seconds, times in used.items()
+    ]
     header = ["", "steps a second", "runs a second", "processor ms a step", "cores at 70 % of the driver's"]
     return (
         "## What a driver can feed\n\n"
         f"The scheduler against {_PROCESSES} processes that answer for all workers without computing: as many steps as "
-        "it takes in. A worker takes a step a second, in which runs end, or one goes on.\n\n" + table(header, rows)
+        "it takes in. A worker takes a step a second, in which runs end, or one goes on. The driver's processor "
+        "time a step grows with the number of workers to the power of "
+        f"{', '.join(exponents)}.\n\n" + table(header, rows)
     )
 
 

@@ -8,7 +8,8 @@ from types import NoneType
 from typing import Annotated, Any, get_args, get_origin
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.experiment.config import FOUNDING, RunConfig
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.identity import FOUNDING
 from clops_sweep.experiment.options import OPTIONS
 
 MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
-from pydantic.fields import FieldInfo
 
 from clops_sweep.data.catalog import (
     DATASETS,
@@ -24,9 +22,9 @@ from clops_sweep.data.catalog import (
     ScenarioName,
 )
 from clops_sweep.errors import BadInput, shown
-from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
+from clops_sweep.experiment.identity import identity_of
 from clops_sweep.experiment.options import OPTIONS
-from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS, STRATEGIES
+from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
 from clops_sweep.experiment.values import groups_of_classes, is_number, is_whole, kind_in_words
 
 SEMANTICS_VERSION = 2
@@ -34,8 +32,6 @@ SEMANTICS_VERSION = 2
 
 RUN_ID_LENGTH = 24
 """Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: so its stores are told apart."""
-
-_OF_PLUGINS = DECLARED | OF_SCENARIOS
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
 PositiveInt = Annotated[int, Field(ge=1, lt=2**31)]
@@ -69,6 +65,14 @@ NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
 """The orders of the paper's six Class-IL tasks: a shuffle, 10-11 8-9 4-5 2-3 0-1 6-7, and its reverse."""
 
 _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_ORDERS)
+
+
+NUMBERS = (
+    *("storage_fraction", "acquisition_fraction", "mc_samples", "acquire_every", "replay_ratio"),
+    *("epochs_per_task", "batch_size", "learning_rate", "beta_learning_rate", "beta_penalty", "perturbation_std"),
+    *("split_seed", "seed", "weight_seed"),
+)
+"""The fields that hold numbers. No check of several fields looks at one, and no other field's default depends on it."""
 
 
 class RunConfig(BaseModel):
@@ -175,12 +179,7 @@ class RunConfig(BaseModel):
             raise ValueError(f"not known{nearest(value, registry)}; known: {', '.join(registry)}")
         return value
 
-    @field_validator(
-        *("storage_fraction", "acquisition_fraction", "mc_samples", "acquire_every", "replay_ratio"),
-        *("epochs_per_task", "batch_size", "learning_rate", "beta_learning_rate", "beta_penalty", "perturbation_std"),
-        *("split_seed", "seed", "weight_seed"),
-        mode="before",
-    )
+    @field_validator(*NUMBERS, mode="before")
     @classmethod
     def _is_a_number(cls, value: Any, info: ValidationInfo) -> Any:
         field = cls.model_fields[str(info.field_name)]
@@ -291,25 +290,26 @@ class RunConfig(BaseModel):
 
     @cached_property
     def identity(self) -> str:
-        """What of the config its numbers depend on, as canonical JSON: configs with the same one are one run.
+        """What of the config its numbers depend on, as canonical JSON (see `identity`)."""
+        return identity_of(self)
 
-        These are the fields that its scenario and strategy look at (see `declarations`), those that matter to every
-        run, and the options of the plug-ins among them, whatever they hold. A field that is none of `FOUNDING` is left
-        out while it has its default, so that one that is added later leaves the runs alone that are stored by then.
+    def with_seed(self, seed: int, identity: str | None = None) -> Self:
+        """The same config with another seed, which is not looked at, and with its identity, where that is known.
+
+        What neither has of its own they share, as nothing of a config ever changes: a plan has 100,000 of them.
         """
-        fields, infos = self.model_dump(mode="json"), type(self).model_fields
-        seen = {name: fields[name] for name in infos if name not in _OF_PLUGINS}
-        seen |= SCENARIOS.declaration(self.scenario).seen(fields)
-        seen |= STRATEGIES.declaration(self.strategy).seen(fields)
-        order = self.task_order
-        if isinstance(order, tuple) and order == tuple(range(len(order))):
-            seen["task_order"] = "sequential"
-        if self.weight_seed == self.seed:
-            seen["weight_seed"] = None
-        defaults = {name: _default(infos[name], fields) for name in seen.keys() - FOUNDING}
-        used = [(registry, seen[kind]) for kind, registry in REGISTRIES.items() if kind in seen]
-        options = {n: fields.get(n, it.default) for registry, name in used for n, it in registry.options(name).items()}
-        return _canonical(options | {n: v for n, v in seen.items() if n in FOUNDING or v != defaults[n]})
+        copied = type(self).__new__(type(self))
+        values = {**self.__dict__, "seed": seed}
+        if identity is not None:
+            values["identity"] = identity
+        else:
+            values.pop("identity", None)
+        given = self.__pydantic_fields_set__
+        object.__setattr__(copied, "__dict__", values)
+        object.__setattr__(copied, "__pydantic_fields_set__", given if "seed" in given else given | {"seed"})
+        object.__setattr__(copied, "__pydantic_extra__", self.__pydantic_extra__)
+        object.__setattr__(copied, "__pydantic_private__", self.__pydantic_private__)
+        return copied
 
     def run_id(self, data_hash: str, semantics_version: int = SEMANTICS_VERSION) -> str:
         """The run's id: SHA-256 over identity, data and method semantics, the first 24 hex digits."""
@@ -332,26 +332,6 @@ def any_combination(base: RunConfig, changes: Mapping[str, Any]) -> RunConfig | 
         return _AnyCombination(**(explicit | dict(changes)))
     except BadInput:
         return None
-
-
-FOUNDING = frozenset(
-    {
-        *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate"),
-        *("normalize", "split_seed", "seed", "storage_fraction", "acquisition_fraction", "mc_samples", "acquisition"),
-        *("acquire_every", "storage_function", "storage_order", "weight_replay", "replay_ratio"),
-        *("beta_learning_rate", "beta_penalty", "perturbation_std"),
-    }
-)
-"""The fields of version 0.2, which are part of an identity whatever they hold. No field is ever added to them."""
-
-
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-
-
-def _default(info: FieldInfo, fields: Mapping[str, Any]) -> Any:
-    """What a field holds that nobody has set; Pydantic looks anew each time at how it is found out."""
-    found_out: Callable[[Mapping[str, Any]], Any] | None = info.default_factory  # type: ignore[assignment]
-    return info.default if found_out is None else found_out(fields)
 
 
 def known_key(name: str) -> str:

@@ -79,6 +79,10 @@ class Registry(Mapping[str, Any]):
         """What a member declares; nothing of it is imported."""
         return self._added[name].declaration if name in self._added else self._built_in[name][1]
 
+    def is_built_in(self, name: str) -> bool:
+        """Whether a member comes with the package, and so declares the same at any time."""
+        return name in self._built_in
+
     def register(self, name: str, member: Any, declaration: Declaration = declarations.UNKNOWN) -> None:
         """Adds a member, or replaces one that was added before.
 

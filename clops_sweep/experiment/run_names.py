@@ -24,12 +24,13 @@ def run_names(requests: Sequence[RunRequest]) -> list[str]:
     for request in requests:
         spaces.setdefault(request.space, []).append(request.labels)
     axes = {space: _telling(labels) for space, labels in spaces.items()}
-    names = []
+    names: dict[tuple[str, int], str] = {}  # by address: the seeds of a cell have its labels in common
     for request in requests:
-        place = _place({axis: request.labels[axis] for axis in axes[request.space]})
-        parts = [request.space] * (len(spaces) > 1 or not place) + [place] * bool(place)
-        names.append(": ".join(parts))
-    return names
+        if (request.space, id(request.labels)) not in names:
+            place = _place({axis: request.labels[axis] for axis in axes[request.space]})
+            parts = [request.space] * (len(spaces) > 1 or not place) + [place] * bool(place)
+            names[request.space, id(request.labels)] = ": ".join(parts)
+    return [names[request.space, id(request.labels)] for request in requests]
 
 
 def _telling(cells: Sequence[Mapping[str, Any]]) -> list[str]:

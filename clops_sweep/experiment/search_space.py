@@ -14,8 +14,10 @@ from typing import Any
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.beside import importable
 from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
+from clops_sweep.experiment.grid import Grid
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.optuna_search import OptunaSearch
+from clops_sweep.machine import uncollected
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
 _LONGEST_SAID = 500
@@ -100,7 +102,8 @@ class SearchSpace:
             self._check_search(self.search)
         for axis, values in self.axes.items():
             self._check_axis(axis, values)
-        self.__dict__["_validated"] = list(self._requests())  # now, and not when the turn of each comes
+        with uncollected():
+            self.__dict__["_validated"] = list(self._requests())  # now, and not when the turn of each comes
 
     def _check_types(self) -> None:
         if not isinstance(self.name, str):
@@ -152,7 +155,7 @@ class SearchSpace:
             keys = {known_key(key) for settings in values.values() for key in settings}
         else:
             known_key(axis)
-            if any(value in values[:position] for position, value in enumerate(values)):
+            if _has_twice(values):
                 raise BadInput(f"{where} holds a value twice")
             keys = {axis}
         if "seed" in keys:
@@ -166,10 +169,10 @@ class SearchSpace:
     def _requests(self) -> Iterator[RunRequest]:
         if self.search is not None:
             return
-        for seed, cell in itertools.product(self.seeds, self._cells()):
-            labels, settings = cell
-            config = self._config(labels, {**settings, "seed": seed})
-            if config is not None and self._keeps(config):
+        grid = Grid(self.base)
+        for seed, (labels, settings) in itertools.product(self.seeds, self._cells()):
+            config = grid.config(settings, seed) or self._config(labels, {**settings, "seed": seed})
+            if config is not None and (self.where is None or self._keeps(self.where, config)):
                 yield RunRequest(self.resolve(config) if self.resolve else config, self.name, labels, config)
 
     def _config(self, labels: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig | None:
@@ -178,18 +181,17 @@ class SearchSpace:
             return self.base.replace(**settings)
         except BadInput as error:
             unchecked = any_combination(self.base, settings)
-            if self.where is not None and unchecked is not None and not self._keeps(unchecked):
+            if self.where is not None and unchecked is not None and not self._keeps(self.where, unchecked):
                 return None
             hint = "; where= may leave it out" if unchecked is not None else ""
             place = f", cell {in_words(labels)}" if labels else ""
             raise BadInput(f"search space {self.name!r}{place}: {error}{hint}") from None
 
-    def _keeps(self, config: RunConfig) -> bool:
+    def _keeps(self, where: Callable[[RunConfig], bool], config: RunConfig) -> bool:
         try:
-            kept = True if self.where is None else self.where(config)
+            kept = where(config)
         except Exception as error:  # the user's own code raises whatever it likes
-            where = f"search space {self.name!r}: where"
-            raise BadInput(f"{where} raises {type(error).__name__}: {_said(error)}") from None
+            raise BadInput(f"search space {self.name!r}: where raises {type(error).__name__}: {_said(error)}") from None
         if type(kept).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
             raise BadInput(f"search space {self.name!r}: where returns {shown(kept)}: expected True or False")
         return bool(kept)
@@ -244,8 +246,19 @@ class SearchSpace:
 
 def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
     """The runs of several spaces as one list: the first seed of every space before the second of any."""
-    ranked = [(space.seeds.index(request.config.seed), request) for space in spaces for request in space.requests()]
-    return [request for _, request in sorted(ranked, key=lambda item: item[0])]
+    by_place: dict[int, list[RunRequest]] = {}
+    for space in spaces:
+        places = {seed: place for place, seed in enumerate(space.seeds)}
+        for request in space.requests():
+            by_place.setdefault(places[request.config.seed], []).append(request)
+    return [request for place in sorted(by_place) for request in by_place[place]]
+
+
+def _has_twice(values: Sequence[Any]) -> bool:
+    try:
+        return len(set(values)) < len(values)
+    except TypeError:  # lists, such as groups of classes
+        return any(value in values[:position] for position, value in enumerate(values))
 
 
 def load_spaces(path: Path) -> list[SearchSpace]:

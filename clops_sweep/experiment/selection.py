@@ -107,7 +107,8 @@ class Selection:
         if self.where and requests:
             holds = Where(self.where)
             requests = [request for request in requests if holds(request.config)]
-        orders = {(it.space, it.config.dataset, it.config.scenario, it.config.task_order): it for it in requests}
+        permuted = [it for it in requests if isinstance(it.config.task_order, tuple)]
+        orders = {(it.space, it.config.dataset, it.config.scenario, it.config.task_order): it for it in permuted}
         for request in orders.values():
             _check_task_order(request.space, request.config)
         if not requests and not self.searches:

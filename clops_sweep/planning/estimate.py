@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence, Set
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Sequence, Set
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.experiment.columns import PHASES, fields_from_row
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.planning.cost_model import Kind, Load, Measured, kind_of, modelled, units_of
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
@@ -57,7 +58,7 @@ def estimate(
     Known are finished runs, of those asked for or else of others in the store; of kinds of which there are none, those
     `measured`. They are of the given device (cpu or cuda), or of the one that most known runs of their kind are of.
     """
-    loads = [Load.of(run.config.model_dump(mode="json")) for run in pending]
+    loads = _loads(run.config for run in pending)
     kinds = {load.kind for load in loads}
     found = [row for row in _finished_of(kinds, finished, store) if device in (None, row.device)]
     missing = kinds - {row.load.kind for row in found}
@@ -71,11 +72,34 @@ def estimate(
         return Estimate(unknown=unknown)
     about = [load for load in loads if load.kind in units]
     every, n = about + [row.load for row in rows], len(about)
-    hours = np.array([modelled(load.work, units[load.kind]) / 3600 for load in every])
+    of_load = {load: modelled(load.work, units[load.kind]) / 3600 for load in set(every)}
+    hours = np.array([of_load[load] for load in every])
     total, longest = float(hours[:n].sum()), float(hours[:n].max())
     short, devices = sum(row.load.kind in missing for row in rows), frozenset(usual.values())
     factor = math.exp(_deviation(every, hours, np.array([sum(row.seconds) / 3600 for row in rows])))
     return Estimate(total, total / factor, total * factor, longest, n, unknown, len(rows) - short, short, devices)
+
+
+_SEEDS = ("seed", "split_seed", "weight_seed")
+
+
+def _loads(configs: Iterable[RunConfig]) -> list[Load]:
+    """The load of each run; runs that differ in seeds alone have one of them between them."""
+    known: dict[tuple[tuple[str, Any], ...], Load] = {}
+    loads = []
+    for config in configs:
+        fields = config.model_dump()
+        key = tuple((name, value) for name, value in fields.items() if name not in _SEEDS)
+        if key not in known:
+            known[key] = Load.of(config.model_dump(mode="json"))
+        loads.append(known[key])
+    return loads
+
+
+def _numbered(keys: Iterable[Hashable]) -> NDArray[np.int64]:
+    """A number for each, from 0, the same for those that are equal."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
 
 
 def _deviation(loads: Sequence[Load], hours: NDArray[np.float64], taken: NDArray[np.float64]) -> float:
@@ -88,8 +112,7 @@ def _deviation(loads: Sequence[Load], hours: NDArray[np.float64], taken: NDArray
     """
     from scipy.special import stdtrit
 
-    n, kinds = len(loads) - len(taken), [load.kind for load in loads]
-    cell, kind = (np.unique([str(key) for key in keys], return_inverse=True)[1] for keys in (loads, kinds))
+    n, cell, kind = len(loads) - len(taken), _numbered(loads), _numbered(load.kind for load in loads)
     scale = np.bincount(kind[:n], hours[:n]) / np.bincount(kind[n:], hours[n:])
     weights, known = np.append(hours[:n], -scale[kind[n:]] * hours[n:]) / hours[:n].sum(), cell[n:]
     off = np.log(taken / hours[n:])
@@ -106,7 +129,7 @@ def _deviation(loads: Sequence[Load], hours: NDArray[np.float64], taken: NDArray
 
 def _finished_of(kinds: Set[Kind], finished: Sequence[PlannedRun], store: RunStore) -> list[Measured]:
     """Finished runs of some kinds in the order in which they began: of those asked for, or else of others."""
-    asked = sorted((str(run.run_id), kind_of(dict(run.config))) for run in finished)
+    asked = sorted((str(run.run_id), kind_of(vars(run.config))) for run in finished)
     # Ids are hashes, so that the first ones are any.
     run_ids = [run_id for kind in kinds for run_id in [run_id for run_id, of in asked if of == kind][:_MOST_READ]]
     if not kinds <= {kind for _, kind in asked}:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.run_names import run_names
 from clops_sweep.experiment.search_space import RunRequest
+from clops_sweep.machine import uncollected
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
 from clops_sweep.store.run_store import RunStore
 
@@ -72,34 +74,39 @@ def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callab
         store: where finished runs are.
         data_hash: content hash of the data that a config runs on, None where they are not prepared.
     """
-    requests = list(requests)
+    with uncollected():
+        return _make_plan(list(requests), store, data_hash)
+
+
+def _make_plan(requests: Sequence[RunRequest], store: RunStore, data_hash: Callable[[RunConfig], str | None]) -> Plan:
     asked = [request.config for request in requests]
     orders = orders_by_difficulty(asked, store, data_hash)
     sources = [source_config(config) for config, resolved in orders.items() if resolved is None]
     statuses = store.statuses()
     runs: dict[str, PlannedRun] = {}
-    unprepared = set()
-    resolved = [orders.get(config, config) or config for config in asked]
+    contents: dict[DataKey, str | None] = {}
+    resolved = [orders.get(config, config) or config for config in asked] if orders else asked
     names: dict[str, str] = {}
     for config, name in zip(resolved, run_names(requests), strict=True):
         names.setdefault(config.identity, name)
     for config in (*sources, *resolved):
-        if config.identity in runs:
+        identity, data = config.identity, config.data_key
+        if identity in runs:
             continue
-        name = names.get(config.identity, FOR_ORDERS)
-        content = data_hash(config)
-        if content is None:
-            unprepared.add(config.dataset)
+        name = names.get(identity, FOR_ORDERS)
+        if data not in contents:
+            contents[data] = data_hash(config)
+        content = contents[data]
         if content is None or config.task_order in BY_DIFFICULTY:
-            runs[config.identity] = PlannedRun(None, config, "waiting", name)
+            runs[identity] = PlannedRun(None, config, "waiting", name)
         else:
             run_id = config.run_id(content)
-            runs[config.identity] = PlannedRun(run_id, config, statuses.get(run_id, "pending"), name)
-    first = {config.identity for config in sources} - {config.identity for config in asked}
+            runs[identity] = PlannedRun(run_id, config, statuses.get(run_id, "pending"), name)
+    first = {config.identity for config in sources} - ({config.identity for config in asked} if sources else set())
     return Plan(
         tuple(run for identity, run in runs.items() if identity in first),
         tuple(run for identity, run in runs.items() if identity not in first),
-        tuple(sorted(unprepared)),
+        tuple(sorted({data.dataset for data, content in contents.items() if content is None})),
         len(asked),
         len({run.run_id for run in runs.values()} & store.without_predictions()),
     )

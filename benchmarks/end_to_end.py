@@ -1,0 +1,137 @@
+"""A whole sweep of many short runs with Ray as it is: how long it takes, and what compaction and the driver cost.
+
+``python -m benchmarks.end_to_end CORES SECONDS RUNS`` measures one such sweep, over runs that sleep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from benchmarks.sleeping import SPACE
+from benchmarks.timing import table
+
+_SITE = """
+import atexit
+import sys
+import time
+
+def note(what, seconds):
+    with open({folder!r} + "/" + what, "a") as file:
+        file.write(f"{{seconds}}\\n")
+
+if "clops_sweep.store.background" in sys.orig_argv:
+    atexit.register(lambda: note("compaction", time.process_time()))
+"""
+"""Python runs it at the start of every process, and a process of compaction says at its end what it has used."""
+
+_DRIVER = """
+import atexit
+import time
+
+from sitecustomize import note
+
+from clops_sweep.cli.command import main
+from clops_sweep.store.run_store import RunStore
+
+plain = RunStore.compact_if_many
+
+def compact_if_many(store):
+    begun = time.process_time()
+    plain(store)
+    note("compaction", time.process_time() - begun)
+
+RunStore.compact_if_many = compact_if_many
+atexit.register(lambda: note("driver", time.process_time()))
+main()
+"""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a sweep took, from the command to its end.
+
+    Attributes:
+        cores: how many workers there were.
+        seconds: for which each run sleeps.
+        runs: how many there were.
+        clock: seconds by the clock.
+        driver: processor time of the driver, with what it compacts itself.
+        compaction: processor time of compaction, in the processes beside the sweep and at its end.
+        compactions: how often something was put together.
+        parts: how many parts the table of runs has in the end.
+    """
+
+    cores: int
+    seconds: float
+    runs: int
+    clock: float
+    driver: float
+    compaction: float
+    compactions: int
+    parts: int
+
+
+def whole(cores: int, seconds: float, runs: int) -> Whole:
+    """Measures a sweep; every run of it must be in the table exactly once."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "space.py").write_text(SPACE.format(folder=folder, seconds=seconds, runs=runs))
+        (root / "sitecustomize.py").write_text(_SITE.format(folder=folder))
+        (root / "driver.py").write_text(_DRIVER)
+        environment = {
+            **os.environ,
+            "RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": cores}),
+            "CLOPS_PREPARED_ROOT": str(root / "prepared"),
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), folder]),
+        }
+        begun = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "driver.py", "space.py", "--no-report"],
+            cwd=root, env=environment, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        clock = time.perf_counter() - begun
+        noted = defaultdict(list)
+        for what in ("driver", "compaction"):
+            noted[what] = [float(line) for line in (root / what).read_text().splitlines()]
+        run_ids = pq.read_table(root / "results" / "runs", columns=["run_id"])["run_id"].to_pylist()
+        assert len(run_ids) == len(set(run_ids)) == runs
+        parts = len(list((root / "results" / "runs").glob("*.parquet")))
+    used = noted["compaction"]
+    return Whole(cores, seconds, runs, clock, sum(noted["driver"]), sum(used), len(used), parts)
+
+
+def run(*, quick: bool) -> str:
+    """The section of the results."""
+    found = whole(2, 0.3, 300 if quick else 2_000)
+    slept = found.runs * found.seconds
+    rows = [
+        ["by the clock", f"{found.clock:.0f}", f"{1e3 * found.clock * found.cores / found.runs:.0f}", ""],
+        ["driver", f"{found.driver:.1f}", f"{1e3 * found.driver / found.runs:.1f}", f"{found.driver / slept:.1%}"],
+        [
+            f"compaction, {found.compactions} times",
+            f"{found.compaction:.1f}",
+            f"{1e3 * found.compaction / found.runs:.1f}",
+            f"{found.compaction / slept:.1%}",
+        ],
+    ]
+    return (
+        "## A sweep of short runs, end to end\n\n"
+        f"{found.runs:,} runs that sleep {found.seconds:g} s on {found.cores} workers, each of them once in the table "
+        f"of runs, which has {found.parts} parts in the end. By the clock, a run is what one of the workers takes for "
+        "it; else processor time, and its share of what the runs take themselves.\n\n"
+        + table(["what", "seconds", "ms a run", "share"], rows)
+    )
+
+
+if __name__ == "__main__":
+    print(whole(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])))

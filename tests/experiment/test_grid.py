@@ -1,0 +1,225 @@
+"""A grid makes the configs, ids and sentences that checking every config by itself makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clops_sweep import FloatOption, IntOption, RunConfig, SearchSpace, acquisition_function, network, strategy
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.config import NUMBERS
+from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
+from clops_sweep.experiment.identity import FOUNDING
+from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.registry import REGISTRIES, SCENARIOS, STRATEGIES
+from clops_sweep.learning.strategies.base import Strategy
+
+
+class Even(IntOption):
+    """An option with a check of its own."""
+
+    def checked(self, value: Any) -> int:
+        if value % 2:
+            raise ValueError("expected an even number")
+        return super().checked(value)
+
+
+class Mine(Strategy):
+    """Never trained here."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def plugins() -> Iterator[None]:
+    before = {kind: set(registry.added) for kind, registry in REGISTRIES.items()}
+    network("wide", options={"width": Even(16, ge=1, le=64)})(lambda channels, samples, outputs, *, width: None)
+    acquisition_function("cold", looks_at=("mc_samples",), options={"heat": FloatOption(1.0)})(lambda *_, heat: None)
+    strategy("by_seed", looks_at=lambda fields: {"mc_samples": fields["seed"] + fields["batch_size"]})(Mine)
+    strategy("all")(type("Other", (Mine,), {}))
+    yield
+    for kind, registry in REGISTRIES.items():
+        for name in registry.added.keys() - before[kind]:
+            registry.forget(name)
+
+
+class EachChecked(RunConfig):
+    """For a grid a class of somebody else's, of which it makes no copies."""
+
+
+GOOD: dict[str, list[Any]] = {
+    "storage_fraction": [0.1, 1, np.float64(0.5)],
+    "acquisition_fraction": [0.5, 1.0],
+    "mc_samples": [5, 7.0, np.int64(9)],
+    "beta_penalty": [0.0, -0.0, 10],
+    "epochs_per_task": [1, 20],
+    "batch_size": [16, 4],
+    "perturbation_std": [0.5],
+    "split_seed": [0, 3],
+    "weight_seed": [None, 1, 7],
+    "storage_order": ["top", "random"],
+    "weight_replay": [False, True],
+    "strategy": ["clops", "replay", "er", "ewc", "finetune", "gem", "by_seed", "all"],
+    "acquisition": ["bald_mcd", "bald_mcp", "random", "cold"],
+    "network": ["clops_cnn", "wide"],
+    "task_order": ["sequential", 3, (1, 0, 2), [0, 1, 2], "paper_curriculum"],
+    "task_classes": [None, ((0, 1), (2, 3)), [["a", "b"], ["c", ',"seed":0,']], [[0, 1], [2, 3, 4]]],
+    "dataset": ["synthetic", "ptbxl", "mitbih"],
+    "scenario": ["class_il", "time_il", "domain_il"],
+    "domain": ["lead", ',"seed":0,'],
+    "leads": ["one", "all"],
+    "normalize": ["none", "zscore"],
+    "width": [2, 4.0],
+    "heat": [0.0, -0.0, 2],
+    "ewc_strength": [1, 400.0],
+    "er_acquire": [True, np.bool_(False)],
+}
+BAD: dict[str, list[Any]] = {
+    "storage_fraction": [0, "0.5", True],
+    "mc_samples": [2.5],
+    "weight_seed": [-1],
+    "strategy": ["clop"],
+    "task_order": [(0, 2)],
+    "normalize": ["no"],
+    "width": [3, 66],
+    "heat": ["hot"],
+}
+SEEDS = [0, 1, 5.0, np.int64(7), 2**32 - 1]
+FILTERS = [None, None, lambda config: config.seed != 1, lambda config: not config.weight_replay]
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> dict[str, Any]:
+    """Arguments of a search space, most of them good ones."""
+    good = draw(st.integers(0, 4)) > 0
+
+    def values(name: str) -> list[Any]:
+        return GOOD[name] + ([] if good else BAD.get(name, []))
+
+    def of(names: list[str]) -> dict[str, Any]:
+        return {name: draw(st.sampled_from(values(name))) for name in names}
+
+    names = draw(st.permutations(list(GOOD)))
+    base, *axes = names[:3], *([name] for name in names[3:5])
+    together = names[5 : 5 + draw(st.integers(0, 3))]
+    lists: dict[str, Any] = {
+        name: draw(st.lists(st.sampled_from(values(name)), min_size=1, max_size=3, unique_by=repr)) for (name,) in axes
+    }
+    if together:
+        lists["variant"] = {"one": {}, "two": of(together), "three": of(together[:1]), "four": of(together)}
+    seeds = draw(st.lists(st.sampled_from(SEEDS if good else [*SEEDS, -1, 0.5]), min_size=1, max_size=3, unique=True))
+    return {"base": of(base), "axes": lists, "seeds": seeds, "where": draw(st.sampled_from(FILTERS))}
+
+
+def made(kind: type[RunConfig], arguments: Mapping[str, Any]) -> tuple[str | None, list[tuple[Any, ...]]]:
+    """What is wrong with a space; or what it asks for, in full."""
+    try:
+        base = kind(**arguments["base"])
+    except BadInput:
+        base = kind()
+    try:
+        asked = list(SearchSpace("s", **{**arguments, "base": base}).requests())
+    except BadInput as error:
+        return str(error), []
+    configs = [request.config for request in asked]
+    return None, [
+        (sorted(map(repr, it.model_dump().items())), it.model_fields_set, it.options, it.identity, request.labels)
+        for it, request in zip(configs, asked, strict=True)
+    ]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(spaces())
+def test_a_grid_is_what_checking_every_config_makes(arguments: dict[str, Any]) -> None:
+    wrong, configs = made(RunConfig, arguments)
+    assert (wrong, configs) == made(EachChecked, arguments)
+
+
+def plainly(config: RunConfig) -> str:
+    """An identity by its definition, without a thought of speed."""
+    fields, infos = config.model_dump(mode="json"), RunConfig.model_fields
+    seen = {name: fields[name] for name in infos if name not in DECLARED | OF_SCENARIOS}
+    seen |= SCENARIOS.declaration(config.scenario).seen(fields)
+    seen |= STRATEGIES.declaration(config.strategy).seen(fields)
+    if config.task_order == tuple(range(6)) or config.task_order == (0, 1, 2):
+        seen["task_order"] = "sequential"
+    if config.weight_seed == config.seed:
+        seen["weight_seed"] = None
+    options = {
+        name: fields.get(name, option.default)
+        for kind, registry in REGISTRIES.items()
+        if kind in seen
+        for name, option in registry.options(seen[kind]).items()
+    }
+    kept = {
+        name: value
+        for name, value in seen.items()
+        if name in FOUNDING or value != infos[name].get_default(call_default_factory=True, validated_data=fields)
+    }
+    return json.dumps(options | kept, sort_keys=True, separators=(",", ":"))
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(spaces())
+def test_an_identity_is_what_its_definition_says(arguments: dict[str, Any]) -> None:
+    try:
+        space = SearchSpace("s", **{**arguments, "base": RunConfig(**arguments["base"])})
+    except BadInput:
+        return
+    for request in space.requests():
+        assert request.config.identity == plainly(request.config)
+
+
+class Watched(dict[str, Any]):
+    """A config's values that remember which of them were asked for."""
+
+    def __init__(self, config: RunConfig) -> None:
+        super().__init__(config.model_dump())
+        self.__pydantic_extra__ = dict(config.options)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked.add(name)
+        return super().get(name, default)
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+@pytest.mark.parametrize("scenario", ["time_il", "domain_il"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_check_of_several_fields_and_no_default_looks_at_a_number(scenario: Any, weighted: bool) -> None:
+    config = RunConfig(dataset="ptbxl", scenario=scenario, task_order=(1, 0), weight_replay=weighted)
+    values = Watched(config)
+    for check in RunConfig.__pydantic_decorators__.model_validators.values():
+        if check.info.mode == "after":
+            check.func(values)
+    for info in RunConfig.model_fields.values():
+        if info.default_factory is not None:
+            info.default_factory(values)  # type: ignore[call-arg]
+    assert values.asked >= {"dataset", "scenario", "strategy", "weight_replay", "normalize", "domain"}
+    assert not values.asked & {*NUMBERS, *OPTIONS}
+
+
+def test_a_value_is_checked_once_however_many_configs_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, checked = RunConfig(), []
+    plain = RunConfig.__init__
+
+    def counted(self: RunConfig, **values: Any) -> None:
+        checked.append(values)
+        plain(self, **values)
+
+    monkeypatch.setattr(RunConfig, "__init__", counted)
+    fractions = [(place + 1) / 10 for place in range(10)]
+    axes = {"storage_fraction": fractions, "acquisition_fraction": fractions, "storage_order": ["top", "bottom"]}
+    space = SearchSpace("s", base, axes, seeds=range(5))
+    assert len(list(space.requests())) == 1000
+    assert len(checked) == 10 + 10 + 2 + 5
