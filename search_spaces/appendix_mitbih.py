@@ -2,9 +2,7 @@
 
 Every experiment of `paper` with the paper's five seeds on three splits of the patients, and with one seed on more of
 them: seeds of one split share its patients, so that splits decide more of the claims than as many seeds do. Twelve in
-all; four for the grids, and for what takes several times as long as CLOPS does. The grids over b and a are coarser than
-the paper's: all b at a = 0.1, and at a = 0.5 and 1 the smallest b and the largest. Those are the places that claims
-name, and enough for those about whole grids.
+all; four for the grids over b and a, and for what takes several times as long as CLOPS does.
 """
 
 from dataclasses import replace
@@ -12,11 +10,8 @@ from dataclasses import replace
 from clops_sweep import SearchSpace
 from clops_sweep.experiment.search_space import load_spaces, shipped_space
 
-PLACES = [(0.1, 0.1), (0.25, 0.1), (0.5, 0.1), (1.0, 0.1), (0.1, 0.5), (1.0, 0.5), (0.1, 1.0), (1.0, 1.0)]
-"""Half of a grid: b and a."""
 
-
-def of_paper(scenario, dataset, splits, seeds=range(1), places=PLACES, where=None, **settings):
+def of_paper(scenario, dataset, splits, seeds=range(1), where=None, **settings):
     """The paper's experiments in a scenario, on another data set and over several splits of its patients.
 
     In Class-IL with one more: the paper says what the penalty on beta is for, and shows no runs without it.
@@ -26,7 +21,6 @@ def of_paper(scenario, dataset, splits, seeds=range(1), places=PLACES, where=Non
         dataset: which.
         splits: values of `split_seed`.
         seeds: on each split.
-        places: of the grids, those (b, a) that are run; None for all.
         where: keeps only the configs for which it returns True.
         settings: of every run.
     """
@@ -35,15 +29,6 @@ def of_paper(scenario, dataset, splits, seeds=range(1), places=PLACES, where=Non
         clops = spaces[0].base
         spaces.append(SearchSpace("beta_penalty", clops, {"beta_penalty": [clops.beta_penalty, 0.0]}))
 
-    def keeps(space):
-        is_grid = {"storage_fraction", "acquisition_fraction"} <= space.axes.keys()
-
-        def kept(config):
-            at_place = not is_grid or places is None or (config.storage_fraction, config.acquisition_fraction) in places
-            return at_place and (where is None or where(config))
-
-        return kept
-
     return [
         replace(
             space,
@@ -51,7 +36,7 @@ def of_paper(scenario, dataset, splits, seeds=range(1), places=PLACES, where=Non
             base=space.base.replace(dataset=dataset, **settings),
             axes={**space.axes, "split_seed": splits},
             seeds=seeds,
-            where=keeps(space),
+            where=where,
         )
         for space in spaces
     ]

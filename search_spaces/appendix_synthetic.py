@@ -8,6 +8,4 @@ from clops_sweep.search_spaces.appendix_mitbih import of_paper
 
 KEPT = ("synthetic_paper_class_il_grid", "synthetic_paper_baselines_class_il")
 
-SPACE = [
-    space for space in of_paper("class_il", "synthetic_paper", range(1), range(5), places=None) if space.name in KEPT
-]
+SPACE = [space for space in of_paper("class_il", "synthetic_paper", range(1), range(5)) if space.name in KEPT]

@@ -36,7 +36,8 @@ from clops_sweep.analysis.variance import VarianceBySource, variance_by_source
 from clops_sweep.analysis.variance_figure import needed_in_words
 from clops_sweep.analysis.verdicts import Evidence, Values, Verdict, decided, evidence_of
 from clops_sweep.data.prepare import open_frames
-from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.columns import MEASURES as PERFORMANCES
+from clops_sweep.experiment.columns import config_from_row, metrics_of
 from clops_sweep.experiment.search_space import SearchSpace, load_spaces, shipped_space
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.part_names import compacted
@@ -76,6 +77,13 @@ SHOWN = {  # by data set: experiments, without its name, with the parts of their
         "baselines_class_il": ("results", "curves"),
         "class_il_grid": ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt"),
         "storage_order": ("heatmap-auc",),
+        "storage_function": ("heatmap-auc",),
+        "mc_samples": ("results",),
+        "acquisition_functions": ("results",),
+        "weighted_replay_class_il": ("results",),
+        "mir_acquisition_fraction": ("results",),
+        "mir_replay_ratio": ("results",),
+        "task_order": ("results",),
     },
     "ptbxl": {
         "baselines_time_il": ("results", "curves"),
@@ -109,8 +117,12 @@ SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-
 _COLUMNS = ("verdict", "difference", "n", "matters", "paper")
 OF_FRAMES = "signal_to_noise_by_s"
 _TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
-DIGITS = {"r_matrix": 5, "curves": 3, "instances": 4}
-"""Decimals that are kept of the other tables; `runs` is kept as it is."""
+DIGITS = {"runs": 4, "r_matrix": 4, "curves": 3, "instances": 4}
+"""Decimals that are kept; of `runs`, of what is no AUC."""
+
+ROUNDED = {
+    f"{prefix}{name}" for measure in PERFORMANCES[1:] for name in metrics_of(measure) for prefix in ("", "test_")
+}
 
 
 @dataclass(frozen=True)
@@ -237,7 +249,7 @@ def _shortened(table: TableName, content: pa.Table) -> pa.Table:
         left_out = table in ("r_matrix", "curves") and field.name in ("accuracy", "balanced_accuracy", "f1", "loss")
         if left_out or field.name in ("host", "patient", "times_replayed", "beta_trajectory"):
             content = content.set_column(position, field, pa.nulls(len(content), field.type))
-        elif table in DIGITS and field.type == pa.float64():
+        elif field.type == pa.float64() and (table != "runs" or field.name in ROUNDED):
             content = content.set_column(position, field, pc.round(content[field.name], DIGITS[table]))
     return content
 
