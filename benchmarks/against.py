@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-_NUMBER = re.compile(r"[\d.,]+%?")
+_NUMBER = re.compile(r"-?[\d.,]+%?")
 _RULE = re.compile(r"\|( *:?-+:? *\|)+")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import math
 import os
@@ -11,7 +10,6 @@ import platform
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
@@ -30,18 +28,6 @@ def available_cores(limits: Path = _LIMITS) -> int:
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _quota(limits)))
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Inside, no garbage is collected: of 100,000 objects that are made to stay, looking for it takes a fourth."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _quota(limits: Path) -> int:

@@ -291,7 +291,7 @@ class RunConfig(BaseModel):
     @cached_property
     def identity(self) -> str:
         """What of the config its numbers depend on, as canonical JSON (see `identity`)."""
-        return identity_of(self)
+        return identity_of(self.model_dump(mode="json"), type(self).model_fields)
 
     def with_seed(self, seed: int, identity: str | None = None) -> Self:
         """The same config with another seed, which is not looked at, and with its identity, where that is known.

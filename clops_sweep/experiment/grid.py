@@ -9,7 +9,7 @@ from typing import Any
 
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import NUMBERS, RunConfig
-from clops_sweep.experiment.identity import identity_around_seed
+from clops_sweep.experiment.identity import around_seed
 from clops_sweep.experiment.options import OPTIONS
 
 
@@ -22,7 +22,7 @@ class _Cell:
 
     @cached_property
     def _around_seed(self) -> tuple[str, str] | None:
-        return identity_around_seed(self.config)
+        return around_seed(self.config.identity, vars(self.config))
 
     def with_seed(self, seed: int) -> RunConfig:
         if seed == self.config.seed:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic.fields import FieldInfo
 
 from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS, Fields
 from clops_sweep.experiment.registry import REGISTRIES, SCENARIOS, STRATEGIES
-
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
-    from clops_sweep.experiment.config import RunConfig
 
 FOUNDING = frozenset(
     {
@@ -25,53 +21,53 @@ FOUNDING = frozenset(
 )
 """The fields of version 0.2, which are part of an identity whatever they hold. No field is ever added to them."""
 
+_OF_PLUGINS = DECLARED | OF_SCENARIOS
+
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def identity_of(config: RunConfig) -> str:
+def identity_of(fields: Fields, infos: Mapping[str, FieldInfo]) -> str:
     """What of a config its numbers depend on, as canonical JSON.
 
     These are the fields that its scenario and strategy look at (see `declarations`), those that matter to every
     run, and the options of the plug-ins among them, whatever they hold. A field that is none of `FOUNDING` is left
     out while it has its default, so that one that is added later leaves the runs alone that are stored by then.
+
+    Args:
+        fields: the config's fields and options by name, as JSON has their values.
+        infos: what is known of each field.
     """
-    return _canonical(_looked_at(config))
-
-
-def identity_around_seed(config: RunConfig) -> tuple[str, str] | None:
-    """What stands before the seed and after it in the identity of every config that differs from this one in it alone.
-
-    None where more of an identity may depend on the seed, which is so with a seed of its own for the weights, or where
-    it may become another: a plug-in from outside may look at any field, and be declared anew before anybody asks.
-    """
-    if config.weight_seed is not None:
-        return None
-    if not all(registry.is_built_in(getattr(config, kind)) for kind, registry in REGISTRIES.items()):
-        return None
-    before, after = config.identity.split(f',"seed":{config.seed},')  # within a text the quotes would be escaped
-    return f'{before},"seed":', f",{after}"
-
-
-def _looked_at(config: RunConfig) -> dict[str, Any]:
-    fields, infos = config.model_dump(mode="json"), type(config).model_fields
-    seen = {name: fields[name] for name in _of_every_run(type(config))}
-    seen |= SCENARIOS.declaration(config.scenario).seen(fields)
-    seen |= STRATEGIES.declaration(config.strategy).seen(fields)
-    order = config.task_order
-    if isinstance(order, tuple) and order == tuple(range(len(order))):
+    seen = {name: fields[name] for name in infos if name not in _OF_PLUGINS}
+    seen |= SCENARIOS.declaration(fields["scenario"]).seen(fields)
+    seen |= STRATEGIES.declaration(fields["strategy"]).seen(fields)
+    order = fields["task_order"]
+    if isinstance(order, list) and order == list(range(len(order))):
         seen["task_order"] = "sequential"
-    if config.weight_seed == config.seed:
+    if fields["weight_seed"] == fields["seed"]:
         seen["weight_seed"] = None
     kept = {n: v for n, v in seen.items() if n in FOUNDING or v != _default(infos[n], fields)}
     for kind, registry in REGISTRIES.items():
         if kind in seen:
             kept |= {n: fields.get(n, it.default) for n, it in registry.options(seen[kind]).items() if n not in kept}
-    return kept
+    return _canonical(kept)
 
 
-@cache
-def _of_every_run(of: type[RunConfig]) -> tuple[str, ...]:
-    return tuple(name for name in of.model_fields if name not in DECLARED | OF_SCENARIOS)
+def around_seed(identity: str, fields: Fields) -> tuple[str, str] | None:
+    """What stands before the seed and after it in the identity of every config that differs from one in it alone.
+
+    None where more of an identity may depend on the seed, which is so with a seed of its own for the weights, or where
+    it may become another: a plug-in from outside may look at any field, and be declared anew before anybody asks.
+
+    Args:
+        identity: of the one.
+        fields: its fields by name.
+    """
+    if fields["weight_seed"] is not None:
+        return None
+    if not all(registry.is_built_in(fields[kind]) for kind, registry in REGISTRIES.items()):
+        return None
+    before, after = identity.split(f',"seed":{fields["seed"]},')  # within a text the quotes would be escaped
+    return f'{before},"seed":', f",{after}"
 
 
 def _default(info: FieldInfo, fields: Mapping[str, Any]) -> Any:

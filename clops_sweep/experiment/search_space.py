@@ -17,7 +17,7 @@ from clops_sweep.experiment.config import RunConfig, any_combination, known_key,
 from clops_sweep.experiment.grid import Grid
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.optuna_search import OptunaSearch
-from clops_sweep.machine import uncollected
+from clops_sweep.experiment.uncollected import uncollected
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
 _LONGEST_SAID = 500
