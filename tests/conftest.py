@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pyarrow as pa
 import pytest
 from preloaded import COMMANDS, SWEEPS, Preloaded, new_tag
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
+
+hypothesis.settings.register_profile("unhurried", deadline=None)  # how long an example takes depends on what else runs
+hypothesis.settings.load_profile("unhurried")
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a script; what tests start is to hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read w
 # isort: split
 
 import ray
-from ray._private import ray_constants, services
+from ray._private import ray_constants
 from ray._private import utils as ray_utils
 from ray._private.node import Node
 
@@ -33,7 +32,6 @@ from clops_sweep.errors import BadInput, one_line
 from clops_sweep.machine import available_cores
 from clops_sweep.sweep.cluster_address import running_cluster, temporary_folder
 from clops_sweep.sweep.fork_server import fork_server
-from clops_sweep.sweep.idle_agents import with_idle_agents
 from clops_sweep.sweep.jobs import Resources
 
 _SECONDS_BETWEEN_LOOKS = 5.0
@@ -173,10 +171,8 @@ def _on_loopback() -> Iterator[None]:
 def _without_dashboard() -> Iterator[None]:
     """Makes Ray start neither autoscaler nor dashboard, of which a sweep here has no use: it starts seconds sooner.
 
-    `include_dashboard=False` starts the dashboard's process all the same, and an agent with all that serves it. In the
-    place of the agents there is something that waits (`idle_agents`).
+    `include_dashboard=False` starts the dashboard's process all the same, and an agent with all that serves it.
     """
-    start = services.start_ray_process
 
     def nowhere(node: Node, **options: Any) -> None:
         node._webui_url = ""
@@ -184,14 +180,10 @@ def _without_dashboard() -> Iterator[None]:
         place = ray_constants.DASHBOARD_ADDRESS.encode(), b"127.0.0.1:0", True, ray_constants.KV_NAMESPACE_DASHBOARD
         node.get_gcs_client().internal_kv_put(*place)
 
-    def started(command: list[str], *arguments: Any, **options: Any) -> Any:
-        return start(command if sys.platform == "win32" else with_idle_agents(command), *arguments, **options)
-
     changes: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
         (Node, "start_monitor", lambda node: None),
         (Node, "start_api_server", nowhere),
         (ray_utils, "get_dashboard_dependency_error", lambda: ImportError("no dashboard is wanted")),
-        (services, "start_ray_process", started),
     )
     before = [getattr(place, name) for place, name, _ in changes]
     for place, name, instead in changes:

@@ -95,7 +95,7 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     twice = launch(*command, script=forked, program=ENDLESSLY_PATIENT)
     waiting = counted.wait_at_gate(workers=2)
     assert {one.pid for one in waiting} <= set(twice.processes())
-    needless = ("/dashboard.py", "/monitor.py", "ray::IDLE", "Agent")  # nobody has a use for these processes of Ray
+    needless = ("/dashboard.py", "/monitor.py", "ray::IDLE")  # nobody has a use for these processes of Ray
     assert not [title for title in twice.processes().values() if any(name in title for name in needless)]
     started = {twice.process.pid, *twice.processes()}
     assert listeners(started) == {"127.0.0.1"}  # nobody but this machine reaches Ray meanwhile
