@@ -312,11 +312,8 @@ def _draw_panel(
     finished = [at for at in asked if np.isfinite(panel.mean[at])]
     values = (_value(record.metric, panel, at, backgrounds[at], holds_best) for at in finished)
     write_cells(axes, [text for of_cell in values for text in of_cell])
-    for at in asked:
-        if np.isfinite(panel.mean[at]):
-            continue
-        if panel.failed[at]:
-            row, column = at
+    for row, column in asked:
+        if panel.failed[row, column] and not np.isfinite(panel.mean[row, column]):
             box = {"fc": "white", "ec": "none", "pad": 1}
             axes.text(column + 0.5, row + 0.5, "failed", ha="center", va="center", fontsize=7, bbox=box)
     if panel.best is not None:

@@ -28,7 +28,6 @@ def of_paper(scenario, dataset, splits, seeds=range(1), where=None, **settings):
     if scenario == "class_il":
         clops = spaces[0].base
         spaces.append(SearchSpace("beta_penalty", clops, {"beta_penalty": [clops.beta_penalty, 0.0]}))
-
     return [
         replace(
             space,

@@ -59,30 +59,29 @@ TITLES = {
     "physionet2020": "CPSC 2018, as in the Challenge 2020",
     "synthetic_paper": "Synthetic ECG, six tasks of the paper's size",
 }
-SHOWN = {  # by data set: experiments, without its name, with the parts of their sections
+OF_GRID = ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt")
+AS_TABLES = (
+    *("mc_samples", "acquisition_functions", "weighted_replay_class_il"),
+    *("mir_acquisition_fraction", "mir_replay_ratio"),
+)
+SHOWN: dict[
+    str, dict[str, tuple[str, ...]]
+] = {  # by data set: experiments, without its name, with the parts of their sections
     "mitbih": {
         "baselines_class_il": ("results", "curves", "forgetting"),
-        "class_il_grid": ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt"),
+        "class_il_grid": OF_GRID,
         "storage_order": ("heatmap-auc", "heatmap-bwt"),
         "storage_function": ("heatmap-auc",),
-        "mc_samples": ("results",),
-        "acquisition_functions": ("results",),
-        "weighted_replay_class_il": ("results",),
-        "mir_acquisition_fraction": ("results",),
-        "mir_replay_ratio": ("results",),
+        **dict.fromkeys(AS_TABLES, ("results",)),
         "task_order": ("results", "curves"),
         "beta_penalty": ("results", "s", "similarity"),
     },
     "cinc2017": {
         "baselines_class_il": ("results", "curves"),
-        "class_il_grid": ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt"),
+        "class_il_grid": OF_GRID,
         "storage_order": ("heatmap-auc",),
         "storage_function": ("heatmap-auc",),
-        "mc_samples": ("results",),
-        "acquisition_functions": ("results",),
-        "weighted_replay_class_il": ("results",),
-        "mir_acquisition_fraction": ("results",),
-        "mir_replay_ratio": ("results",),
+        **dict.fromkeys(AS_TABLES, ("results",)),
         "task_order": ("results",),
     },
     "ptbxl": {
@@ -93,7 +92,7 @@ SHOWN = {  # by data set: experiments, without its name, with the parts of their
     "physionet2020": {"baselines_domain_il": ("results", "curves"), "weighted_replay_domain_il": ("results",)},
     "synthetic_paper": {
         "baselines_class_il": ("results", "curves"),
-        "class_il_grid": ("heatmap-auc", "heatmap-bwt", "difference-auc", "difference-bwt"),
+        "class_il_grid": OF_GRID,
     },
 }
 HEADINGS = {

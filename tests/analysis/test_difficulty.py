@@ -64,7 +64,7 @@ def test_similarity_at_the_edges() -> None:
     assert hellinger_similarity(1, 0, 1, 2) == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(*[st.floats(-5, 5)] * 2, *[st.floats(0.01, 5)] * 2)
 def test_similarity_is_symmetric_and_between_zero_and_one(m0: float, m1: float, s0: float, s1: float) -> None:
     value = hellinger_similarity(m0, s0, m1, s1)

@@ -76,7 +76,7 @@ def test_holm_by_hand() -> None:
     np.testing.assert_allclose(holm([0.01, 0.04, math.nan, 0.03, 0.005]), [0.03, 0.06, math.nan, 0.06, 0.02])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_never_below_p_nor_above_bonferroni(p: list[float]) -> None:
     corrected = holm(p)

@@ -18,7 +18,7 @@ from clops_sweep.data.manifest import array_sha256
 from clops_sweep.data.normalization import frame_statistics
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.sampled_from([np.int16, np.int32, np.float32, np.float64]), st.integers(1, 2000), st.integers(2, 400))
 def test_statistics_are_the_same_by_however_many_threads(kind: type, rows: int, samples: int) -> None:
     """Bit for bit; the extremes are numpy's own, mean and deviation those of float64 to its rounding."""

@@ -114,7 +114,7 @@ def test_types_that_are_stored() -> None:
     assert Recordings(**(GOOD | {"signals": X.astype(np.int16), "resample_to": 5})).common.stored_as is np.float32
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     samples=st.integers(2, 90),
     rate=st.sampled_from([5.0, 10.0, 12.5]),

@@ -21,7 +21,7 @@ tables = hnp.arrays(
 
 
 @given(tables, st.integers(0, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_every_patient_is_in_exactly_one_split(counts: NDArray[np.int64], seed: int) -> None:
     split = balanced_split(counts, seed)
     assert split.shape == (len(counts),)
@@ -32,7 +32,7 @@ def test_every_patient_is_in_exactly_one_split(counts: NDArray[np.int64], seed: 
 
 
 @given(st.lists(st.integers(4, 6), min_size=1, max_size=4), st.integers(0, 3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_classes_with_their_own_patients_are_in_every_split(patients: list[int], seed: int) -> None:
     counts = np.zeros((sum(patients), len(patients)), np.int64)
     firsts = np.concatenate([[0], np.cumsum(patients)])

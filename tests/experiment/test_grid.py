@@ -132,7 +132,7 @@ def made(kind: type[RunConfig], arguments: Mapping[str, Any]) -> tuple[str | Non
     ]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(spaces())
 def test_a_grid_is_what_checking_every_config_makes(arguments: dict[str, Any]) -> None:
     wrong, configs = made(RunConfig, arguments)
@@ -163,7 +163,7 @@ def plainly(config: RunConfig) -> str:
     return json.dumps(options | kept, sort_keys=True, separators=(",", ":"))
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(spaces())
 def test_an_identity_is_what_its_definition_says(arguments: dict[str, Any]) -> None:
     try:

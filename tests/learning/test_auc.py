@@ -32,7 +32,7 @@ def pairwise_auc(scores: list[float], positives: list[bool]) -> float:
     return right / pairs
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=40))
 def test_auc_counts_pairs_and_agrees_with_scikit_learn(pairs: list[tuple[int, bool]]) -> None:
     scores, positives = [pair[0] / 7 for pair in pairs], [pair[1] for pair in pairs]

@@ -16,7 +16,7 @@ def instances(first: int, count: int) -> Instances:
     return Instances(rows, rows[:, :, None].float())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 20), st.integers(0, 15), st.integers(1, 9), st.randoms(use_true_random=False))
 def test_every_instance_comes_once_and_each_mean_is_a_mean(
     size: int, extra: int, batch_size: int, random: object

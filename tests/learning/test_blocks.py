@@ -28,7 +28,7 @@ def in_order(values: torch.Tensor) -> torch.Tensor:
     return torch.cat([values[..., part].flatten(2) for part in parts], dim=2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 5), LENGTHS, st.integers(0, 10**6))
 def test_convolution_and_its_gradients(runs: int, channels: int, batch: int, length: int, seed: int) -> None:
     stream = torch.Generator().manual_seed(seed)
@@ -44,7 +44,7 @@ def test_convolution_and_its_gradients(runs: int, channels: int, batch: int, len
     assert float((columns * other).sum()) == pytest.approx(float((hidden * back).sum()), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(2, 41), st.integers(0, 10**6))
 def test_pool_relu_dropout_and_its_gradient(runs: int, batch: int, positions: int, seed: int) -> None:
     stream = torch.Generator().manual_seed(seed)

@@ -46,7 +46,7 @@ def test_similarity_is_one_minus_the_hellinger_distance_of_the_densities(
     assert similarity(TaskDistribution(m0, s0), TaskDistribution(m1, s1)) == pytest.approx(expected, abs=1e-6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(gaussians, gaussians)
 def test_similarity_is_symmetric_within_bounds_and_follows_its_formula(
     one: TaskDistribution, other: TaskDistribution
@@ -76,7 +76,7 @@ def test_tasks_that_do_not_vary() -> None:
     assert similarity(point, TaskDistribution(19.0, 0.1)) == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(gaussians, min_size=1, max_size=7), st.booleans())
 def test_a_curriculum_chains_the_most_similar(tasks: list[TaskDistribution], easiest_first: bool) -> None:
     order = curriculum(tasks, easiest_first=easiest_first)

@@ -39,7 +39,7 @@ def sample_sets(draw: st.DrawFn) -> tuple[str, list[list[float]]]:
     return kind, samples
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(sample_sets())
 def test_bald_follows_its_formula_and_stays_within_its_bounds(drawn: tuple[str, list[list[float]]]) -> None:
     kind, samples = drawn
@@ -48,7 +48,7 @@ def test_bald_follows_its_formula_and_stays_within_its_bounds(drawn: tuple[str, 
     assert 0 <= found <= math.log(max(2, len(samples[0]) if kind == "softmax" else 2)) + 1e-12
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sample_sets(), st.randoms(use_true_random=False))
 def test_the_order_of_samples_and_instances_does_not_matter(
     drawn: tuple[str, list[list[float]]], shuffler: object

@@ -53,7 +53,7 @@ def _furthest_equal(config: RunConfig) -> RunConfig:
     return other
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(ANYWHERE),
     st.sampled_from(list(FRAMES)),

@@ -28,7 +28,7 @@ def tasks(runs: int = 2) -> list[Instances]:
     return made
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 40))
 def test_shares_are_those_that_are_dealt_one_by_one(sizes: list[int], capacity: int) -> None:
     """Round after round, one to each group that has more."""
@@ -40,7 +40,7 @@ def test_shares_are_those_that_are_dealt_one_by_one(sizes: list[int], capacity: 
     assert shares(np.array(sizes), capacity).tolist() == expected
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=12), st.integers(0, 12), st.integers(0, 99))
 def test_who_stays(groups: list[int], capacity: int, seed: int) -> None:
     priorities = np.random.default_rng(seed).integers(0, 4, len(groups)) / 4  # with ties
@@ -119,7 +119,7 @@ def test_a_memory_goes_on_from_its_state(carried: dict[str, torch.Tensor]) -> No
     assert difference(memory.state(), other.state()) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.integers(0, 9), st.integers(0, 10**6))
 def test_subsets_are_those_of_floyds_algorithm_one_by_one(more: list[int], count: int, seed: int) -> None:
     sizes = np.array(more) + count

@@ -38,7 +38,7 @@ def dual_by_enumeration(quadratic: Vector, linear: Vector, margin: float) -> Vec
     return best
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(6, 12))
 def test_without_margin_the_result_satisfies_every_constraint(seed: int, past: int, size: int) -> None:
     g, G = random_problem(seed, past, size)

@@ -12,7 +12,7 @@ from clops_sweep.learning.projection import project, project_singly
 from clops_sweep.learning.projection_on_device import project_together
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.integers(0, 10**6), st.integers(1, 11), st.integers(1, 4), st.sampled_from([1e-4, 1.0, 1e4]), st.booleans())
 def test_the_same_gradients_as_one_after_another(seed: int, past: int, runs: int, scale: float, alike: bool) -> None:
     stream = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clops_sweep import ContinualRun, native
@@ -51,7 +51,6 @@ OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 }
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 9), st.integers(0, 9)), max_size=8))
 def test_whatever_a_step_does_it_does_again(program: list[tuple[str, int, int]]) -> None:
     def final(steps: RecordedSteps | CapturedSteps) -> tuple[torch.Tensor, torch.Tensor]:

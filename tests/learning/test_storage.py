@@ -43,7 +43,7 @@ def test_twenty_epochs_have_nineteen_intervals() -> None:
 scores = st.lists(st.integers(-3, 3), min_size=1, max_size=30)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(scores, st.floats(1e-3, 1))
 def test_top_and_bottom_are_ranks_and_ties_go_to_the_lower_index(values: list[int], fraction: float) -> None:
     count = count_of(fraction, len(values))
@@ -61,7 +61,7 @@ def test_ties_of_many_instances_go_to_the_lower_index_too(size: int) -> None:
     assert storage.highest(torch.zeros(1, size), size // 4).tolist() == [list(range(size // 4))]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1, 500), st.integers(1, 1000))
 def test_the_count_is_the_floor_and_at_least_one(size: int, thousandths: int) -> None:
     exact = Fraction(thousandths, 1000) * size
@@ -75,7 +75,7 @@ def test_the_floor_forgives_rounding() -> None:
     assert count_of(1.0, 781) == 781
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["top", "bottom", "random"]), st.integers(1, 60), st.floats(1e-3, 1), st.integers(0, 2**32 - 1))
 def test_exactly_the_share_of_distinct_instances_is_stored(order: str, size: int, fraction: float, seed: int) -> None:
     stream = torch.Generator().manual_seed(seed)
@@ -88,7 +88,7 @@ def test_exactly_the_share_of_distinct_instances_is_stored(order: str, size: int
         assert set(row) <= set(range(size))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.permutations(range(12)), st.integers(1, 12))
 def test_the_order_of_the_instances_does_not_matter(permutation: list[int], count: int) -> None:
     s = torch.tensor([[float((7 * i) % 12) for i in range(12)]])

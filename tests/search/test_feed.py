@@ -166,7 +166,7 @@ def test_a_seed_of_the_sampler_decides_and_more_trials_are_the_difference_only(w
 
 
 @given(kills=st.lists(st.integers(0, 9), min_size=1, max_size=5), data=st.data(), pruning=st.booleans())
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_drivers_may_be_killed_at_any_moment(world: Any, kills: list[int], data: st.DataObject, pruning: bool) -> None:
     it = space(n_trials=5, pruning=pruning, sampler_options={"n_startup_trials": 2})
     place = world.folder / uuid.uuid4().hex

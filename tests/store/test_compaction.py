@@ -500,9 +500,7 @@ def test_neighbours_do_not_harm_each_other(finished_tables: Tables, monkeypatch:
     monkeypatch.setattr(compaction_module, "RUNS_PER_PART", 4)
     run_state_machine_as_test(
         lambda: Neighbours(finished_tables),
-        settings=settings(
-            max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(max_examples=8, stateful_step_count=20, suppress_health_check=list(HealthCheck)),
     )
 
 
