@@ -43,6 +43,7 @@ class DeclaredReader(Reader):
     noticed.
     """
 
+    resumes = True
     keeps_channels_together = True
     tolerates_repeats = True
 
@@ -50,7 +51,7 @@ class DeclaredReader(Reader):
         self.name = info.name
         super().__init__(chosen)
         self._info = info
-        self.in_parallel = self._resamples = False
+        self.in_parallel = False
         self._parts: dict[str, int] = {}
         self._root: Path | None = None
         self._function = DeclaredFunction(info.name)
@@ -60,14 +61,9 @@ class DeclaredReader(Reader):
         """Whether every recording is read from files of its own, which other processes can do."""
         return self.in_parallel
 
-    @property
-    def keeps_reads(self) -> bool:
-        """Of recordings in memory where some are resampled: what is only copied is not had sooner from a part."""
-        return self.in_parallel or self._resamples
-
     def content(self, source: Source) -> bytes | None:
-        """SHA-256 of the samples, with what else of recordings in memory their frames depend on."""
-        if not isinstance(source.detail, Held):
+        """SHA-256 of samples in memory that are resampled, with what else their frames depend on."""
+        if not isinstance(source.detail, Held) or self._keeps_rate(source.detail.outline.stack.rate):
             return None
         stack = self._function.samples(source)
         form = f"{stack.array.dtype.str}{stack.array.shape} {stack.rate!r} {stack.gain.tolist()!r}"
@@ -99,7 +95,6 @@ class DeclaredReader(Reader):
                 if isinstance(group, Stack):
                     first = self._of_one_length(group.names[0], group.array.shape[2], group.rate, first)
                     self._parts |= dict(zip(group.patients, group.parts or (), strict=False))
-                    self._resamples |= not self._keeps_rate(group.rate)
                     sources.append(Held(group.outline(), place).source())
                     continue
                 first = self._of_one_length_as_said(group, first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from clops_sweep.data.folder import appearing_folder, is_file, one_sentence
 from clops_sweep.data.frame_file import FrameFile
 from clops_sweep.data.freshness import states_of
 from clops_sweep.data.index_of_windows import index_of
-from clops_sweep.data.kept_reads import KeptReads, kept_reads
+from clops_sweep.data.kept_frames import KeptFrames, kept_frames
 from clops_sweep.data.manifest import file_sha256
 from clops_sweep.data.normalization import statistics_helpers
 from clops_sweep.data.prepared_files import by_key, remember_files, write_rest
@@ -60,13 +60,16 @@ def make_prepared_folder(
     sums = SumsBeside({*tables} - of_records)
     sources = without_duplicates(with_names(sources, problems), problems)
     with (
+        ExitStack() as until_it_appears,
         appearing_folder(folder) as staging,
-        kept_reads(reader, folder) if reader.keeps_reads else nullcontext() as kept,
         record_pool(reader.name, len(sources), workers) as run,
         statistics_helpers() as helpers,
     ):
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
+        kept = until_it_appears.enter_context(
+            kept_frames(reader, folder, len(chosen.index), on_error) if reader.resumes else nullcontext()
+        )
         arrays, index, files, frames = _write_signals(
             reader, chosen, staging, run, helpers if run is map else None, kept, seen, problems, dropped, progress
         )
@@ -131,7 +134,7 @@ def _write_signals(
     staging: Path,
     run: Callable[..., Any],
     helpers: Executor | None,
-    kept_before: KeptReads | None,
+    kept_before: KeptFrames | None,
     seen: SeenSamples,
     problems: Problems,
     dropped: Counter[str],
@@ -141,9 +144,10 @@ def _write_signals(
     gains, offsets, statistics, kept = [], [], [], []
     hashes: dict[str, str] = {}
     read, pairs = partial(read_frames, reader, helpers=helpers), list(zip(chosen.sources, chosen.windows, strict=True))
-    results = run(read, pairs) if kept_before is None else kept_before.results(run, read, pairs)
+    path = staging / "frames.npy" if kept_before is None else kept_before.frames
     first = 0
-    with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as), len(chosen.index)) as file:
+    with FrameFile(path, np.dtype(reader.stored_as), len(chosen.index)) as file:
+        results = run(read, pairs) if kept_before is None else kept_before.results(file, run, read, pairs)
         for what in with_progress(
             zip(chosen.sources, chosen.windows, results, strict=True),
             len(chosen.sources),
@@ -161,13 +165,18 @@ def _write_signals(
                 if not len(good):
                     continue
                 rows = slice(None) if len(good) == len(windows) else good
-                file.append(signals.stored[rows])
+                if result.standing:
+                    file.skip(len(good))
+                else:
+                    file.append(signals.stored[rows])
                 gains.append(signals.gain[rows])
                 offsets.append(signals.offset[rows])
                 statistics.append(of_each[rows])
                 kept.append(begin + good)
     if not kept:
         raise _no_frame(reader, dropped, problems)
+    if kept_before is not None:
+        file.path = kept_before.also_in(staging)
     arrays: dict[str, NDArray[Any]] = {
         "gain": np.concatenate(gains).astype(np.float32),
         "offset": np.concatenate(offsets).astype(np.float32),

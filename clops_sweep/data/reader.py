@@ -226,12 +226,15 @@ class Reader(ABC):
         return self.reads_files and self.name not in DATASETS.added
 
     @property
-    def keeps_reads(self) -> bool:
-        """Whether what was read is kept until the frames are whole, as reading takes longer than writing it down."""
-        return self.parallel
+    def resumes(self) -> bool:
+        """Whether a killed preparation goes on: not that of a reader from outside, of which less is known."""
+        return self.name not in DATASETS.added
 
     def content(self, source: Source) -> bytes | None:
-        """Stands for all that the frames of a source are made from where that is in no file; None where files are."""
+        """Stands for all that the frames of a source are made from, where that is in no file and sooner had than they.
+
+        None where files stand for it, or the frames for themselves.
+        """
         return None
 
     @abstractmethod
