@@ -124,6 +124,7 @@ class Epoch:
         self._targets = torch.zeros(runs, total, task.targets.shape[2], device=device)
         batches = torch.arange(total, device=device).div(batch_size, rounding_mode="floor")
         self._batch = batches.clamp_max(len(self.sizes) - 1).expand(runs, -1)
+        self._batch_size = torch.tensor(self.sizes, dtype=torch.float32, device=device)[self._batch]
         self._places = torch.arange(max(self.sizes), device=device)
         self._start = torch.zeros(1, dtype=torch.int64, device=device)
         self._kept: dict[str, torch.Tensor] = {}
@@ -145,18 +146,21 @@ class Epoch:
             targets = torch.cat([targets, replay.instances.targets], dim=1)
             factors[:, size:] = replay.factors
         current = order < size
-        counts = [
-            torch.zeros(len(order), len(self.sizes), device=rows.device)
-            .scatter_add_(1, self._batch, kind.to(torch.float32))
-            .gather(1, self._batch)
-            for kind in (current, ~current)
-        ]
+        is_current = current.to(torch.float32)
+        counts = torch.zeros(len(order), len(self.sizes), device=rows.device)
+        current_count = counts.scatter_add_(1, self._batch, is_current).gather(1, self._batch)
         torch.stack([rows.gather(1, order), torch.where(current, order, 0)], out=self._integers)
-        shares = torch.where(current, 1 / counts[0], 1 / counts[1])
-        torch.stack([factors.gather(1, order) * shares, counts[0], current.to(torch.float32)], out=self._floats)
+        shares = 1 / torch.where(current, current_count, self._batch_size - current_count)
+        torch.stack([factors.gather(1, order) * shares, current_count, is_current], out=self._floats)
         self._targets.copy_(gather_targets(targets, order))
         self._current.copy_(current)
         self._start.zero_()
+
+    @property
+    def whole(self) -> Batch:
+        """All batches, one behind the other."""
+        draws = torch.arange(self._targets.shape[1], device=self._start.device)
+        return Batch(self._integers[0], self._targets, self._floats[0], draws)
 
     def next(self, size: int) -> EpochBatch:
         """The next batch, whose size is the next of `sizes`."""
@@ -207,3 +211,25 @@ class Epoch:
                 self._kept_views[name] = self._kept[name].unbind()
             return self._kept_views[name][batch.number_on_host]
         return self._kept[name].index_select(0, batch.number)[0]
+
+    def keep_memory(self, name: str, instances: Instances, dropout_keys: torch.Tensor) -> None:
+        """Keeps a batch of a memory for each of the epoch's, the loss of which is the mean over it.
+
+        Args:
+            name: by which `memory` finds it.
+            instances: of all of them, rows int64 [S, steps * m] and targets [S, steps * m, C].
+            dropout_keys: int32 [steps, S, 2].
+        """
+        steps, runs = len(self.sizes), len(instances.rows)
+        for kept, values in vars(instances).items():
+            self.keep(f"{name} {kept}", values.unflatten(1, (steps, -1)).transpose(0, 1).contiguous())
+        count = instances.rows.shape[1] // steps
+        self.keep(f"{name} weights", torch.full((runs, count), 1 / count))
+        self.keep(f"{name} draws", torch.arange(count))
+        self.keep(f"{name} dropout", dropout_keys)
+
+    def memory(self, name: str, batch: EpochBatch | None = None) -> tuple[Batch, torch.Tensor]:
+        """A memory's batch that goes with one of the epoch, or all of them, [steps, ...]; with its dropout keys."""
+        names = (f"{name} {kept}" for kept in ("rows", "targets", "dropout"))
+        rows, targets, keys = (self.kept(of) if batch is None else self.kept_for(of, batch) for of in names)
+        return Batch(rows, targets, self.kept(f"{name} weights"), self.kept(f"{name} draws")), keys

@@ -20,6 +20,7 @@ from clops_sweep.learning.adam import Adam
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.logit_table import LogitTable
 from clops_sweep.learning.parameters import Parameters
 
 
@@ -98,15 +99,6 @@ class Learner(ABC):
     @abstractmethod
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
-
-    def memory_gradients(self, batches: Sequence[Batch], dropout_keys: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The `memory_gradient` of each of J batches, one row a run, as `Parameters.by_run` lays it out.
-
-        Returns:
-            [S, J, P], float32 or float64; the next call may overwrite it.
-        """
-        pairs = zip(batches, dropout_keys, strict=True)
-        return torch.stack([self.parameters.by_run(self.memory_gradient(*pair)) for pair in pairs], dim=1)
 
     @abstractmethod
     def backpropagate(
@@ -337,6 +329,60 @@ class Learner(ABC):
             batches = epoch.batches()
             take = lambda size: next(batches)  # noqa: E731
         self._take_steps(epoch, step, phases, self._call, take)
+
+    def train_by_logits(
+        self,
+        epoch: Epoch,
+        by_logits: Callable[..., torch.Tensor],
+        given: Callable[[EpochBatch], Sequence[torch.Tensor]],
+        table: LogitTable | None = None,
+    ) -> None:
+        """A step on each batch of an epoch, in training mode, along the gradient of any loss on logits.
+
+        As a step of one's own by `run_epoch`, which calls `backpropagate` and `apply`; the native kernels lose less
+        time between steps.
+
+        Args:
+            epoch: as `begin_epoch` returned it.
+            by_logits: as for `backpropagate`.
+            given: what that needs of a batch beside the logits.
+            table: logits of earlier steps; what a step reads of them, [S, B, C], comes first of what is given.
+        """
+        keys = epoch.kept("dropout keys")
+
+        def step(batch: EpochBatch, phase: int) -> None:
+            del phase
+            needed = given(batch) if table is None else (table.read(batch), *given(batch))
+            logits, gradient = self.backpropagate(batch.rows, batch.draws, keys, by_logits, *needed)
+            if table is not None:
+                table.write(batch, logits)
+            self.apply(gradient)
+
+        self.run_epoch(epoch, step)
+
+    def train_along(
+        self,
+        epoch: Epoch,
+        memories: Sequence[str],
+        direction: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    ) -> None:
+        """A step on each batch of an epoch, along what is made of its gradient and of memory gradients.
+
+        Args:
+            epoch: as `begin_epoch` returned it.
+            memories: J names under which it keeps a memory's batches (`Epoch.keep_memory`).
+            direction: from the gradient of a batch, [S, P], and the `memory_gradient` of each memory's, [S, J, P], in
+                float32 or float64, to what is followed, [S, P]; rows as `Parameters.by_run` lays them out.
+        """
+        keys, by_run = epoch.kept("dropout keys"), self.parameters.by_run
+
+        def step(batch: EpochBatch, phase: int) -> None:
+            del phase
+            memory = [by_run(self.memory_gradient(*epoch.memory(name, batch))) for name in memories]
+            gradient = by_run(self.gradient(batch.plain(), keys)[1])
+            self.apply(self.parameters.from_runs(direction(gradient, torch.stack(memory, dim=1))))
+
+        self.run_epoch(epoch, step)
 
     def _forget_steps(self) -> None:
         """Before steps that read and write other memory than those before them."""

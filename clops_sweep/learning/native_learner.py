@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from clops_sweep import native
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.learning.batches import Batch, Instances, Replay, gather_targets
+from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay, gather_targets
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Loss
+from clops_sweep.learning.logit_table import READ, WRITTEN, LogitTable
 from clops_sweep.learning.paper_learner import PaperLearner
 
 
@@ -47,8 +48,6 @@ class NativeLearner(PaperLearner):
         super().__init__(seeds, kind, outputs, learning_rate, bank)
         self.variant = variant
         self.backend = f"native-{variant}"
-        self._memory_gradients: dict[int, torch.Tensor] = {}
-        """By their number."""
         adam = self.optimizer
         self._adam_memory = [values.numpy() for values in (adam.values, adam.first, adam.second)]
         self._core = native.core(
@@ -77,16 +76,6 @@ class NativeLearner(PaperLearner):
         """As `Learner.memory_gradient`."""
         self._differentiate_batch(batch, dropout_keys, running=True, track=False)
         return self._gradient.flat
-
-    def memory_gradients(self, batches: Sequence[Batch], dropout_keys: Sequence[torch.Tensor]) -> torch.Tensor:
-        """As `Learner.memory_gradients`, by one call, and in float64: what is made of them is computed in that."""
-        runs, past = self.parameters.runs, len(batches)
-        if past not in self._memory_gradients:
-            size = self.parameters.flat.numel() // runs
-            self._memory_gradients[past] = torch.empty(runs, past, size, dtype=torch.float64)
-        result, pairs = self._memory_gradients[past], zip(batches, dropout_keys, strict=True)
-        self._core.gradients([self._given(*pair) for pair in pairs], result.numpy())
-        return result
 
     def _differentiate_batch(
         self, batch: Batch, dropout_keys: torch.Tensor, *, running: bool, track: bool
@@ -155,6 +144,62 @@ class NativeLearner(PaperLearner):
     def _step(self, gradient: torch.Tensor, *penalty: NDArray[np.generic] | None) -> None:
         self._core.adam(*self._adam_memory, _array(gradient), self._learning_rate, self.optimizer.steps, *penalty)
         self.optimizer.steps += 1
+
+    def train_by_logits(
+        self,
+        epoch: Epoch,
+        by_logits: Callable[..., torch.Tensor],
+        given: Callable[[EpochBatch], Sequence[torch.Tensor]],
+        table: LogitTable | None = None,
+    ) -> None:
+        """As `Learner.train_by_logits`; between the kernels of two steps Python does no more than it is asked for."""
+        shapes = {size: (self.parameters.runs, size, self.outputs) for size in epoch.sizes}
+        there = {size: (torch.empty(shape), torch.zeros(shape)) for size, shape in shapes.items()}
+        arrays = {size: tuple(part.numpy() for part in parts) for size, parts in there.items()}
+        batches = list(epoch.batches())
+
+        def found(number: int) -> NDArray[np.generic]:
+            batch, (logits, read) = batches[number], there[epoch.sizes[number]]
+            needed = given(batch) if table is None else (read, *given(batch))
+            return _array(self._by_runs(by_logits, logits, needed))
+
+        self._core.train_by_logits(
+            _array(self.bank.rows(epoch.whole.rows)),
+            _array(epoch.kept("dropout keys")),
+            [arrays[size] for size in epoch.sizes],
+            found,
+            *self._steps(len(epoch.sizes)),
+            *(() if table is None else map(_array, (table.values, epoch.kept(READ), epoch.kept(WRITTEN)))),
+        )
+
+    def train_along(
+        self,
+        epoch: Epoch,
+        memories: Sequence[str],
+        direction: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    ) -> None:
+        """As `Learner.train_along`, with memory gradients in float64: what is made of them is computed in that."""
+        parameters, whole, keys = self.parameters, epoch.whole, epoch.kept("dropout keys")
+        rows, targets, weights, _, dropout = self._given(whole, keys)
+        size = parameters.flat.numel() // parameters.runs
+        memory = torch.empty(parameters.runs, len(memories), size, dtype=torch.float64)
+
+        flat = self._gradient.flat
+        alone = flat[None] if parameters.runs == 1 else None  # needs no copy: it is followed before there is another
+
+        def found() -> NDArray[np.generic]:
+            followed = direction(parameters.by_run(flat) if alone is None else alone, memory)
+            return _array(flat if followed is alone else parameters.from_runs(followed))
+
+        past = [self._given(*epoch.memory(name)) for name in memories]
+        self._core.train_along(
+            rows, targets, weights, epoch.sizes, dropout, past, memory.numpy(), found, *self._steps(len(epoch.sizes))
+        )
+
+    def _steps(self, count: int) -> tuple[Any, ...]:
+        """What the kernels need for the next steps of Adam, which then have been taken."""
+        self.optimizer.steps += count
+        return *self._adam_memory, self._learning_rate, self.optimizer.steps - count
 
     def train_epoch(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,9 +51,10 @@ def project(
     g = gradient.astype(np.float64)
     G = np.asarray(memory_gradients, np.float64)
     products = G @ g
-    if not np.isfinite(products).all():
+    agreement = products.tolist()  # so few are told faster one by one
+    if not all(map(math.isfinite, agreement)):
         return Projected(g, violated=True, solved=False)
-    if (products >= 0).all():
+    if min(agreement) >= 0:
         return Projected(g, violated=False, solved=True)
     gram = G @ G.T
     v = _solve(gram + regularization * np.eye(len(G)), products, margin)
@@ -63,23 +65,39 @@ def project(
 
 @dataclass(frozen=True)
 class ProjectedRuns:
-    """The projections of S runs: gradients float32 [S, P], and `violated` and `solved` as in `Projected`, bool [S]."""
+    """The projections of S runs.
+
+    Attributes:
+        gradients: float32 [S, P].
+        outcomes: bool [2, S], for each run whether a past task objected, and whether no solution was found.
+    """
 
     gradients: torch.Tensor
-    violated: torch.Tensor
-    solved: torch.Tensor
+    outcomes: torch.Tensor
+
+    @property
+    def violated(self) -> torch.Tensor:
+        """As in `Projected`, bool [S]."""
+        return self.outcomes[0]
+
+    @property
+    def solved(self) -> torch.Tensor:
+        """As in `Projected`, bool [S]."""
+        return ~self.outcomes[1]
 
 
 def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> ProjectedRuns:
-    """`project` for one run after another: gradients [S, P] and memory gradients [S, J, P]."""
-    plain = gradients.cpu().numpy()
-    projected = [project(*pair) for pair in zip(plain, memory_gradients.cpu().numpy(), strict=True)]
-    followed = np.empty_like(plain)
-    for run, each in enumerate(projected):
-        followed[run] = each.gradient
-    told = np.array([(each.violated, each.solved) for each in projected])
-    violated, solved = torch.from_numpy(told).to(gradients.device).unbind(1)
-    return ProjectedRuns(torch.from_numpy(followed).to(gradients.device), violated, solved)
+    """`project` for one run after another: gradients [S, P] and memory gradients [S, J, P].
+
+    Where no run's gradient changes, it is the given tensor that is returned.
+    """
+    plain, memory = gradients.cpu().numpy(), memory_gradients.cpu().numpy()
+    projected = [project(*pair) for pair in zip(plain, memory, strict=True)]
+    outcomes = np.array([[each.violated for each in projected], [not each.solved for each in projected]])
+    if any(each.violated and each.solved for each in projected):
+        followed = np.stack([each.gradient for each in projected]).astype(plain.dtype)
+        gradients = torch.from_numpy(followed).to(gradients.device)
+    return ProjectedRuns(gradients, torch.from_numpy(outcomes).to(gradients.device))
 
 
 def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:

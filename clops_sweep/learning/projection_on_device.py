@@ -41,7 +41,7 @@ def project_together(
     solved = finite & (solved | ~violated)
     follows = (violated & solved)[:, None]
     projected = torch.where(follows, g + torch.bmm(v[:, None], G).squeeze(1), g)
-    return ProjectedRuns(projected.to(gradients.dtype), violated, solved)
+    return ProjectedRuns(projected.to(gradients.dtype), torch.stack([violated, ~solved]))
 
 
 def _minimiser(quadratic: torch.Tensor, linear: torch.Tensor, margin: float) -> tuple[torch.Tensor, torch.Tensor]:

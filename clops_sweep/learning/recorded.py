@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -73,6 +73,8 @@ def _again(
     operation: torch._ops.OpOverload, args: Sequence[Any], named: Mapping[str, Any], result: Any
 ) -> Callable[[], object] | None:
     """The operation once more, its result to where it was the first time; None where nothing is to be computed."""
+    if operation.is_view:
+        return None
     if operation._schema.is_mutable:
         return partial(operation, *args, **named)
     results = list(_tensors(result))
@@ -94,6 +96,7 @@ def _again(
     return compute_and_copy
 
 
+@cache
 def _form_with_out(operation: torch._ops.OpOverload) -> tuple[torch._ops.OpOverload, list[str]] | None:
     """The overload that takes the same arguments and, by these names, where its results are to go."""
     wanted = [(argument.name, str(argument.type)) for argument in operation._schema.arguments]

@@ -53,7 +53,7 @@ def chosen() -> str | None:
 
 
 def core(**arguments: Any) -> Any:
-    """A `_kernels.Core` (see src/module.cpp) over the memory of S networks."""
+    """A `_kernels.Core` (see src/core.hpp) over the memory of S networks."""
     assert _kernels is not None
     return _kernels.Core(**arguments)
 

@@ -13,9 +13,12 @@ import torch
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.adam import Adam
-from clops_sweep.learning.batches import Instances, Replay
+from clops_sweep.learning.batches import Epoch, Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.logit_table import READ, WRITTEN, LogitTable
+from clops_sweep.testing.watch import difference
 
 COUNT = 300  # frames of a bank
 SIZES = (1, 2, 3, 11, 16, 17, 256)
@@ -225,16 +228,68 @@ def test_untracked_statistics_stay(learner: Make, batch: Make) -> None:
     assert all(torch.equal(*pair) for pair in zip(before, ours.statistics.tensors(), strict=True))
 
 
-def test_memory_gradients_at_once_are_those_of_one_batch_after_another(learner: Make, batch: Make) -> None:
-    """Bit for bit, by run and in float64, of batches of other sizes and keys."""
+@pytest.fixture
+def epoch() -> Callable[[Any], Epoch]:
+    """An epoch of 2 runs in 4 batches, the last smaller, with a memory of two batches' sizes and a table of logits."""
+
+    def make(learner: Any) -> Epoch:
+        generator = torch.Generator().manual_seed(3)
+
+        def instances(count: int) -> Instances:
+            classes = torch.randint(0, learner.outputs, (2, count), generator=generator)
+            targets = torch.eye(learner.outputs)[classes]
+            return Instances(torch.randint(0, COUNT, (2, count), generator=generator), targets)
+
+        def keys(*shape: int) -> torch.Tensor:
+            return torch.randint(-(2**31), 2**31, shape, generator=generator).to(torch.int32)
+
+        order = torch.stack([torch.randperm(75, generator=generator) for _ in range(2)])
+        begun: Epoch = learner.begin_epoch(instances(75), None, order, 20, keys(2, 2))
+        for name, size in (("five", 5), ("forty", 40)):
+            begun.keep_memory(name, instances(4 * size), keys(4, 2, 2))
+        for name in (READ, WRITTEN):
+            begun.keep(name, torch.stack([torch.randperm(50, generator=generator)[:40] for _ in range(4)]))
+        return begun
+
+    return make
+
+
+@pytest.mark.parametrize("steps", ["by logits", "by logits with a table", "along"])
+def test_steps_without_a_return_are_those_one_by_one(steps: str, learner: Make, epoch: Make) -> None:
+    """Bit for bit: parameters, moments, statistics, and the table."""
+    trained, tables = [learner("softmax", seeds=(0, 1)) for _ in range(2)], [torch.ones(50, 4), torch.ones(50, 4)]
+    for ours, take, values in zip(trained, (type(trained[0]), Learner), tables, strict=True):
+        current = epoch(ours)
+
+        def pulled(logits: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+            return torch.stack([logits - other for other in others]).mean(0)
+
+        def between(gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+            return gradients + torch.tensor([1.0, -0.5]) @ memory.float()
+
+        if steps == "along":
+            take.train_along(ours, current, ["five", "forty"], between)
+        else:
+            table = LogitTable(values, current) if "table" in steps else None
+            take.train_by_logits(ours, current, pulled, lambda batch: (batch.targets,), table)
+    assert difference(trained[0].state(), trained[1].state()) is None
+    assert trained[0].optimizer.steps == 4
+    assert torch.equal(*tables)
+    assert (tables[0] == 1).all() == ("table" not in steps)
+
+
+def test_what_python_returns_within_an_epoch_is_looked_at(learner: Make, epoch: Make) -> None:
     ours = learner("softmax", seeds=(0, 1))
-    ours.gradient(*batch("softmax", 16, runs=2))  # statistics that are neither 0 nor 1
-    batches, keys = zip(*(batch("softmax", size, runs=2) for size in (5, 16, 40)), strict=True)
-    by_run = ours.parameters.by_run
-    each = [by_run(ours.memory_gradient(*pair)).double() for pair in zip(batches, keys, strict=True)]
-    for _ in range(2):
-        assert torch.equal(ours.memory_gradients(batches, keys), torch.stack(each, dim=1))
-    assert torch.equal(super(type(ours), ours).memory_gradients(batches, keys).double(), torch.stack(each, dim=1))
+    current = epoch(ours)
+    with pytest.raises(ValueError, match="contiguous and float32"):
+        ours.train_by_logits(current, lambda logits: logits.double(), lambda batch: ())
+    with pytest.raises(ValueError, match="does not have the expected shape"):
+        ours.train_by_logits(current, lambda logits: logits[:, :3], lambda batch: ())
+    too_small = LogitTable(torch.ones(5, 4), current)
+    with pytest.raises(ValueError, match="not in the table"):
+        ours.train_by_logits(current, lambda logits, read: read, lambda batch: (), too_small)
+    with pytest.raises(ValueError, match="contiguous and float32"):
+        ours.train_along(current, ["five"], lambda gradients, memory: gradients.double())
 
 
 def test_adam(learner: Make) -> None:

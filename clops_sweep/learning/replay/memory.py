@@ -35,10 +35,12 @@ class Memory:
         """m, the same for every run."""
         return self.instances.shape[1]
 
-    def of_task(self, task: int) -> torch.Tensor:
-        """All of a task's training instances, as `instances` counts them: int64 [S, n]."""
+    def of_task(self, task: int, positions: torch.Tensor | None = None) -> torch.Tensor:
+        """A task's training instances as `instances` counts them: int64 [S, n], all or those at some positions."""
         part = self._of(task)
-        return torch.arange(part.start, part.stop, device=self.instances.device).repeat(len(self.instances), 1)
+        if positions is None:
+            return torch.arange(part.start, part.stop, device=self.instances.device).repeat(len(self.instances), 1)
+        return positions.add(part.start)
 
     def task_of(self, instances: torch.Tensor) -> torch.Tensor:
         """The position of each instance's task, int64 of any shape."""

@@ -60,9 +60,9 @@ class ReservoirEpoch:
         steps, ends = len(sizes), np.cumsum(sizes)
         turns = offered + np.arange(len(new))
         places = np.where(turns < capacity, turns, (offering.random(len(new)) * (turns + 1)).astype(np.int64))
-        by_step = np.full((steps, max(sizes)), capacity)
-        by_step[np.arange(max(sizes)) < np.array(sizes)[:, None]] = np.minimum(places, capacity)
-        later = np.triu(np.ones((max(sizes), max(sizes)), bool), 1)
+        by_step, turn = np.full((steps, max(sizes)), capacity), np.arange(max(sizes))
+        by_step[turn < np.array(sizes)[:, None]] = np.minimum(places, capacity)
+        later = turn[:, None] < turn
         by_step[((by_step[:, :, None] == by_step[:, None, :]) & later).any(2)] = capacity
         filled = np.minimum(offered + ends - sizes, capacity)
         drawn = subsets(replaying, filled.repeat(sets), count).reshape(steps, sets, count)

@@ -20,7 +20,8 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep.learning import losses, streams
-from clops_sweep.learning.batches import Epoch, EpochBatch, Replay, batch_sizes
+from clops_sweep.learning.batches import Replay, batch_sizes
+from clops_sweep.learning.logit_table import READ, WRITTEN, LogitTable
 from clops_sweep.learning.replay.beside import beside, replayed_beside
 from clops_sweep.learning.replay.reservoir import ReservoirEpoch
 from clops_sweep.learning.strategies.base import Training
@@ -48,7 +49,7 @@ class DarkExperienceReplay(FixedMemory):
         size = config.batch_size
         count = replayed_beside(config.replay_ratio, size, len(self.memory)) if task else 0
         sizes = batch_sizes(order.shape[1], size, 1 if count else learner.smallest_batch)
-        new = self.memory.of_task(task).gather(1, order).cpu().numpy()
+        new = self.memory.of_task(task, order).cpu().numpy()
         held = self.memory.instances.cpu().numpy()
         plans = [
             ReservoirEpoch.of(
@@ -69,14 +70,20 @@ class DarkExperienceReplay(FixedMemory):
             replay = self._replay(np.stack([plan.replayed for plan in plans]))
             order = beside(order, size, 2 * count)
         current = learner.begin_epoch(instances, replay, order, size + 2 * count, dropout_keys)
-        current.keep("addresses", torch.from_numpy(self._addresses(plans, sizes)))
+        for name, addresses in zip((READ, WRITTEN), self._addresses(plans, sizes), strict=True):
+            current.keep(name, torch.from_numpy(addresses))
         for step_size in current.sizes[-2:]:
             pull = torch.zeros(len(plans), step_size, 1)
             pull[:, step_size - 2 * count : step_size - count] = 2 * self._alpha / max(1, count * learner.outputs)
             current.keep(f"pull {step_size}", pull)
-        learner.run_epoch(current, lambda batch, phase: self._step(current, batch))
-        self._logits.view(len(plans), self.capacity + 1, -1)[:, -1] = 0
         self.memory.instances = torch.from_numpy(np.stack([plan.held for plan in plans])).to(order.device)
+        learner.train_by_logits(
+            current,
+            self._by_logits,
+            given=lambda batch: (batch.targets, batch.weights, current.kept(f"pull {batch.rows.shape[1]}")),
+            table=LogitTable(self._logits, current),
+        )
+        self._logits.view(len(plans), self.capacity + 1, -1).select(1, -1).zero_()
 
     def _replay(self, replayed: NDArray[np.int64]) -> Replay:
         """What is replayed, [S, steps, 2, M], with the factors that make of its weights 1 / (2 M) those of J and K."""
@@ -94,40 +101,32 @@ class DarkExperienceReplay(FixedMemory):
             sizes: of the batches, without what is replayed.
 
         Returns:
-            int64 [steps, 2, S (B + 2 M)], where those of a smaller batch come first.
+            int64 [2, steps, S (B + 2 M)], where those of a smaller batch come first.
         """
         runs, count, nowhere = len(plans), plans[0].drawn.shape[2], self.capacity
-        found = np.full((len(sizes), 2, runs * (max(sizes) + 2 * count)), nowhere)
+        found = np.full((2, len(sizes), runs * (max(sizes) + 2 * count)), nowhere)
         drawn, places = np.stack([plan.drawn[:, 0] for plan in plans], 1), np.stack([plan.places for plan in plans], 1)
         first_place = (self.capacity + 1) * np.arange(runs)[:, None]
         for steps, size in ((slice(0, -1), sizes[0]), (slice(-1, None), sizes[-1])):
-            of_steps = np.full((len(sizes[steps]), 2, runs, size + 2 * count), nowhere)
-            of_steps[:, 0, :, size : size + count] = drawn[steps]
-            of_steps[:, 1, :, :size] = places[steps, :, :size]
-            flat = (of_steps + first_place).reshape(len(of_steps), 2, -1)
-            found[steps, :, : flat.shape[2]] = flat
+            of_steps = np.full((2, len(sizes[steps]), runs, size + 2 * count), nowhere)
+            of_steps[0, :, :, size : size + count] = drawn[steps]
+            of_steps[1, :, :, :size] = places[steps, :, :size]
+            flat = (of_steps + first_place).reshape(2, of_steps.shape[1], -1)
+            found[:, steps, : flat.shape[2]] = flat
         return found
-
-    def _step(self, current: Epoch, batch: EpochBatch) -> None:
-        """One step on a batch of I, J and K, in this order, the weights of J being 0; the logits of I are stored."""
-        learner, (runs, size) = self.training.learner, batch.rows.shape
-        read, written = current.kept_for("addresses", batch)[:, : runs * size].unbind()
-        stored = self._logits.index_select(0, read).view(runs, size, -1)
-        given = (batch.targets, batch.weights, stored, current.kept(f"pull {size}"))
-        keys = current.kept("dropout keys")
-        logits, gradient = learner.backpropagate(batch.rows, batch.draws, keys, self._by_logits, *given)
-        self._logits.index_copy_(0, written, logits.view(runs * size, -1))
-        learner.apply(gradient)
 
     def _by_logits(
         self,
         logits: torch.Tensor,
+        stored: torch.Tensor,
         targets: torch.Tensor,
         weights: torch.Tensor,
-        stored: torch.Tensor,
         pull: torch.Tensor,
     ) -> torch.Tensor:
-        """dL / dz, [s, B + 2 M, C]; `pull` is what the difference to the stored logits is multiplied by."""
+        """dL / dz of a batch of I, J and K, in this order, the weights of J being 0: [s, B + 2 M, C].
+
+        `pull` is what the difference to the stored logits is multiplied by, 0 but for J.
+        """
         by = losses.loss_gradient(self.training.learner.kind, logits, targets).mul_(weights.unsqueeze(2))
         return by.addcmul_(logits - stored, pull)
 

@@ -39,13 +39,10 @@ class AsymmetricCrossEntropy(FixedMemory):
         seen = [(part.targets > 0).any(1) for part in self.training.tasks[: task + 1]]
         current.keep("seen", torch.stack(seen).any(0))
 
-        def step(batch: EpochBatch, phase: int) -> None:
-            del phase
-            classes = _classes(batch, current.kept("seen"))
-            keys, given = current.kept("dropout keys"), (batch.targets, batch.weights, classes)
-            learner.apply(learner.backpropagate(batch.rows, batch.draws, keys, _by_logits, *given)[1])
+        def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
+            return batch.targets, batch.weights, _classes(batch, current.kept("seen"))
 
-        learner.run_epoch(current, step)
+        learner.train_by_logits(current, _by_logits, given)
 
 
 def _classes(batch: EpochBatch, seen: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
+from clops_sweep.learning.batches import Epoch
 from clops_sweep.learning.projection import project_singly
 from clops_sweep.learning.projection_on_device import project_together
 from clops_sweep.learning.strategies.base import Training
@@ -25,8 +25,9 @@ class GradientEpisodicMemory(RandomMemory):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         device, runs = training.learner.bank.device, len(training.seeds)
-        self._projections = torch.zeros(runs, dtype=torch.int64, device=device)
-        self._failures = torch.zeros(runs, dtype=torch.int64, device=device)
+        self._outcomes = torch.zeros(2, runs, dtype=torch.int64, device=device)
+        """How often a past task objected, and how often no projection could be found."""
+        self._projections, self._failures = self._outcomes
 
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
         """Each step's memory of each past task, at most 256 instances, and the masks that go with it."""
@@ -39,38 +40,18 @@ class GradientEpisodicMemory(RandomMemory):
             else:
                 chosen = torch.arange(size).expand(steps, runs, -1)
             used = portion.replay(chosen.transpose(0, 1).flatten(1).to(portion.rows.device)).instances
-            for kept, values in vars(used).items():
-                by_step = values.unflatten(1, (steps, count)).transpose(0, 1)
-                current.keep(f"{name} {kept}", by_step.contiguous())
-            current.keep(f"{name} weights", torch.full((runs, count), 1 / count))
-            current.keep(f"{name} draws", torch.arange(count))
-            current.keep(f"{name} dropout", self.keys("memory dropout", current, task, epoch, portion.task))
+            current.keep_memory(name, used, self.keys("memory dropout", current, task, epoch, portion.task))
 
-    def train_with_memory(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
-        """One step along the projected gradient, or along the plain one where nothing objects or the solver fails."""
-        del phase
-        learner = self.training.learner
+    def train_with_memory(self, current: Epoch) -> None:
+        """Steps along the projected gradient, or along the plain one where nothing objects or the solver fails."""
         names = [f"memory {portion.task}" for portion in self.buffer.portions]
-        memory = learner.memory_gradients(
-            [self._memory(name, current, batch) for name in names],
-            [current.kept_for(f"{name} dropout", batch) for name in names],
-        )
-        _, gradient = learner.gradient(batch.plain(), current.kept("dropout keys"))
-        projected = self._projected(learner.parameters.by_run(gradient), memory)
-        learner.apply(learner.parameters.from_runs(projected))
-
-    @staticmethod
-    def _memory(name: str, current: Epoch, batch: EpochBatch) -> Batch:
-        """What the mean loss over a past task's memory is taken of, whose gradient is g_j."""
-        rows, targets = (current.kept_for(f"{name} {kept}", batch) for kept in ("rows", "targets"))
-        return Batch(rows, targets, current.kept(f"{name} weights"), current.kept(f"{name} draws"))
+        self.training.learner.train_along(current, names, self._projected)
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Each run's projection: gradients [S, P] and memory gradients [S, J, P] to [S, P]."""
         solve = project_singly if gradients.device.type == "cpu" else project_together
         projected = solve(gradients, memory)
-        self._projections += projected.violated
-        self._failures += ~projected.solved
+        self._outcomes += projected.outcomes
         return projected.gradients
 
     def counts(self) -> dict[str, list[int]]:

@@ -9,7 +9,7 @@ import torch
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
-from clops_sweep.learning.batches import Epoch, EpochBatch, Replay, gather_targets
+from clops_sweep.learning.batches import EpochBatch, Replay, gather_targets
 from clops_sweep.learning.strategies.base import Strategy, Training
 
 
@@ -62,14 +62,12 @@ class LearningWithoutForgetting(Strategy):
             training.tasks[task], replay, order, training.config.batch_size, dropout_keys
         )
         current.keep("answers", gather_targets(self._answers, order))
-        training.learner.run_epoch(current, lambda batch, phase: self._step(current, batch, outputs))
 
-    def _step(self, current: Epoch, batch: EpochBatch, outputs: torch.Tensor | slice) -> None:
-        """One step along the gradient of the sum."""
-        learner, answers = self.training.learner, current.kept("answers").index_select(1, batch.draws)
-        given = (batch.targets, batch.weights, answers, self._temperature, self._pull)
-        keys, by_logits = current.kept("dropout keys"), partial(_by_logits, learner.kind, outputs)
-        learner.apply(learner.backpropagate(batch.rows, batch.draws, keys, by_logits, *given)[1])
+        def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
+            answers = current.kept("answers").index_select(1, batch.draws)
+            return batch.targets, batch.weights, answers, self._temperature, self._pull
+
+        training.learner.train_by_logits(current, partial(_by_logits, training.learner.kind, outputs), given)
 
     def state(self) -> dict[str, Any]:
         """How the network answered before the task."""

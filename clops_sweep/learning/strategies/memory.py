@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
+from clops_sweep.learning.batches import Epoch, Replay
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.buffer import Buffer, count_of
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
@@ -34,17 +34,15 @@ class RandomMemory(Strategy):
             return
         current = learner.begin_epoch(instances, replay, order, batch_size, dropout_keys)
         self.draw(current, task, epoch)
-        learner.run_epoch(
-            current, lambda batch, phase: self.train_with_memory(current, batch, phase), phases=len(self.buffer)
-        )
+        self.train_with_memory(current)
 
     @abstractmethod
     def draw(self, current: Epoch, task: int, epoch: int) -> None:
         """Everything random that the steps of an epoch need, kept in it: steps themselves draw nothing."""
 
     @abstractmethod
-    def train_with_memory(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
-        """One step while something is stored; `phase` is the batch's number modulo the number of portions."""
+    def train_with_memory(self, current: Epoch) -> None:
+        """The steps of an epoch while something is stored."""
 
     def keys(self, name: str, current: Epoch, *counters: int) -> torch.Tensor:
         """Dropout keys for each step of an epoch: int32 [steps, S, 2]. Counters: task, epoch, step, others."""

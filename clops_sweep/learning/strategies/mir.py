@@ -27,7 +27,13 @@ class MaximallyInterferedRetrieval(RandomMemory):
             candidates = self.choices("candidates", current, size, drawn, task, epoch, portion.task)
             current.keep(f"candidates {portion.task}", candidates)
 
-    def train_with_memory(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
+    def train_with_memory(self, current: Epoch) -> None:
+        """Steps whose replayed instances are retrieved for each batch."""
+        self.training.learner.run_epoch(
+            current, lambda batch, phase: self._step(current, batch, phase), phases=len(self.buffer)
+        )
+
+    def _step(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
         """One step on mean_I(l_i) + mean_J(l_j), J being what is retrieved for this batch."""
         plain = batch.plain()
         replay = self._retrieve(current, batch, phase)

@@ -23,10 +23,10 @@ CLOPS_INLINE void add_bias(T& tile, const float* bias) {
 }
 
 // The first convolution, directly: its single input channel would not pay for pairing. Calls
-// `finish(even tile, odd tile, first output, first pair)`.
-template <class Finish>
+// `finish(even tile, odd tile, first output, first pair)`; pairs count from where the frames do.
+template <int pairs = Block1::pairs, class Finish>
 CLOPS_INLINE void convolve_frames(const float* weight, const float* bias, const V* frames, Finish finish) {
-  for_tiles<Block1::outputs, Block1::pairs, 4, kTileColumns<4>>([&](auto& even, int m, int n) __attribute__((always_inline)) {
+  for_tiles<Block1::outputs, pairs, 4, kTileColumns<4>>([&](auto& even, int m, int n) __attribute__((always_inline)) {
     auto odd = even;
     const Matrix<const float> w{weight + m * kKernel, 1, kKernel};
     even.start(V{});
@@ -39,12 +39,12 @@ CLOPS_INLINE void convolve_frames(const float* weight, const float* bias, const 
   });
 }
 
-// A convolution from paired weights and inputs.
-template <class Block, class Finish>
+// The first `pairs` pairs of a convolution, from paired weights and inputs.
+template <class Block, int pairs = Block::pairs, class Finish>
 CLOPS_INLINE void convolve(const float* weight, const float* bias, const V* input, Finish finish) {
   using P = Paired<Block>;
   constexpr int rows = Block::outputs, row = Block::pairs;
-  for_tiles<rows, Block::pairs, kTileRows<rows>, kTileColumns<rows>>([&](auto& even, int m, int n) __attribute__((always_inline)) {
+  for_tiles<rows, pairs, kTileRows<rows>, kTileColumns<rows>>([&](auto& even, int m, int n) __attribute__((always_inline)) {
     const auto weights = [&](int part) { return Matrix<const float>{weight + m * P::rows + part, 1, P::rows}; };
     const auto inputs = [&](int part) { return Matrix<const V>{input + part * row + n, row, 1}; };
     auto odd = even, difference = even;
@@ -79,60 +79,77 @@ struct StoreByParity {
   }
 };
 
-// The gradient by the outputs in the form in which A, B, C and D take it: even and odd are there already, their sum and
-// their difference follow. [2][outputs][pairs] to `mixed`, of the same shape.
+constexpr int kFrameWeights = Block1::outputs * kKernel;
+
+// The gradient by the first convolution's weights, [outputs][7], lane by lane and from even and odd outputs apart, given what
+// makes of some pairs of a channel the gradient by its outputs: `by_outputs(channel, first pair, last, even, odd)`. That is
+// needed nowhere else, and a few pairs of it at a time never leave the first level of cache.
+template <class ByOutputs>
+inline void correlate_frames(ByOutputs& by_outputs, const V* frames, V (&by_weight)[2][kFrameWeights]) {
+  constexpr int most = 16;
+  V gradient[2][Block1::outputs][most];
+  std::memset(by_weight, 0, sizeof by_weight);
+  for_pieces<Block1::pairs, most>([&](auto size, int first) __attribute__((always_inline)) {
+    for (int c = 0; c < Block1::outputs; ++c) by_outputs(c, first, first + size.value, gradient[0][c], gradient[1][c]);
+    for (int parity = 0; parity < 2; ++parity) {
+      for_tiles<Block1::outputs, kKernel, 4, kLanes / 4>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
+        V* sums = by_weight[parity] + m * kKernel + n;
+        tile.load({sums, kKernel, 1});
+        tile.correlate(size.value, {gradient[parity][m], most, 1}, {frames + 2 * kStride * first + kStride * parity + n, 1, 2 * kStride});
+        tile.store({sums, kKernel, 1});
+      });
+    }
+  });
+}
+
+// The gradient by the paired inputs from `part` on, [rows][pairs], from that by the outputs that goes with them.
+template <class Block, int rows, int pairs>
+inline void input_gradient(const float* weight, const V* gradient, int part, V* to) {
+  for_tiles<rows, pairs, kTileRows<rows>, kTileColumns<rows>>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
+    tile.start(V{});
+    tile.multiply(Block::outputs, {weight + part + m, Paired<Block>::rows, 1}, {gradient + n, Block::pairs, 1});
+    tile.store({to + (part + m) * Block::pairs + n, Block::pairs, 1});
+  });
+}
+
+// From the gradient by the outputs, [2][outputs][pairs], which A and D take, the sum of even and odd and their difference,
+// which B and C do; in its place or elsewhere.
 template <class Block>
 inline void mix_parities(const V* gradient, V* mixed) {
   constexpr int half = Block::outputs * Block::pairs;
   for (int i = 0; i < half; ++i) {
-    mixed[i] = gradient[i] + gradient[half + i];
-    mixed[half + i] = gradient[i] - gradient[half + i];
+    const V even = gradient[i], odd = gradient[half + i];
+    mixed[i] = even + odd;
+    mixed[half + i] = even - odd;
   }
 }
 
-// Adds to the gradient by the first convolution's weights.
-inline void add_frame_weight_gradient(const V* gradient, const V* frames, float* to) {
-  constexpr int half = Block1::outputs * Block1::pairs;
-  for (int parity = 0; parity < 2; ++parity) {
-    add_correlation<Block1::outputs, kKernel>(Block1::pairs, {gradient + parity * half, Block1::pairs, 1},
-                                              {frames + parity * kStride, 1, 2 * kStride}, {to, kKernel, 1});
-  }
-}
-
-// Adds to the gradient by paired weights [outputs][Paired::rows].
-template <class Block>
-inline void add_weight_gradient(const V* gradient, const V* mixed, const V* input, float* to) {
+// Calls `part(factors, where the gradient by outputs is that they go with, their first row)` for the factors of pairs, A and D
+// first, between which and the others the gradient is mixed.
+template <class Block, class Part>
+CLOPS_INLINE void for_factors(V* gradient, Part part) {
   using P = Paired<Block>;
   constexpr int half = Block::outputs * Block::pairs;
-  const auto add = [&](auto rows, const V* outer, int part) {
-    add_correlation<Block::outputs, rows.value>(Block::pairs, {outer, Block::pairs, 1},
-                                                {input + part * Block::pairs, Block::pairs, 1}, {to + part, P::rows, 1});
-  };
   constexpr Constant<3 * Block::inputs> three{};
-  add(three, gradient, P::a);
-  add(three, mixed, P::b);
-  add(Constant<Block::inputs>{}, mixed + half, P::c);
-  add(three, gradient + half, P::d);
+  part(three, gradient, P::a);
+  part(three, gradient + half, P::d);
+  mix_parities<Block>(gradient, gradient);
+  part(three, gradient, P::b);
+  part(Constant<Block::inputs>{}, gradient + half, P::c);
 }
 
-// The gradient by paired inputs [Paired::rows][pairs].
-template <class Block>
-inline void input_gradient(const float* weight, const V* gradient, const V* mixed, V* to) {
+// Backward through a convolution: adds to the gradient by paired weights [outputs][Paired::rows], and the paired inputs
+// [Paired::rows][pairs] become the gradient by themselves. What is left of that by the outputs is of no use.
+// Only the first `pairs` pairs have a gradient.
+template <class Block, int pairs = Block::pairs>
+inline void differentiate_convolution(const float* weight, V* gradient, V* input, float* to) {
   using P = Paired<Block>;
-  constexpr int half = Block::outputs * Block::pairs;
-  const auto fill = [&](auto count, const V* outer, int part) {
+  constexpr int row = Block::pairs;
+  for_factors<Block>(gradient, [&](auto count, const V* outer, int part) {
     constexpr int rows = count.value;
-    for_tiles<rows, Block::pairs, kTileRows<rows>, kTileColumns<rows>>([&](auto& tile, int m, int n) __attribute__((always_inline)) {
-      tile.start(V{});
-      tile.multiply(Block::outputs, {weight + part + m, P::rows, 1}, {outer + n, Block::pairs, 1});
-      tile.store({to + (part + m) * Block::pairs + n, Block::pairs, 1});
-    });
-  };
-  constexpr Constant<3 * Block::inputs> three{};
-  fill(three, gradient, P::a);
-  fill(three, mixed, P::b);
-  fill(Constant<Block::inputs>{}, mixed + half, P::c);
-  fill(three, gradient + half, P::d);
+    add_correlation<Block::outputs, rows>(pairs, {outer, row, 1}, {input + part * row, row, 1}, {to + part, P::rows, 1});
+    input_gradient<Block, rows, pairs>(weight, outer, part, input);
+  });
 }
 
 }  // namespace clops::CLOPS_VARIANT

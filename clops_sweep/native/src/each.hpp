@@ -17,9 +17,10 @@ struct Absolute {
 };
 
 template <class Of>
-class SumOfEach : public GradientOfBatch {
+class SumOfEach : public GradientOfBatch<Normalization::running> {
  public:
-  using GradientOfBatch::GradientOfBatch;
+  using Base = GradientOfBatch<Normalization::running>;
+  using Base::Base;
 
   // From the gradient by the logits, which is where they were.
   void add_to(const Network<float>& sums) {
@@ -30,8 +31,12 @@ class SumOfEach : public GradientOfBatch {
       add_convolution<Block3>(2, scratch_->paired_weight3, a.block3.z, scratch_->block3, a.block2.h, sums);
       add_block<Block2>(1, a.block2, scratch_->norm2, sums, g);
       add_convolution<Block2>(1, scratch_->paired_weight2, a.block2.z, scratch_->block2, a.block1.h, sums);
-      add_block<Block1>(0, a.block1, scratch_->norm1, sums, g);
-      add_frame_convolution(a.block1.z, a.frames, sums.conv_weight[0]);
+      RunningGradient<Block1> by_z{a.block1.z, a.block1.h, scratch_->norm1, group(g).present()};
+      V by_weight[2][kFrameWeights];
+      correlate_frames(by_z, a.frames, by_weight);
+      for (int i = 0; i < kFrameWeights; ++i) by_weight[0][i] += by_weight[1][i];
+      add<kFrameWeights>(by_weight[0], sums.conv_weight[0]);
+      add_norm<Block1>(0, by_z, sums);
     }
   }
 
@@ -62,14 +67,22 @@ class SumOfEach : public GradientOfBatch {
     differentiate_features(network_, a.hidden, turned, scale_, a.block3.h);
   }
 
-  // By a block's norm and its convolution's bias; then z becomes the gradient by itself.
+  // By a block's norm and its convolution's bias; z becomes the gradient by itself.
   template <class Block>
   void add_block(int b, Outputs<Block>& block, const Norm<Block>& norm, const Network<float>& sums, int g) {
-    differentiate_running_norm(block.z, block.h, norm, group(g).present(), [&](int c, V by_shift, V by_gain) __attribute__((always_inline)) {
+    RunningGradient<Block> by_z{block.z, block.h, norm, group(g).present()};
+    in_place<Block>(by_z, block.z);
+    add_norm<Block>(b, by_z, sums);
+  }
+
+  template <class Block>
+  static void add_norm(int b, const RunningGradient<Block>& by_z, const Network<float>& sums) {
+    for (int c = 0; c < Block::outputs; ++c) {
+      const V by_shift = by_z.by_norm[c].by_shift(), by_gain = by_z.by_norm[c].by_gain();
       sums.norm_bias[b][c] += static_cast<float>(sum(Of::of(by_shift)));
-      sums.norm_weight[b][c] += static_cast<float>(sum(Of::of(by_gain * norm.inverse[c])));
-      sums.conv_bias[b][c] += static_cast<float>(sum(Of::of(by_shift * norm.gain[c])));
-    });
+      sums.norm_weight[b][c] += static_cast<float>(sum(Of::of(by_gain * by_z.norm.inverse[c])));
+      sums.conv_bias[b][c] += static_cast<float>(sum(Of::of(by_shift * by_z.norm.gain[c])));
+    }
   }
 
   // to(m, n) = sum_k d(m, k) x(n, k), lane by lane, for four rows
@@ -82,51 +95,42 @@ class SumOfEach : public GradientOfBatch {
     });
   }
 
-  static void add_frame_convolution(const V* gradient, const V* frames, float* to) {
-    constexpr int half = Block1::outputs * Block1::pairs, size = Block1::outputs * kKernel;
-    V parts[2][size];
-    for (int parity = 0; parity < 2; ++parity) {
-      correlate<kKernel>(Block1::pairs, {gradient + parity * half, Block1::pairs, 1}, {frames + parity * kStride, 1, 2 * kStride},
-                         {parts[parity], kKernel, 1});
-    }
-    for (int i = 0; i < size; ++i) parts[0][i] += parts[1][i];
-    add<size>(parts[0], to);
-  }
-
   template <class Block>
-  void add_convolution(int b, const float* paired_weight, const V* gradient, BlockScratch<Block>& scratch, V* input,
+  void add_convolution(int b, const float* paired_weight, V* gradient, BlockScratch<Block>& scratch, V* input,
                        const Network<float>& sums) const {
     using P = Paired<Block>;
     constexpr int row = Block::pairs, half = Block::outputs * row, size = 4 * Block::inputs * kKernel;
     static_assert(Block::outputs % 4 == 0);
-    mix_parities<Block>(gradient, scratch.mixed);
-    pair_inputs<Block>(input, scratch.paired);
+    V mixed[2 * half];
+    mix_parities<Block>(gradient, mixed);
+    pair_inputs<Block, pairs<Block>>(input, scratch.paired);
     for (int m = 0; m < Block::outputs; m += 4) {
       V paired[4 * P::rows], weights[size];
       const auto fill = [&](auto rows, const V* outer, int part) {
-        correlate<rows.value>(row, {outer + m * row, row, 1}, {scratch.paired + part * row, row, 1}, {paired + part, P::rows, 1});
+        correlate<rows.value>(pairs<Block>, {outer + m * row, row, 1}, {scratch.paired + part * row, row, 1}, {paired + part, P::rows, 1});
       };
       constexpr Constant<3 * Block::inputs> three{};
       fill(three, gradient, P::a);
-      fill(three, scratch.mixed, P::b);
-      fill(Constant<Block::inputs>{}, scratch.mixed + half, P::c);
+      fill(three, mixed, P::b);
+      fill(Constant<Block::inputs>{}, mixed + half, P::c);
       fill(three, gradient + half, P::d);
       unpair_weight_gradient<Block, 4>(paired, weights);
       add<size>(weights, sums.conv_weight[b] + m * Block::inputs * kKernel);
     }
-    input_gradient<Block>(paired_weight, gradient, scratch.mixed, scratch.paired);
-    unpair_input_gradient<Block>(scratch.paired, scale_, input);
+    for_factors<Block>(gradient, [&](auto count, const V* outer, int part) {
+      input_gradient<Block, count.value, pairs<Block>>(paired_weight, outer, part, scratch.paired);
+    });
+    for (int c = 0; c < Block::inputs; ++c) unpair_channel<Block, pairs<Block>>(c, scratch.paired, scale_, input);
   }
 };
 
 template <class Of>
 inline void add_each(const Network<const float>& network, int outputs, const Statistics<const float>& running, const Instances& instances,
                      const float* by_logits, const Network<float>& sums, void* workspace) {
-  const Pass pass{Normalization::running, nullptr};
-  SumOfEach<Of> each(network, outputs, instances.count, pass, 1, workspace);
-  each.prepare();
+  SumOfEach<Of> each(network, outputs, instances.count, nullptr, 1, workspace);
+  each.prepare(running);
   each.for_groups([&] {
-    each.forward(instances, nullptr, running, nullptr);
+    each.forward(instances, nullptr, nullptr);
     each.put_gradients(by_logits);
     each.add_to(sums);
   });

@@ -15,7 +15,7 @@ namespace clops::CLOPS_VARIANT {
 
 template <class Block>
 struct Outputs {
-  V z[2 * Block::outputs * Block::pairs];       // becomes the gradient by itself
+  V z[2 * Block::outputs * Block::pairs];       // but for the first block, becomes the gradient by itself
   V h[Block::outputs * Block::pooled];          // becomes the gradient that goes on through it
 };
 
@@ -32,14 +32,7 @@ struct Activations {
 template <class Block>
 struct BlockScratch {
   V paired[Paired<Block>::rows * Block::pairs];
-  V mixed[2 * Block::outputs * Block::pairs];
   float paired_gradient[Block::outputs * Paired<Block>::rows];
-};
-
-// The gradient by a block's norm, summed over the groups so far.
-template <class Block>
-struct NormSums {
-  double by_shift[Block::outputs], by_gain[Block::outputs];
 };
 
 struct GradientScratch {
@@ -63,10 +56,11 @@ inline std::size_t gradient_workspace(int count, int outputs) {
 }
 
 // What a pass forward leaves for the one backward is all in the workspace, which holds as many groups as are side by side.
+template <Normalization normalization>
 class GradientOfBatch {
  public:
-  GradientOfBatch(const Network<const float>& network, int outputs, int count, const Pass& pass, int side_by_side, void* workspace)
-      : network_(network), outputs_(outputs), count_(count), groups_(side_by_side), pass_(pass), scale_(scale_of(pass.keys)) {
+  GradientOfBatch(const Network<const float>& network, int outputs, int count, const Keys* keys, int side_by_side, void* workspace)
+      : network_(network), outputs_(outputs), count_(count), groups_(side_by_side), keys_(keys), scale_(scale_of(keys)) {
     char* at = static_cast<char*>(workspace);
     scratch_ = reinterpret_cast<GradientScratch*>(at);
     activations_ = reinterpret_cast<Activations*>(at + aligned(sizeof(GradientScratch)));
@@ -85,34 +79,49 @@ class GradientOfBatch {
   int groups() const { return groups_; }
 
   // Before the first pass forward.
-  void prepare() {
+  void prepare(const Statistics<const float>& running) {
     pair_weights<Block2>(network_.conv_weight[1], scratch_->paired_weight2);
     pair_weights<Block3>(network_.conv_weight[2], scratch_->paired_weight3);
+    const auto set = [&](int b, auto& norm) {
+      running_norm(running.mean[b], running.variance[b], network_.norm_weight[b], network_.norm_bias[b], norm);
+    };
+    if constexpr (!coupled) set(0, scratch_->norm1), set(1, scratch_->norm2), set(2, scratch_->norm3);
   }
 
-  void forward(const Instances& instances, const std::int64_t* draws, const Statistics<const float>& running,
-               const Statistics<float>* tracked) {
+  void forward(const Instances& instances, const std::int64_t* draws, const Statistics<float>* tracked) {
+    const auto pool_pairs = [&](int g, auto& block, const auto& norm, int c, int first, int last) __attribute__((always_inline)) {
+      pool(c, first, last, block.z, norm, masks(draws, g), scale_, block.h);
+    };
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
       load_frames(instances, group(g), a.frames);
-      convolve_frames(network_.conv_weight[0], network_.conv_bias[0], a.frames, StoreByParity<Block1>{a.block1.z});
+      // A few pairs at a time, so that with a norm that is known they are pooled while they are in the first level of cache.
+      for_pieces<Block1::pairs, 24>([&](auto size, int first) __attribute__((always_inline)) {
+        convolve_frames<size.value>(network_.conv_weight[0], network_.conv_bias[0], a.frames + 2 * kStride * first,
+                                    StoreByParity<Block1>{a.block1.z + first});
+        if constexpr (!coupled) {
+          for (int c = 0; c < Block1::outputs; ++c) pool_pairs(g, a.block1, scratch_->norm1, c, first, first + size.value);
+        }
+      });
     }
-    normalize<Block1>(0, &Activations::block1, running, tracked, scratch_->norm1);
+    normalize<Block1>(0, &Activations::block1, tracked, scratch_->norm1);
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
-      pool(a.block1.z, scratch_->norm1, masks(draws, g), scale_, a.block1.h);
-      forward<Block2>(1, scratch_->paired_weight2, a.block1.h, scratch_->block2, a.block2.z);
+      forward<Block2>(1, scratch_->paired_weight2, a.block1.h, scratch_->block2, a.block2.z, [&](int c) __attribute__((always_inline)) {
+        if constexpr (coupled) pool_pairs(g, a.block1, scratch_->norm1, c, 0, Block1::pooled);
+      });
     }
-    normalize<Block2>(1, &Activations::block2, running, tracked, scratch_->norm2);
+    normalize<Block2>(1, &Activations::block2, tracked, scratch_->norm2);
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
-      pool(a.block2.z, scratch_->norm2, masks(draws, g), scale_, a.block2.h);
-      forward<Block3>(2, scratch_->paired_weight3, a.block2.h, scratch_->block3, a.block3.z);
+      forward<Block3>(2, scratch_->paired_weight3, a.block2.h, scratch_->block3, a.block3.z, [&](int c) __attribute__((always_inline)) {
+        pool_pairs(g, a.block2, scratch_->norm2, c, 0, Block2::pooled);
+      });
     }
-    normalize<Block3>(2, &Activations::block3, running, tracked, scratch_->norm3);
+    normalize<Block3>(2, &Activations::block3, tracked, scratch_->norm3);
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
-      pool(a.block3.z, scratch_->norm3, masks(draws, g), scale_, a.block3.h);
+      for (int c = 0; c < Block3::outputs; ++c) pool_pairs(g, a.block3, scratch_->norm3, c, 0, Block3::pooled);
       linear1<1>(network_.linear1_weight, network_.linear1_bias, a.block3.h, a.hidden);
       linear2(network_.linear2_weight, network_.linear2_bias, outputs_, a.hidden, logits(g));
     }
@@ -121,7 +130,7 @@ class GradientOfBatch {
   // Everything that groups add to becomes 0, before the first pass backward.
   void clear(const Network<float>& gradient) {
     const auto clear = [](float* values, int n) { std::memset(values, 0, sizeof(float) * static_cast<std::size_t>(n)); };
-    clear(gradient.conv_weight[0], Block1::outputs * kKernel);
+    clear(gradient.conv_weight[0], kFrameWeights);
     clear(scratch_->block2.paired_gradient, Block2::outputs * Paired<Block2>::rows);
     clear(scratch_->block3.paired_gradient, Block3::outputs * Paired<Block3>::rows);
     clear(gradient.linear1_weight, kHidden * kFeatures);
@@ -136,15 +145,20 @@ class GradientOfBatch {
     for (int g = 0; g < groups_; ++g) {
       Activations& a = activations_[g];
       differentiate_linear(network_, outputs_, logits(g), scale_, a.hidden, a.block3.h, gradient);
+      for (int c = 0; c < Block3::outputs; ++c) reached(c, a.block3, scratch_->norm3, scratch_->sums3);
     }
-    backward<Block3>(&Activations::block3, scratch_->norm3, scratch_->sums3, [&](Activations& a) {
-      backward_convolution<Block3>(scratch_->paired_weight3, a.block3.z, scratch_->block3, a.block2.h);
+    through_norm(&Activations::block3, scratch_->norm3, scratch_->sums3, [&](Activations& a, auto& by_z) {
+      in_place<Block3>(by_z, a.block3.z);
+      backward_convolution<Block3>(scratch_->paired_weight3, a.block3.z, scratch_->block3, a.block2, scratch_->norm2, scratch_->sums2);
     });
-    backward<Block2>(&Activations::block2, scratch_->norm2, scratch_->sums2, [&](Activations& a) {
-      backward_convolution<Block2>(scratch_->paired_weight2, a.block2.z, scratch_->block2, a.block1.h);
+    through_norm(&Activations::block2, scratch_->norm2, scratch_->sums2, [&](Activations& a, auto& by_z) {
+      in_place<Block2>(by_z, a.block2.z);
+      backward_convolution<Block2>(scratch_->paired_weight2, a.block2.z, scratch_->block2, a.block1, scratch_->norm1, scratch_->sums1);
     });
-    backward<Block1>(&Activations::block1, scratch_->norm1, scratch_->sums1, [&](Activations& a) {
-      add_frame_weight_gradient(a.block1.z, a.frames, gradient.conv_weight[0]);
+    through_norm(&Activations::block1, scratch_->norm1, scratch_->sums1, [&](Activations& a, auto& by_z) {
+      V by_weight[2][kFrameWeights];
+      correlate_frames(by_z, a.frames, by_weight);
+      for (const auto& of_parity : by_weight) add_sums(of_parity, kFrameWeights, gradient.conv_weight[0]);
     });
   }
 
@@ -169,63 +183,73 @@ class GradientOfBatch {
   }
 
  protected:
+  static constexpr bool coupled = normalization == Normalization::batch;
+
+  // With running statistics nothing comes of an output that pooling drops.
+  template <class Block>
+  static constexpr int pairs = coupled ? Block::pairs : Block::pooled;
+
   Masks masks(const std::int64_t* draws, int g) const {
     std::int64_t of_group[kLanes] = {};
-    if (pass_.keys) for (int l = 0; l < kLanes; ++l) of_group[l] = draws[group(g).at(l)];
-    return Masks(pass_.keys, of_group);
+    if (keys_) for (int l = 0; l < kLanes; ++l) of_group[l] = draws[group(g).at(l)];
+    return Masks(keys_, of_group);
   }
 
   template <class Block>
-  void normalize(int b, Outputs<Block> Activations::*block, const Statistics<const float>& running, const Statistics<float>* tracked,
-                 Norm<Block>& norm) {
-    const float *weight = network_.norm_weight[b], *bias = network_.norm_bias[b];
-    if (pass_.normalization == Normalization::running) {
-      running_norm(running.mean[b], running.variance[b], weight, bias, norm);
-      return;
+  void normalize(int b, Outputs<Block> Activations::*block, const Statistics<float>* tracked, Norm<Block>& norm) {
+    if constexpr (coupled) {
+      const auto z_of = [&](int g) { return (activations_[g].*block).z; };
+      batch_norm(z_of, count_, network_.norm_weight[b], network_.norm_bias[b], norm, tracked ? tracked->mean[b] : nullptr,
+                 tracked ? tracked->variance[b] : nullptr);
     }
-    const auto z_of = [&](int g) { return (activations_[g].*block).z; };
-    batch_norm(z_of, count_, weight, bias, norm, tracked ? tracked->mean[b] : nullptr, tracked ? tracked->variance[b] : nullptr);
   }
 
+  // A convolution, before which `make_input` is called for each channel of the input.
+  template <class Block, class MakeInput>
+  void forward(int b, const float* paired_weight, const V* input, BlockScratch<Block>& scratch, V* z, MakeInput make_input) {
+    for (int c = 0; c < Block::inputs; ++c) {
+      make_input(c);
+      pair_channel<Block, pairs<Block>>(c, input, scratch.paired);
+    }
+    convolve<Block, pairs<Block>>(paired_weight, network_.conv_bias[b], scratch.paired, StoreByParity<Block>{z});
+  }
+
+  // When the gradient has come back to h of a channel: with batch statistics sums over all groups are taken first.
   template <class Block>
-  void forward(int b, const float* paired_weight, const V* input, BlockScratch<Block>& scratch, V* z) {
-    pair_inputs<Block>(input, scratch.paired);
-    convolve<Block>(paired_weight, network_.conv_bias[b], scratch.paired, StoreByParity<Block>{z});
+  static void reached(int c, const Outputs<Block>& block, const Norm<Block>& norm, NormSums<Block>& sums) {
+    if constexpr (coupled) {
+      ByNorm found;
+      add_by_norm(c, 0, Block::pooled, block.z, block.h, norm, found, [](int, V, auto) {});
+      sums.add(c, found);
+    }
   }
 
-  bool coupled() const { return pass_.normalization == Normalization::batch; }
-
-  // The gradient by a block's norm, and for each group the gradient by z, in place of it; then what `rest` makes of it.
-  // With batch statistics all groups are at hand, and the sums are whole before they are used; with running ones nothing
-  // but the gradient by the norm's own parameters is made of them.
+  // Calls `rest` for each group with what makes the gradient by z, which leaves the sums of what reaches the norm's parameters.
   template <class Block, class Rest>
-  void backward(Outputs<Block> Activations::*block, const Norm<Block>& norm, NormSums<Block>& sums, Rest rest) {
-    if (!coupled()) {
+  void through_norm(Outputs<Block> Activations::*block, const Norm<Block>& norm, NormSums<Block>& sums, Rest rest) {
+    if constexpr (coupled) {
+      const BatchGradient<Block> of_batch(norm, sums, static_cast<double>(count_) * Block::length);
       for (int g = 0; g < groups_; ++g) {
-        Outputs<Block>& outputs = activations_[g].*block;
-        differentiate_running_norm(outputs.z, outputs.h, norm, group(g).present(), [&](int c, V shift, V gain) __attribute__((always_inline)) {
-          sums.by_shift[c] += sum(shift);
-          sums.by_gain[c] += sum(gain);
-        });
-        rest(activations_[g]);
+        const Outputs<Block>& outputs = activations_[g].*block;
+        const V present = group(g).present();
+        const auto by_z = [&](int c, int first, int last, V* even, V* odd) __attribute__((always_inline)) {
+          of_batch(outputs.z, outputs.h, present, c, first, last, even, odd);
+        };
+        rest(activations_[g], by_z);
       }
-      return;
+    } else {
+      for (int g = 0; g < groups_; ++g) {
+        const Outputs<Block>& outputs = activations_[g].*block;
+        RunningGradient<Block> by_z{outputs.z, outputs.h, norm, group(g).present()};
+        rest(activations_[g], by_z);
+        for (int c = 0; c < Block::outputs; ++c) sums.add(c, by_z.by_norm[c]);
+      }
     }
-    for (int g = 0; g < groups_; ++g) {
-      const Outputs<Block>& outputs = activations_[g].*block;
-      add_norm_gradient(outputs.z, outputs.h, norm, sums.by_shift, sums.by_gain);
-    }
-    const double n = static_cast<double>(count_) * Block::length;
-    float mean_gradient[Block::outputs], variance_gradient[Block::outputs];
-    for (int c = 0; c < Block::outputs; ++c) {
-      mean_gradient[c] = static_cast<float>(sums.by_shift[c] / n);
-      variance_gradient[c] = static_cast<float>(sums.by_gain[c] * norm.inverse[c] * norm.inverse[c] / n);
-    }
-    for (int g = 0; g < groups_; ++g) {
-      Outputs<Block>& outputs = activations_[g].*block;
-      differentiate_norm(outputs.z, outputs.h, norm, mean_gradient, variance_gradient, group(g).present());
-      rest(activations_[g]);
-    }
+  }
+
+  template <class Block, class ByZ>
+  static void in_place(ByZ& by_z, V* z) {
+    for (int c = 0; c < Block::outputs; ++c) by_z(c, 0, pairs<Block>, z + c * Block::pairs, z + (Block::outputs + c) * Block::pairs);
   }
 
   // The gradient by a block's norm and its convolution's bias.
@@ -234,51 +258,62 @@ class GradientOfBatch {
     for (int c = 0; c < Block::outputs; ++c) {
       gradient.norm_bias[b][c] = static_cast<float>(sums.by_shift[c]);
       gradient.norm_weight[b][c] = static_cast<float>(sums.by_gain[c] * norm.inverse[c]);
-      gradient.conv_bias[b][c] = coupled() ? 0.0f : static_cast<float>(sums.by_shift[c] * norm.gain[c]);
+      gradient.conv_bias[b][c] = coupled ? 0.0f : static_cast<float>(sums.by_shift[c] * norm.gain[c]);
     }
   }
 
-  template <class Block>
-  void backward_convolution(const float* paired_weight, const V* gradient, BlockScratch<Block>& scratch, V* input) const {
-    mix_parities<Block>(gradient, scratch.mixed);
-    if (groups_ > 1) pair_inputs<Block>(input, scratch.paired);  // those of a single group are still there
-    add_weight_gradient<Block>(gradient, scratch.mixed, scratch.paired, scratch.paired_gradient);
-    input_gradient<Block>(paired_weight, gradient, scratch.mixed, scratch.paired);
-    unpair_input_gradient<Block>(scratch.paired, scale_, input);
+  // From a gradient by z to that by the block before.
+  template <class Block, class Before>
+  void backward_convolution(const float* paired_weight, V* gradient, BlockScratch<Block>& scratch, Outputs<Before>& before,
+                            const Norm<Before>& norm, NormSums<Before>& sums) const {
+    if (groups_ > 1) pair_inputs<Block, pairs<Block>>(before.h, scratch.paired);  // those of a single group are still there
+    differentiate_convolution<Block, pairs<Block>>(paired_weight, gradient, scratch.paired, scratch.paired_gradient);
+    for (int c = 0; c < Block::inputs; ++c) {
+      unpair_channel<Block, pairs<Block>>(c, scratch.paired, scale_, before.h);
+      reached(c, before, norm, sums);
+    }
   }
 
   const Network<const float>& network_;
   const int outputs_, count_, groups_;
   int first_group_ = 0;
-  const Pass& pass_;
+  const Keys* const keys_;
   const float scale_;
   GradientScratch* scratch_;
   Activations* activations_;
   V* logits_;
 };
 
-inline void gradient(const Network<const float>& network, int outputs, Loss loss, Normalization normalization,
-                     const Statistics<const float>& running, const Statistics<float>* tracked, const Batch& batch, Keys keys,
-                     const Network<float>& gradient_to, float* losses, void* workspace) {
-  const Pass pass{normalization, &keys};
+template <Normalization normalization>
+inline void gradient_of(const Network<const float>& network, int outputs, Loss loss, const Statistics<const float>& running,
+                        const Statistics<float>* tracked, const Batch& batch, Keys keys, const Network<float>& gradient_to, float* losses,
+                        void* workspace) {
   const int count = batch.instances.count;
-  GradientOfBatch whole(network, outputs, count, pass, normalization == Normalization::batch ? groups_of(count) : 1, workspace);
-  whole.prepare();
+  GradientOfBatch<normalization> whole(network, outputs, count, &keys, normalization == Normalization::batch ? groups_of(count) : 1, workspace);
+  whole.prepare(running);
   whole.clear(gradient_to);
   whole.for_groups([&] {
-    whole.forward(batch.instances, batch.draws, running, tracked);
+    whole.forward(batch.instances, batch.draws, tracked);
     for (int g = 0; g < whole.groups(); ++g) differentiate_loss(loss, whole.logits(g), outputs, whole.group(g), batch, losses);
     whole.backward(gradient_to);
   });
   whole.finish(gradient_to);
 }
 
-inline void forward(const Network<const float>& network, int outputs, const Statistics<const float>& running,
-                    const Statistics<float>* tracked, const Instances& instances, const std::int64_t* draws, const Pass& pass,
-                    float* logits, void* workspace) {
-  GradientOfBatch half(network, outputs, instances.count, pass, groups_of(instances.count), workspace);
-  half.prepare();
-  half.forward(instances, draws, running, tracked);
+inline void gradient(const Network<const float>& network, int outputs, Loss loss, Normalization normalization,
+                     const Statistics<const float>& running, const Statistics<float>* tracked, const Batch& batch, Keys keys,
+                     const Network<float>& gradient_to, float* losses, void* workspace) {
+  const auto of = normalization == Normalization::batch ? gradient_of<Normalization::batch> : gradient_of<Normalization::running>;
+  of(network, outputs, loss, running, tracked, batch, keys, gradient_to, losses, workspace);
+}
+
+template <Normalization normalization>
+inline void forward_of(const Network<const float>& network, int outputs, const Statistics<const float>& running,
+                       const Statistics<float>* tracked, const Instances& instances, const std::int64_t* draws, const Pass& pass,
+                       float* logits, void* workspace) {
+  GradientOfBatch<normalization> half(network, outputs, instances.count, pass.keys, groups_of(instances.count), workspace);
+  half.prepare(running);
+  half.forward(instances, draws, tracked);
   for (int g = 0; g < half.groups(); ++g) {
     const Group group = half.group(g);
     for (int l = 0; l < group.count; ++l) {
@@ -287,13 +322,27 @@ inline void forward(const Network<const float>& network, int outputs, const Stat
   }
 }
 
-inline void backward(const Network<const float>& network, int outputs, int count, const Pass& pass, const float* by_logits,
-                     const Network<float>& gradient_to, void* workspace) {
-  GradientOfBatch half(network, outputs, count, pass, groups_of(count), workspace);
+inline void forward(const Network<const float>& network, int outputs, const Statistics<const float>& running,
+                    const Statistics<float>* tracked, const Instances& instances, const std::int64_t* draws, const Pass& pass,
+                    float* logits, void* workspace) {
+  const auto of = pass.normalization == Normalization::batch ? forward_of<Normalization::batch> : forward_of<Normalization::running>;
+  of(network, outputs, running, tracked, instances, draws, pass, logits, workspace);
+}
+
+template <Normalization normalization>
+inline void backward_of(const Network<const float>& network, int outputs, int count, const Keys* keys, const float* by_logits,
+                        const Network<float>& gradient_to, void* workspace) {
+  GradientOfBatch<normalization> half(network, outputs, count, keys, groups_of(count), workspace);
   half.put_gradients(by_logits);
   half.clear(gradient_to);
   half.backward(gradient_to);
   half.finish(gradient_to);
+}
+
+inline void backward(const Network<const float>& network, int outputs, int count, const Pass& pass, const float* by_logits,
+                     const Network<float>& gradient_to, void* workspace) {
+  const auto of = pass.normalization == Normalization::batch ? backward_of<Normalization::batch> : backward_of<Normalization::running>;
+  of(network, outputs, count, pass.keys, by_logits, gradient_to, workspace);
 }
 
 }  // namespace clops::CLOPS_VARIANT

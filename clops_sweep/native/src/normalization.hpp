@@ -79,96 +79,114 @@ inline void running_norm(const float* mean, const float* variance, const float* 
   for (int c = 0; c < Block::outputs; ++c) norm.set(c, mean[c], variance[c], weight, bias);
 }
 
-// h = dropout(ReLU(max(norm(even), norm(odd)))) for one group of instances; `scale` goes with the masks.
+// h = dropout(ReLU(max(norm(even), norm(odd)))) of some pairs of a channel of one group of instances; `scale` goes with the masks.
 template <class Block>
-inline void pool(const V* z, const Norm<Block>& norm, const Masks& masks, float scale, V* h) {
-  for (int c = 0; c < Block::outputs; ++c) {
-    const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
-    V* out = h + c * Block::pooled;
-    for (int j = 0; j < Block::pooled; j += 2) {
-      V kept[2];
-      CLOPS_UNROLL for (int q = 0; q < 2; ++q) {
-        kept[q] = maximum(maximum(norm(c, even[j + q]), norm(c, odd[j + q])), V{}) * scale;
-      }
-      masks.apply((Block::first_unit + c * Block::pooled + j) / 2, kept[0], kept[1]);
-      out[j] = kept[0];
-      out[j + 1] = kept[1];
+CLOPS_INLINE void pool(int c, int first, int last, const V* z, const Norm<Block>& norm, const Masks& masks, float scale, V* h) {
+  const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
+  V* out = h + c * Block::pooled;
+  for (int j = first; j < last; j += 2) {
+    V kept[2];
+    CLOPS_UNROLL for (int q = 0; q < 2; ++q) {
+      kept[q] = maximum(maximum(norm(c, even[j + q]), norm(c, odd[j + q])), V{}) * scale;
     }
+    masks.apply((Block::first_unit + c * Block::pooled + j) / 2, kept[0], kept[1]);
+    out[j] = kept[0];
+    out[j + 1] = kept[1];
   }
 }
 
 // Backward from here on, h is no more than the gradient that reaches the larger of a pair (see `through` in pairs.hpp).
 //
-// Calls `take(channel, by_shift, by_gain)` with the gradient of each instance by the norm's shift, and by its gain without
-// the factor `inverse`, and in between `of_pair(channel, pair, gradient, which are the larger)`.
-template <class Block, class OfPair, class Take>
-CLOPS_INLINE void by_norm(const V* z, const V* h, const Norm<Block>& norm, OfPair of_pair, Take take) {
-  for (int c = 0; c < Block::outputs; ++c) {
-    const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
-    V shift[2] = {}, gain[2] = {};
-    for (int j = 0; j < Block::pooled; j += 2) {
-      CLOPS_UNROLL for (int q = 0; q < 2; ++q) {
-        const V gradient = h[c * Block::pooled + j + q];
-        const auto first = norm(c, even[j + q]) >= norm(c, odd[j + q]);
-        const V larger = first ? even[j + q] : odd[j + q];
-        shift[q] += gradient;
-        gain[q] = fma(gradient, larger - norm.mean[c], gain[q]);
-        of_pair(c, j + q, gradient, first);
-      }
+// The gradient of each instance by a channel's shift, and by its gain without the factor `inverse`.
+struct ByNorm {
+  V shift[2] = {}, gain[2] = {};
+
+  V by_shift() const { return shift[0] + shift[1]; }
+  V by_gain() const { return gain[0] + gain[1]; }
+};
+
+// Adds what some pairs of a channel have of it, and calls `of_pair(pair, gradient, which are the larger)`.
+template <class Block, class OfPair>
+CLOPS_INLINE void add_by_norm(int c, int first, int last, const V* z, const V* h, const Norm<Block>& norm, ByNorm& sums, OfPair of_pair) {
+  const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
+  ByNorm found = sums;
+  for (int j = first; j < last; j += 2) {
+    CLOPS_UNROLL for (int q = 0; q < 2; ++q) {
+      const V gradient = h[c * Block::pooled + j + q];
+      const auto is_first = norm(c, even[j + q]) >= norm(c, odd[j + q]);
+      const V larger = is_first ? even[j + q] : odd[j + q];
+      found.shift[q] += gradient;
+      found.gain[q] = fma(gradient, larger - norm.mean[c], found.gain[q]);
+      of_pair(j + q, gradient, is_first);
     }
-    take(c, shift[0] + shift[1], gain[0] + gain[1]);
   }
+  sums = found;
 }
 
-// With running statistics one pass backward does for a group: what `by_norm` takes, and z becomes the gradient by z.
-template <class Block, class Take>
-inline void differentiate_running_norm(V* z, const V* h, const Norm<Block>& norm, V present, Take take) {
-  constexpr int half = Block::outputs * Block::pairs;
-  const auto put = [&](int c, int j, V gradient, auto first) __attribute__((always_inline)) {
-    V* even = z + c * Block::pairs + j;
-    const V by_larger = norm.gain[c] * present * gradient;
-    even[0] = first ? by_larger : V{};
-    even[half] = first ? V{} : by_larger;
-  };
-  by_norm(z, h, norm, put, take);
-  if constexpr (Block::pairs > Block::pooled) {  // the last output, which pooling drops
-    for (int c = 0; c < Block::outputs; ++c) z[c * Block::pairs + Block::pooled] = z[half + c * Block::pairs + Block::pooled] = V{};
+// The gradient by a block's norm, summed over the groups so far.
+template <class Block>
+struct NormSums {
+  double by_shift[Block::outputs], by_gain[Block::outputs];
+
+  void add(int c, const ByNorm& by) {
+    by_shift[c] += sum(by.by_shift());
+    by_gain[c] += sum(by.by_gain());
   }
-}
+};
 
-// With batch statistics two do. The first adds up by channel what `by_norm` finds. Lanes without an instance have no
-// gradient, so nothing needs to be masked.
+// The gradient by z of one group of instances, [2][outputs][pairs], channel by channel and, of a channel, from pair to pair, to
+// where it is wanted, which may be z. Here with running statistics; what the norm's own parameters have of it is found on the way.
 template <class Block>
-inline void add_norm_gradient(const V* z, const V* h, const Norm<Block>& norm, double* by_shift, double* by_gain) {
-  by_norm(z, h, norm, [](int, int, V, auto) {}, [&](int c, V shift, V gain) __attribute__((always_inline)) {
-    by_shift[c] += sum(shift);
-    by_gain[c] += sum(gain);
-  });
-}
+struct RunningGradient {
+  const V *z, *h;
+  const Norm<Block>& norm;
+  const V present;
+  ByNorm by_norm[Block::outputs] = {};
 
-// In the second z becomes the gradient by z. Every output takes part in the mean and the variance: `mean_gradient` and
-// `variance_gradient` by channel are what that subtracts.
+  CLOPS_INLINE void operator()(int c, int first, int last, V* to_even, V* to_odd) {
+    const V gain = norm.gain[c] * present;
+    add_by_norm(c, first, last, z, h, norm, by_norm[c], [&](int j, V gradient, auto is_first) __attribute__((always_inline)) {
+      const V by_larger = gain * gradient;
+      to_even[j - first] = is_first ? by_larger : V{};
+      to_odd[j - first] = is_first ? V{} : by_larger;
+    });
+  }
+};
+
+// The same with batch statistics, where every output takes part in the mean and the variance, which `mean` and `variance` by
+// channel subtract: so NormSums over the batch, for which `add_by_norm` is called first, must be whole. Lanes without an
+// instance have no gradient, so nothing needs to be masked there.
 template <class Block>
-inline void differentiate_norm(V* z, const V* h, const Norm<Block>& norm, const float* mean_gradient, const float* variance_gradient,
-                               V present) {
-  for (int c = 0; c < Block::outputs; ++c) {
-    V* even = z + c * Block::pairs;
-    V* odd = even + Block::outputs * Block::pairs;
+struct BatchGradient {
+  const Norm<Block>& norm;
+  float mean[Block::outputs], variance[Block::outputs];
+
+  // `n` outputs a channel, of all instances.
+  BatchGradient(const Norm<Block>& of, const NormSums<Block>& sums, double n) : norm(of) {
+    for (int c = 0; c < Block::outputs; ++c) {
+      mean[c] = static_cast<float>(sums.by_shift[c] / n);
+      variance[c] = static_cast<float>(sums.by_gain[c] * norm.inverse[c] * norm.inverse[c] / n);
+    }
+  }
+
+  CLOPS_INLINE void operator()(const V* z, const V* h, V present, int c, int first, int last, V* to_even, V* to_odd) const {
+    const V *even = row_of<Block>(z, 0, c), *odd = row_of<Block>(z, 1, c);
     const V gain = norm.gain[c] * present;
     const auto gradient = [&](V by_output, V value) __attribute__((always_inline)) {
-      return gain * (by_output - fma(value - norm.mean[c], all(variance_gradient[c]), all(mean_gradient[c])));
+      return gain * (by_output - fma(value - norm.mean[c], all(variance[c]), all(mean[c])));
     };
-    for (int j = 0; j < Block::pooled; ++j) {
+    for (int j = first; j < last && j < Block::pooled; ++j) {
       const V by_larger = h[c * Block::pooled + j];
-      const auto first = norm(c, even[j]) >= norm(c, odd[j]);
-      even[j] = gradient(first ? by_larger : V{}, even[j]);
-      odd[j] = gradient(first ? V{} : by_larger, odd[j]);
+      const auto is_first = norm(c, even[j]) >= norm(c, odd[j]);
+      const V by_even = gradient(is_first ? by_larger : V{}, even[j]), by_odd = gradient(is_first ? V{} : by_larger, odd[j]);
+      to_even[j - first] = by_even;
+      to_odd[j - first] = by_odd;
     }
-    if constexpr (Block::pairs > Block::pooled) {  // the last output, which pooling drops
-      even[Block::pooled] = gradient(V{}, even[Block::pooled]);
-      odd[Block::pooled] = V{};
+    if (last > Block::pooled) {  // the last output, which pooling drops
+      to_even[Block::pooled - first] = gradient(V{}, even[Block::pooled]);
+      to_odd[Block::pooled - first] = V{};
     }
   }
-}
+};
 
 }  // namespace clops::CLOPS_VARIANT

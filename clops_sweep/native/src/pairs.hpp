@@ -76,47 +76,47 @@ CLOPS_INLINE void pair_input(const V (&x)[10], int channel, int row, V* to) {
   d[0] = x[9] - x[3], d[row] = x[7] - x[4], d[2 * row] = x[8] - x[5];
 }
 
-// Inputs [inputs][input_length] to paired inputs [Paired::rows][pairs]; inputs beyond the end count as 0.
-template <class Block>
-inline void pair_inputs(const V* input, V* to) {
-  for (int i = 0; i < Block::inputs; ++i) {
-    const V* channel = input + i * Block::input_length;
-    for (int j = 0; j < Block::pairs; ++j) {
-      V x[10];
-      CLOPS_UNROLL for (int t = 0; t < 10; ++t) x[t] = 6 * j + t < Block::input_length ? channel[6 * j + t] : V{};
-      pair_input<Block>(x, i, Block::pairs, to + j);
-    }
+// One channel of the inputs [inputs][input_length] to the first `count` pairs of its paired inputs [Paired::rows][pairs];
+// inputs beyond the end count as 0.
+template <class Block, int count>
+CLOPS_INLINE void pair_channel(int i, const V* input, V* to) {
+  const V* channel = input + i * Block::input_length;
+  for (int j = 0; j < count; ++j) {
+    V x[10];
+    CLOPS_UNROLL for (int t = 0; t < 10; ++t) x[t] = 6 * j + t < Block::input_length ? channel[6 * j + t] : V{};
+    pair_input<Block>(x, i, Block::pairs, to + j);
   }
+}
+
+template <class Block, int count = Block::pairs>
+inline void pair_inputs(const V* input, V* to) {
+  for (int i = 0; i < Block::inputs; ++i) pair_channel<Block, count>(i, input, to);
 }
 
 // A block's output h becomes the gradient that goes on from there: none where h is 0, which is where ReLU or dropout
 // stopped it.
 CLOPS_INLINE V through(V h, V gradient, float scale) { return h > 0.0f ? gradient * scale : V{}; }
 
-// The transpose of `pair_inputs`: the gradient by the paired inputs to that by the inputs, and through them.
-template <class Block>
-inline void unpair_input_gradient(const V* from, float scale, V* input) {
+// The transpose of `pair_channel`: the gradient by the paired inputs to that by one channel of the inputs, and through them.
+template <class Block, int count>
+CLOPS_INLINE void unpair_channel(int i, const V* from, float scale, V* input) {
   using P = Paired<Block>;
   constexpr int row = Block::pairs;
-  for (int i = 0; i < Block::inputs; ++i) {
-    const V *a = from + (P::a + 3 * i) * row, *b = from + (P::b + 3 * i) * row, *c = from + (P::c + i) * row,
-            *d = from + (P::d + 3 * i) * row;
-    V* channel = input + i * Block::input_length;
-    const auto put = [&](int t, V x) __attribute__((always_inline)) { channel[t] = through(channel[t], x, scale); };
-    V carried[4] = {};  // x6 ... x9 of a pair are x0 ... x3 of the next
-    for (int j = 0; j < Block::pairs; ++j) {
-      const V a0 = a[j], a1 = a[row + j], a2 = a[2 * row + j], b0 = b[j], b1 = b[row + j], b2 = b[2 * row + j];
-      const V c0 = c[j], d0 = d[j], d1 = d[row + j], d2 = d[2 * row + j];
-      const V x[6] = {carried[0] + a0, carried[1] + a1, carried[2] + a2, carried[3] + b0 - c0 - d0, b1 - a1 - d1, b2 - a2 - d2};
-      CLOPS_UNROLL for (int t = 0; t < 6; ++t) {
-        if (6 * j + t < Block::input_length) put(6 * j + t, x[t]);
-      }
-      carried[0] = b0 + c0 - a0, carried[1] = d1, carried[2] = d2, carried[3] = d0;
+  const V *a = from + (P::a + 3 * i) * row, *b = from + (P::b + 3 * i) * row, *c = from + (P::c + i) * row,
+          *d = from + (P::d + 3 * i) * row;
+  V* channel = input + i * Block::input_length;
+  const auto put = [&](int t, V x) __attribute__((always_inline)) { channel[t] = through(channel[t], x, scale); };
+  V carried[4] = {};  // x6 ... x9 of a pair are x0 ... x3 of the next
+  for (int j = 0; j < count; ++j) {
+    const V a0 = a[j], a1 = a[row + j], a2 = a[2 * row + j], b0 = b[j], b1 = b[row + j], b2 = b[2 * row + j];
+    const V c0 = c[j], d0 = d[j], d1 = d[row + j], d2 = d[2 * row + j];
+    const V x[6] = {carried[0] + a0, carried[1] + a1, carried[2] + a2, carried[3] + b0 - c0 - d0, b1 - a1 - d1, b2 - a2 - d2};
+    CLOPS_UNROLL for (int t = 0; t < 6; ++t) {
+      if (6 * j + t < Block::input_length) put(6 * j + t, x[t]);
     }
-    CLOPS_UNROLL for (int t = 0; t < 4; ++t) {
-      if (6 * Block::pairs + t < Block::input_length) put(6 * Block::pairs + t, carried[t]);
-    }
+    carried[0] = b0 + c0 - a0, carried[1] = d1, carried[2] = d2, carried[3] = d0;
   }
+  for (int t = 6 * count; t < Block::input_length; ++t) put(t, t < 6 * count + 4 ? carried[t - 6 * count] : V{});
 }
 
 }  // namespace clops::CLOPS_VARIANT

@@ -37,6 +37,10 @@ struct Tile {
     CLOPS_UNROLL for (int m = 0; m < rows; ++m) CLOPS_UNROLL for (int n = 0; n < columns; ++n) sum[m][n] = value;
   }
 
+  CLOPS_INLINE void load(Matrix<const V> from) {
+    CLOPS_UNROLL for (int m = 0; m < rows; ++m) CLOPS_UNROLL for (int n = 0; n < columns; ++n) sum[m][n] = *from(m, n);
+  }
+
   // sum[m][n] += sum_{k < terms} w(k, m) x(k, n)
   template <class X = V>
   CLOPS_INLINE void multiply(int terms, Matrix<const float> w, Matrix<const X> x) {
@@ -84,6 +88,14 @@ CLOPS_INLINE void for_tiles(Body body) {
       body(tile, m, columns - rest);
     }
   }
+}
+
+// Calls `body(Constant<size>, first)` for pieces of so many columns; the last one is smaller.
+template <int columns, int size, class Body>
+CLOPS_INLINE void for_pieces(Body body) {
+  constexpr int rest = columns % size;
+  for (int first = 0; first + size <= columns; first += size) body(Constant<size>{}, first);
+  if constexpr (rest > 0) body(Constant<rest>{}, columns - rest);
 }
 
 // to[i * column] += totals[width * row + i], i < width: as one vector where neighbours are next to one another.

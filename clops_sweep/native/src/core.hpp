@@ -1,0 +1,395 @@
+// What Python calls: checks its arguments and hands their memory to a variant's kernels.
+#pragma once
+
+#include <pybind11/stl.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "arrays.hpp"
+#include "training.hpp"
+#include "variants.hpp"
+
+namespace clops {
+
+// Memory for a kernel's intermediate results, kept from call to call.
+class Workspace {
+ public:
+  void* of(std::size_t bytes) {
+    if (bytes > size_) {
+      size_ = (bytes + 63) / 64 * 64;
+      memory_.reset(std::aligned_alloc(64, size_));
+      if (!memory_) throw std::bad_alloc();
+    }
+    return memory_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  std::size_t size_ = 0;
+};
+
+inline const Kernels& variant(const std::string& name) {
+  for (const Kernels* kernels : runnable_kernels()) {
+    if (name == kernels->name) return *kernels;
+  }
+  throw std::invalid_argument("this CPU cannot run the kernels '" + name + "'");
+}
+
+// The networks of S runs: kernels over memory that Python owns. Runs are computed one after another, and so must calls
+// be: the interpreter's lock is let go of, but an object is for one thread at a time.
+class Core {
+ public:
+  Core(const std::string& name, bool softmax, int runs, int outputs, Floats parameters, Floats gradient,
+       std::vector<Floats> means, std::vector<Floats> variances, const py::array& frames, std::optional<Floats> gain,
+       std::optional<Floats> offset)
+      : kernels_(variant(name)), loss_(softmax ? Loss::softmax : Loss::sigmoid), runs_(runs), outputs_(outputs),
+        parameters_(std::move(parameters)), gradient_(std::move(gradient)), means_(std::move(means)),
+        variances_(std::move(variances)), stored_(frames), gain_(std::move(gain)), offset_(std::move(offset)) {
+    require(runs > 0 && outputs > 0, "there must be a run and an output");
+    const std::size_t size = static_cast<std::size_t>(runs) * parameter_count(outputs);
+    require_shape(parameters_, {size}, "parameters");
+    require_shape(gradient_, {size}, "gradient");
+    require(means_.size() == 3 && variances_.size() == 3, "there are three blocks of statistics");
+    for (std::size_t b = 0; b < 3; ++b) {
+      const auto channels = static_cast<std::size_t>(runs * kChannels[b + 1]);
+      require_shape(means_[b], {channels}, "running means");
+      require_shape(variances_[b], {channels}, "running variances");
+      tracked_.push_back({means_[b].mutable_data(), variances_[b].mutable_data()});
+    }
+    gradient_data_ = gradient_.mutable_data();
+    require(stored_.ndim() == 2 && static_cast<std::size_t>(stored_.shape(1)) == kFrameLength, "frames must be [n, 2500]");
+    frame_count_ = stored_.shape(0);
+    require(gain_.has_value() == offset_.has_value(), "gain and offset go together");
+    if (gain_) {
+      require_shape(*gain_, {static_cast<std::size_t>(frame_count_)}, "gain");
+      require_shape(*offset_, {static_cast<std::size_t>(frame_count_)}, "offset");
+      frames_.gain = gain_->data();
+      frames_.offset = offset_->data();
+    }
+    if (Array<float>::check_(stored_)) {
+      frames_.floats = static_cast<const float*>(stored_.data());
+    } else if (Array<std::int16_t>::check_(stored_)) {
+      frames_.integers = static_cast<const std::int16_t*>(stored_.data());
+    } else {
+      throw std::invalid_argument("frames must be contiguous, float32 or int16");
+    }
+  }
+
+  void gradient(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws,
+                const Array<std::int32_t>& keys, bool running, bool track, Floats& losses) {
+    const int count = check_batch(rows, targets, weights, draws, keys);
+    require_shape(losses, {static_cast<std::size_t>(runs_), static_cast<std::size_t>(count)}, "losses");
+    float* losses_at = losses.mutable_data();
+    const py::gil_scoped_release release;
+    for (int run = 0; run < runs_; ++run) {
+      differentiate(run, batch_of(run, count, rows, targets, weights, draws), keys_of(keys, run),
+                    running ? Normalization::running : Normalization::batch, track, losses_at + static_cast<std::ptrdiff_t>(run) * count);
+    }
+  }
+
+  // Rows, targets, weights, draws and keys of a batch, as in `gradient`.
+  using BatchArrays = std::tuple<Longs, Floats, Floats, Longs, Array<std::int32_t>>;
+
+  // The gradients of J batches with running statistics, as rows of [S, J, parameters].
+  void gradients(const std::vector<BatchArrays>& batches, Array<double>& result) {
+    const std::size_t size = parameter_count(outputs_);
+    require_shape(result, {static_cast<std::size_t>(runs_), batches.size(), size}, "gradients");
+    std::vector<int> counts;
+    for (const auto& batch : batches) counts.push_back(std::apply([&](const auto&... parts) { return check_batch(parts...); }, batch));
+    double* to = result.mutable_data();
+    const auto sizes = parameter_sizes(outputs_);
+    const py::gil_scoped_release release;
+    std::vector<float> losses;
+    for (int run = 0; run < runs_; ++run) {
+      const auto found = parameters_of(gradient_data_, runs_, run, outputs_);
+      for (std::size_t j = 0; j < batches.size(); ++j) {
+        const auto& [rows, targets, weights, draws, keys] = batches[j];
+        losses.resize(static_cast<std::size_t>(counts[j]));
+        differentiate(run, batch_of(run, counts[j], rows, targets, weights, draws), keys_of(keys, run), Normalization::running, false, losses.data());
+        for (std::size_t i = 0; i < sizes.size(); ++i) to = std::copy_n(found[i], sizes[i], to);
+      }
+    }
+  }
+
+  // The first half of a gradient of any loss: logits [S, count, outputs].
+  void forward(const Longs& rows, const std::optional<Longs>& draws, const std::optional<Array<std::int32_t>>& keys, bool running,
+               bool track, Floats& logits) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require(!keys || draws, "dropout keys come with draws");
+    if (keys) require_shape(*keys, {runs, 2}, "keys");
+    if (keys) require_shape(*draws, {size}, "draws");
+    require_shape(logits, {runs, size, static_cast<std::size_t>(outputs_)}, "logits");
+    under_way_ = {count, running ? Normalization::running : Normalization::batch, keys.has_value()};
+    halves_.resize(runs);
+    float* to = logits.mutable_data();
+    const py::gil_scoped_release release;
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+      const Keys of_run = keys ? keys_of(*keys, run) : Keys{};
+      const Statistics<float> tracked = tracked_of(run);
+      kernels_.forward(network_of(parameters_.data(), runs_, run, outputs_), outputs_, statistics_of(run), track ? &tracked : nullptr,
+                       {frames_, rows.data() + first, nullptr, count}, keys ? draws->data() : nullptr,
+                       {under_way_.normalization, keys ? &of_run : nullptr}, to + first * outputs_,
+                       halves_[static_cast<std::size_t>(run)].of(kernels_.gradient_workspace(count, outputs_)));
+    }
+  }
+
+  // The second half, from the gradient by the logits of the last `forward`.
+  void backward(const Floats& by_logits) {
+    require(under_way_.count > 0, "a pass backward follows one forward");
+    const int count = under_way_.count;
+    require_shape(by_logits, {static_cast<std::size_t>(runs_), static_cast<std::size_t>(count), static_cast<std::size_t>(outputs_)},
+                  "the gradient by the logits");
+    under_way_.count = 0;
+    const Keys any{};
+    const Pass pass{under_way_.normalization, under_way_.dropout ? &any : nullptr};
+    const py::gil_scoped_release release;
+    for (int run = 0; run < runs_; ++run) {
+      kernels_.backward(network_of(parameters_.data(), runs_, run, outputs_), outputs_, count, pass,
+                        by_logits.data() + static_cast<std::ptrdiff_t>(run) * count * outputs_,
+                        network_of(gradient_data_, runs_, run, outputs_),
+                        halves_[static_cast<std::size_t>(run)].of(kernels_.gradient_workspace(count, outputs_)));
+    }
+  }
+
+  // The sums over instances of what is made of each one's gradient, from those by their logits.
+  void sum_of_each(const Longs& rows, const Floats& by_logits, bool absolute, Floats& sums) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require_shape(by_logits, {runs, size, static_cast<std::size_t>(outputs_)}, "the gradient by the logits");
+    require_shape(sums, {static_cast<std::size_t>(parameters_.size())}, "sums");
+    float* to = sums.mutable_data();
+    const py::gil_scoped_release release;
+    void* workspace = workspace_.of(kernels_.gradient_workspace(kernels_.lanes, outputs_));
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+      kernels_.sum_of_each(network_of(parameters_.data(), runs_, run, outputs_), outputs_, statistics_of(run),
+                           {frames_, rows.data() + first, nullptr, count}, by_logits.data() + first * outputs_,
+                           absolute ? Each::absolute : Each::square, network_of(to, runs_, run, outputs_), workspace);
+    }
+  }
+
+  void predict(const Longs& rows, const std::optional<Floats>& noise, const std::optional<Floats>& parameters, bool probabilities,
+               int samples, const std::optional<Array<std::int32_t>>& keys, Floats& result) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require(samples > 0, "there must be a sample");
+    if (noise) require_shape(*noise, {runs, size, kFrameLength}, "noise");
+    if (parameters) require_shape(*parameters, {static_cast<std::size_t>(parameters_.size())}, "parameters");
+    if (keys) require_shape(*keys, {runs, 2}, "keys");
+    require_shape(result, {runs, size, static_cast<std::size_t>(samples), static_cast<std::size_t>(outputs_)}, "result");
+    const float* flat = parameters ? parameters->data() : parameters_.data();
+    float* to = result.mutable_data();
+    const py::gil_scoped_release release;
+    void* workspace = workspace_.of(kernels_.predict_workspace(outputs_));
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+      const auto frame_length = static_cast<std::ptrdiff_t>(kFrameLength);
+      const Instances instances{frames_, rows.data() + first, noise ? noise->data() + first * frame_length : nullptr, count};
+      kernels_.predict(network_of(flat, runs_, run, outputs_), outputs_, loss_, statistics_of(run), instances,
+                       {keys.has_value(), probabilities, samples}, keys ? keys_of(*keys, run) : Keys{}, to + first * samples * outputs_,
+                       workspace);
+    }
+  }
+
+  // One Adam step of a whole vector, the given number of steps having been taken before; along a penalised gradient where
+  // importance and centre are given.
+  void adam(Floats& values, Floats& first, Floats& second, const Floats& gradient, double learning_rate, std::int64_t steps,
+            const std::optional<Floats>& importance, const std::optional<Floats>& centre, std::optional<Floats> path) const {
+    const auto fits = [&](const auto& vector) { return vector.size() == values.size(); };
+    require(fits(first) && fits(second) && fits(gradient), "Adam needs vectors of equal size");
+    require(importance.has_value() == centre.has_value() && (importance || !path), "a penalty has importance and centre");
+    require(!importance || (fits(*importance) && fits(*centre) && (!path || fits(*path))), "a penalty needs vectors of equal size");
+    Adam optimizer(kernels_, learning_rate, steps);
+    optimizer.add(static_cast<std::size_t>(values.size()), values.mutable_data(), first.mutable_data(), second.mutable_data(), gradient.data());
+    Penalty penalty{};
+    if (importance) penalty = {importance->data(), centre->data(), path ? path->mutable_data() : nullptr};
+    const py::gil_scoped_release release;
+    importance ? optimizer.step(penalty) : optimizer.step();
+  }
+
+  // Steps on one batch after another, of instances [S, all], on a loss that Python knows: when `by_logits(number)` is called, the
+  // logits of the batch of that number are in the first of its two arrays, and it returns the gradient by them. With a table of
+  // logits, [places, outputs], the second has those at the places `read`, [batches, S * largest], and after the call the batch's
+  // own are at the places `written`.
+  void train_by_logits(const Longs& rows, const Array<std::int32_t>& keys, std::vector<std::tuple<Floats, Floats>> logits,
+                       const py::function& by_logits, Floats& values, Floats& first, Floats& second, double learning_rate,
+                       std::int64_t steps, std::optional<Floats> table, const std::optional<Longs>& read, const std::optional<Longs>& written) {
+    py::ssize_t start = 0;
+    for (std::size_t number = 0; number < logits.size(); ++number) {
+      auto& [own, other] = logits[number];
+      require(own.ndim() == 3 && own.size() == other.size(), "logits are [S, instances, outputs]");
+      const py::ssize_t size = own.shape(1);
+      const auto each_place = [&](const std::optional<Longs>& places, auto take) {
+        if (!table) return;
+        require(places && table->ndim() == 2 && table->shape(1) == outputs_, "a table [places, outputs] comes with places");
+        const Longs of_batch = at(*places, static_cast<py::ssize_t>(number));
+        require(of_batch.size() >= runs_ * size, "every instance has a place");
+        for (py::ssize_t i = 0; i < runs_ * size; ++i) {
+          const std::int64_t place = of_batch.data()[i];
+          require(place >= 0 && place < table->shape(0), "a place is not in the table");
+          take(table->mutable_data() + place * outputs_, i * outputs_);
+        }
+      };
+      each_place(read, [&](const float* there, py::ssize_t i) { std::copy_n(there, outputs_, other.mutable_data() + i); });
+      forward(columns(rows, start, size), counters(start, size), keys, false, true, own);
+      backward(floats(by_logits(number)));
+      each_place(written, [&](float* there, py::ssize_t i) { std::copy_n(own.data() + i, outputs_, there); });
+      adam(values, first, second, gradient_, learning_rate, steps++, std::nullopt, std::nullopt, std::nullopt);
+      start += size;
+    }
+  }
+
+  // The same along what Python makes of a batch's gradient and of memory gradients: `direction()`, when they are there. The memories
+  // are as in `gradients`, but that rows, targets and keys have a first axis of the batches.
+  void train_along(const Longs& rows, const Floats& targets, const Floats& weights, const std::vector<py::ssize_t>& sizes,
+                   const Array<std::int32_t>& keys, const std::vector<BatchArrays>& memories, Array<double>& memory_gradients,
+                   const py::function& direction, Floats& values, Floats& first, Floats& second, double learning_rate, std::int64_t steps) {
+    py::ssize_t start = 0, number = 0;
+    for (const py::ssize_t size : sizes) {
+      std::vector<BatchArrays> past;
+      for (const auto& [rows_of, targets_of, shares, draws, keys_of] : memories) {
+        past.emplace_back(at(rows_of, number), at(targets_of, number), shares, draws, at(keys_of, number));
+      }
+      gradients(past, memory_gradients);
+      Floats losses({static_cast<py::ssize_t>(runs_), size});
+      gradient(columns(rows, start, size), columns(targets, start, size), columns(weights, start, size), counters(start, size), keys,
+               false, true, losses);
+      adam(values, first, second, floats(direction()), learning_rate, steps++, std::nullopt, std::nullopt, std::nullopt);
+      start += size, ++number;
+    }
+  }
+
+  void train_epoch(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, int task_size, int batch_size,
+                   const Array<std::int32_t>& keys, Floats& first, Floats& second, double learning_rate, std::int64_t steps,
+                   std::optional<Floats> beta, std::optional<Floats> beta_first, std::optional<Floats> beta_second,
+                   const std::vector<float>& beta_penalty, const std::vector<double>& beta_learning_rate, std::int64_t beta_steps) {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require(batch_size > 0 && task_size >= 0 && task_size <= count, "there must be a batch, and no more current instances than all");
+    require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
+    require_shape(factors, {runs, size}, "factors");
+    require_shape(order, {runs, size}, "order");
+    for (py::ssize_t i = 0; i < order.size(); ++i) require(order.data()[i] >= 0 && order.data()[i] < count, "order is no permutation");
+    require_shape(keys, {runs, 2}, "keys");
+    require_shape(first, {static_cast<std::size_t>(parameters_.size())}, "first moments");
+    require_shape(second, {static_cast<std::size_t>(parameters_.size())}, "second moments");
+    require(beta.has_value() == beta_first.has_value() && beta.has_value() == beta_second.has_value(), "beta comes with its moments");
+    Beta betas{nullptr, nullptr, nullptr, 0, 0, beta_steps};
+    if (beta) {
+      require(beta_penalty.size() == runs && beta_learning_rate.size() == runs, "every run has its penalty and its learning rate of beta");
+      for (const auto* values : {&*beta, &*beta_first, &*beta_second}) require_shape(*values, {runs, static_cast<std::size_t>(task_size)}, "beta");
+      betas.values = beta->mutable_data(), betas.first = beta_first->mutable_data(), betas.second = beta_second->mutable_data();
+    }
+    float *values = parameters_.mutable_data(), *first_at = first.mutable_data(), *second_at = second.mutable_data();
+    const auto sizes = parameter_sizes(outputs_);
+    const py::gil_scoped_release release;
+    for (int run = 0; run < runs_; ++run) {
+      const std::ptrdiff_t begin = static_cast<std::ptrdiff_t>(run) * count;
+      const Epoch epoch{rows.data() + begin, targets.data() + begin * outputs_, factors.data() + begin, order.data() + begin, count, task_size, batch_size};
+      Adam optimizer(kernels_, learning_rate, steps);
+      const auto v = parameters_of(values, runs_, run, outputs_), m1 = parameters_of(first_at, runs_, run, outputs_),
+                 m2 = parameters_of(second_at, runs_, run, outputs_), g = parameters_of(gradient_data_, runs_, run, outputs_);
+      for (std::size_t i = 0; i < sizes.size(); ++i) optimizer.add(sizes[i], v[i], m1[i], m2[i], g[i]);
+      Beta of_run = betas;
+      if (betas.values) {
+        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(run) * task_size;
+        of_run.values += at, of_run.first += at, of_run.second += at;
+        of_run.penalty = beta_penalty[static_cast<std::size_t>(run)];
+        of_run.learning_rate = beta_learning_rate[static_cast<std::size_t>(run)];
+      }
+      clops::train_epoch(kernels_, epoch, outputs_, of_run, optimizer, [&](Batch& batch, float* losses) {
+        batch.instances.frames = frames_;
+        differentiate(run, batch, keys_of(keys, run), Normalization::batch, true, losses);
+      });
+    }
+  }
+
+ private:
+  void differentiate(int run, const Batch& batch, Keys keys, Normalization normalization, bool track, float* losses) {
+    const Statistics<float> tracked = tracked_of(run);
+    kernels_.gradient(network_of(parameters_.data(), runs_, run, outputs_), outputs_, loss_, normalization, statistics_of(run),
+                      track ? &tracked : nullptr, batch, keys, network_of(gradient_data_, runs_, run, outputs_), losses,
+                      workspace_.of(kernels_.gradient_workspace(batch.instances.count, outputs_)));
+  }
+
+  // A batch [S, count] as `gradient` takes it; returns count.
+  int check_batch(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws, const Array<std::int32_t>& keys) const {
+    const int count = check_rows(rows);
+    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+    require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
+    require_shape(weights, {runs, size}, "weights");
+    require_shape(draws, {size}, "draws");
+    require_shape(keys, {runs, 2}, "keys");
+    return count;
+  }
+
+  // One run's part of it.
+  Batch batch_of(int run, int count, const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws) const {
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
+    return {{frames_, rows.data() + first, nullptr, count}, targets.data() + first * outputs_, weights.data() + first, draws.data()};
+  }
+
+  // Rows [S, count] that are all in the data set; returns count.
+  int check_rows(const Longs& rows) const {
+    require(rows.ndim() == 2 && rows.shape(0) == runs_, "rows must be [S, instances]");
+    for (py::ssize_t i = 0; i < rows.size(); ++i) require(rows.data()[i] >= 0 && rows.data()[i] < frame_count_, "a row is not in the data set");
+    return static_cast<int>(rows.shape(1));
+  }
+
+  Statistics<float> tracked_of(int run) const {
+    Statistics<float> result{};
+    for (std::size_t b = 0; b < 3; ++b) {
+      result.mean[b] = tracked_[b].mean + run * kChannels[b + 1];
+      result.variance[b] = tracked_[b].variance + run * kChannels[b + 1];
+    }
+    return result;
+  }
+
+  Statistics<const float> statistics_of(int run) const {
+    const Statistics<float> tracked = tracked_of(run);
+    Statistics<const float> result{};
+    for (int b = 0; b < 3; ++b) result.mean[b] = tracked.mean[b], result.variance[b] = tracked.variance[b];
+    return result;
+  }
+
+  static Keys keys_of(const Array<std::int32_t>& keys, int run) {
+    const std::int32_t* at = keys.data() + 2 * run;
+    return {static_cast<std::uint32_t>(at[0]), static_cast<std::uint32_t>(at[1])};
+  }
+
+  // A pass forward that has not been followed by one backward; none where the count is 0.
+  struct UnderWay {
+    int count;
+    Normalization normalization;
+    bool dropout;
+  };
+
+  struct BlockStatistics {
+    float *mean, *variance;
+  };
+
+  const Kernels& kernels_;
+  const Loss loss_;
+  const int runs_, outputs_;
+  Floats parameters_, gradient_;
+  std::vector<Floats> means_, variances_;
+  py::array stored_;
+  std::optional<Floats> gain_, offset_;
+  std::vector<BlockStatistics> tracked_;
+  float* gradient_data_ = nullptr;
+  py::ssize_t frame_count_ = 0;
+  Frames frames_{};
+  Workspace workspace_;
+  std::vector<Workspace> halves_;  // one a run, for what may be computed between the halves needs workspace_
+  UnderWay under_way_{};
+};
+
+}  // namespace clops
