@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clops_sweep.analysis.collect import Cell, Edition, Experiment, editions, whole_hashes
+from clops_sweep.analysis.collect import FAMILY, Cell, Edition, Experiment, editions, whole_hashes
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
-_FAMILY = ["dataset", "scenario", "normalize", "leads", "split_seed"]
 _REPLICATE = ["split_seed", "seed"]
 
 
@@ -91,10 +90,11 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
     shown: list[Edition] = []
     left_aside: list[Edition] = []
     kept = [rows.iloc[:0]]
-    for family, of_family in rows.groupby(_FAMILY, sort=True):
+    known = editions(rows)
+    for family, of_family in rows.groupby(list(FAMILY), sort=True):
         dataset, scenario, normalize, leads = map(str, family[:-1])
         key = dataset, scenario, normalize, leads, int(str(family[-1]))
-        newest_first = sorted(editions(of_family, key), key=lambda edition: edition[0] not in wanted)
+        newest_first = sorted(known.get(key, []), key=lambda edition: edition[0] not in wanted)
         for place, (data_hash, version) in enumerate(newest_first):
             of_it = of_family[(of_family["data_hash"] == data_hash) & (of_family["semantics_version"] == version)]
             (left_aside if place else shown).append(Edition(*key, data_hash, version, len(of_it)))

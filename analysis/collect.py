@@ -185,8 +185,16 @@ def collect(
     """
     wanted = whole_hashes(runs, data_hashes)
     rows = runs.set_index("run_id", drop=False) if len(runs) else runs
+    there, known = frozenset(rows.index), editions(rows)
     kept = set(keep_axes)
-    return [_experiment(space, rows, wanted, kept) for space in spaces]
+    experiments = []
+    for space in spaces:
+        axes = {axis: tuple(values) for axis, values in space.axes.items() if axis != REPLICATE_AXIS or axis in kept}
+        requests = list(space.requests())
+        run_ids, shown, left_aside = _choose_editions(requests, there, known, wanted)
+        cells, frame = frame_of_runs(axes, requests, run_ids, rows)
+        experiments.append(Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside)))
+    return experiments
 
 
 def label_text(label: Any) -> str:
@@ -198,14 +206,6 @@ def label_text(label: Any) -> str:
     if isinstance(label, int | float):
         return f"{label:g}"
     return json.dumps(label)
-
-
-def _experiment(space: SearchSpace, rows: pd.DataFrame, wanted: Collection[str], keep_axes: set[str]) -> Experiment:
-    axes = {axis: tuple(values) for axis, values in space.axes.items() if axis != REPLICATE_AXIS or axis in keep_axes}
-    requests = list(space.requests())
-    run_ids, shown, left_aside = _choose_editions(requests, rows, wanted)
-    cells, frame = frame_of_runs(axes, requests, run_ids, rows)
-    return Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside))
 
 
 def frame_of_runs(
@@ -240,28 +240,38 @@ def frame_of_runs(
     return tuple(cell for _, cell in cells.values()), frame
 
 
-_Family = tuple[str, str, str, str, int]
-_FAMILY = ("dataset", "scenario", "normalize", "leads", "split_seed")
+Family = tuple[str, str, str, str, int]
+FAMILY = ("dataset", "scenario", "normalize", "leads", "split_seed")
 
 
-def _family(config: RunConfig) -> _Family:
+def _family(config: RunConfig) -> Family:
     """What prepared data depend on; runs of one family and one semantics version must share one data hash."""
     return config.dataset, config.scenario, config.normalize, config.leads, config.split_seed
 
 
 def _choose_editions(
-    requests: Sequence[RunRequest], rows: pd.DataFrame, wanted: Collection[str]
+    requests: Sequence[RunRequest],
+    there: Collection[str],
+    known: Mapping[Family, Sequence[tuple[str, int]]],
+    wanted: Collection[str],
 ) -> tuple[list[str], list[Edition], list[Edition]]:
-    """Run ids of the requests under the editions chosen, those editions, and the others that hold runs asked for."""
-    members: dict[_Family, list[int]] = {}
+    """Run ids of the requests under the editions chosen, those editions, and the others that hold runs asked for.
+
+    Args:
+        requests: the runs asked for.
+        there: the ids of the runs in the store.
+        known: the `editions` in the store.
+        wanted: data hashes of editions to show instead of the newest.
+    """
+    members: dict[Family, list[int]] = {}
     for position, request in enumerate(requests):
         members.setdefault(_family(request.config), []).append(position)
-    found: dict[_Family, list[tuple[Edition, list[str]]]] = {}
+    found: dict[Family, list[tuple[Edition, list[str]]]] = {}
     for family in sorted(members):
         found[family] = []
-        for data_hash, version in editions(rows, family):
+        for data_hash, version in known.get(family, ()):
             ids = [requests[i].config.run_id(data_hash, version) for i in members[family]]
-            present = int(pd.Index(ids).isin(rows.index).sum())
+            present = sum(run_id in there for run_id in ids)
             # An edition without a single run of this space says nothing about it.
             if present:
                 found[family].append((Edition(*family, data_hash, version, present), ids))
@@ -284,18 +294,22 @@ def _choose_editions(
     return run_ids, shown, left_aside
 
 
-def editions(rows: pd.DataFrame, family: _Family) -> list[tuple[str, int]]:
-    """Data hashes and semantics versions in the store, the newest semantics and then the latest run first."""
+def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
+    """Data hashes and semantics versions in the store, the newest semantics and then the latest run first.
+
+    Returns:
+        By data set, scenario, normalization, leads and patient split.
+    """
+    found: dict[Family, list[tuple[str, int]]] = {}
     if rows.empty:
-        return []
-    of_family = [rows[column] == value for column, value in zip(_FAMILY, family, strict=True)]
-    mine = rows[np.logical_and.reduce(of_family)]
-    latest = mine.groupby(["data_hash", "semantics_version"])["started_at"].max().reset_index()
+        return found
+    latest = rows.groupby([*FAMILY, "data_hash", "semantics_version"])["started_at"].max().reset_index()
     latest = latest.sort_values(["semantics_version", "started_at", "data_hash"], ascending=[False, False, True])
-    return [
-        (str(data_hash), int(version))
-        for data_hash, version in zip(latest["data_hash"], latest["semantics_version"], strict=True)
-    ]
+    for *family, data_hash, version in latest.drop(columns="started_at").itertuples(index=False):
+        dataset, scenario, normalize, leads = map(str, family[:-1])
+        key = dataset, scenario, normalize, leads, int(family[-1])
+        found.setdefault(key, []).append((str(data_hash), int(version)))
+    return found
 
 
 def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:

@@ -19,7 +19,7 @@ from matplotlib.path import Path
 from clops_sweep.analysis.axis_names import axis_symbol, axis_title
 from clops_sweep.analysis.cell_text import CellText, write_cells
 from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_panel, name_rows
+from clops_sweep.analysis.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
 from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.analysis.statistics import Estimate, estimates
 from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
@@ -194,7 +194,12 @@ def draw_heatmap(record: Heatmap) -> Figure:
     figure.supxlabel(axis_title(record.column_axis), fontsize=9)
     figure.supylabel(axis_title(record.row_axis), fontsize=9)
     bar = figure.colorbar(
-        mpl.cm.ScalarMappable(scale, colours), ax=grid, label=record.metric.figure, fraction=0.05, aspect=18, pad=0.015
+        mpl.cm.ScalarMappable(scale, colours),
+        ax=corners(grid),
+        label=record.metric.figure,
+        fraction=0.05,
+        aspect=18,
+        pad=0.015,
     )
     bar.outline.set_visible(False)
     bar.ax.ticklabel_format(useOffset=False, style="plain")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
@@ -76,7 +78,13 @@ def in_one_size(
 
 
 def name_columns(axes: Axes, names: Sequence[str], places: Sequence[float], width: float, size: float = 8.5) -> None:
-    """Names below columns so many inches wide: level where they fit whole in two lines, else upright."""
+    """Names below columns so many inches wide: level where they fit whole in two lines, else upright.
+
+    Where there are none, the axis is not there either, and takes no time to be laid out and drawn.
+    """
+    if not names:
+        axes.xaxis.set_visible(False)
+        return
     level = [in_lines(name, 0.92 * width, size, 2) for name in names]
     if not any("…" in text for text in level):
         axes.set_xticks(places, level, fontsize=size)
@@ -95,7 +103,10 @@ def name_rows(
     size: float = 8.5,
     width: float = TO_THE_LEFT,
 ) -> None:
-    """Names beside rows so many inches high, in as many lines as fit."""
+    """Names beside rows so many inches high, in as many lines as fit; without any, no axis."""
+    if not names:
+        axes.yaxis.set_visible(False)
+        return
     size = min(size, 72 * height / _LEADING)
     most = max(1, int(72 * height / (_LEADING * size)))
     axes.set_yticks(places, [in_lines(name, width, size, min(most, 3)) for name in names], fontsize=size)
@@ -110,6 +121,14 @@ def name_panel(axes: Axes, title: str, **options: Any) -> None:
     axes.set_title(title, y=1.0, **options)
     axes.xaxis.set_label_coords(0.5, 0.0)
     axes.yaxis.set_label_coords(0.0, 0.5)
+
+
+def corners(grid: npt.NDArray[np.object_]) -> list[Axes]:
+    """The first and the last panel, beside which a bar of colours stands as beside all of them.
+
+    matplotlib lays a bar out anew for each panel that it is told of.
+    """
+    return list(dict.fromkeys((grid[0, 0], grid[-1, -1])))
 
 
 def legend_columns(names: Sequence[str], width: float, size: float = 8.5, most: int = 4) -> int:

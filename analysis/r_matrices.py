@@ -15,7 +15,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_panel, name_rows
+from clops_sweep.analysis.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
 from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.style import SEQUENTIAL, new_figure, readable_on, styled
 from clops_sweep.analysis.svg import tell_cells
@@ -127,12 +127,13 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
         _draw(axes, records[index], cell, scale, colours)
         name_panel(axes, titles[index], fontsize=9, loc="left")
         if alike:
-            axes.tick_params(labelbottom=index + columns >= len(records), labelleft=index % columns == 0)
+            axes.xaxis.set_visible(index + columns >= len(records))
+            axes.yaxis.set_visible(index % columns == 0)
     figure.supxlabel("evaluated on", fontsize=9)
     figure.supylabel("trained on, one after another", fontsize=9)
     label = metric_named(records[0].metric).figure.removeprefix("Average ")
     bar = figure.colorbar(
-        mpl.cm.ScalarMappable(scale, colours), ax=grid, label=label, fraction=0.05, aspect=18, pad=0.015
+        mpl.cm.ScalarMappable(scale, colours), ax=corners(grid), label=label, fraction=0.05, aspect=18, pad=0.015
     )
     bar.outline.set_visible(False)
     return figure

@@ -27,6 +27,7 @@ from clops_sweep.analysis.verdicts import verdicts
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import check_names, file_name
+from clops_sweep.experiment.uncollected import uncollected
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
@@ -43,6 +44,7 @@ class ReportPaths:
     tables: tuple[Path, ...]
 
 
+@uncollected()
 def write_report(
     spaces: Sequence[SearchSpace],
     store: RunStore,

@@ -46,9 +46,12 @@ class RunTables:
     def curves(self) -> tuple[list[str], Floats, npt.NDArray[np.int64]]:
         """Tasks in the order of training; AUC [epochs, tasks]; of each epoch, the position of the task trained on."""
         tasks = self.tasks
-        auc = self.rows.pivot_table("auc", index="epoch", columns="task", dropna=False)[tasks].to_numpy(dtype=float)
-        trained = self.rows.drop_duplicates("epoch").sort_values("epoch")["training_task"].astype(str)
-        return tasks, auc, trained.map(tasks.index).to_numpy(dtype=np.int64)
+        place = {task: number for number, task in enumerate(tasks)}
+        epochs, first, row = np.unique(self.rows["epoch"].to_numpy(), return_index=True, return_inverse=True)
+        trained = [place[str(task)] for task in self.rows["training_task"].to_numpy()]
+        auc = np.full((len(epochs), len(tasks)), np.nan)
+        auc[row, [place[str(task)] for task in self.rows["task"].to_numpy()]] = self.rows["auc"]
+        return tasks, auc, np.array(trained, dtype=np.int64)[first]
 
     @property
     def s(self) -> list[Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -59,6 +60,7 @@ class SectionFiles:
     def add_picture(self, item: Sketch) -> Picture:
         """Draws a figure, where it is not there from before, and keeps its two files."""
         picture = item.drawn() if self.kept is None else self.kept.drawn(item)
+        gc.collect(1)  # tens of thousands of objects, which all lived until it was done
         self.figures[f"{picture.name}.png"] = picture.png
         self.figures[f"{picture.name}.svg"] = picture.svg
         return picture

@@ -32,9 +32,8 @@ def importable(folder: Path) -> Iterator[None]:
     """
     folder = folder.resolve()
     offered = {name for name in _names_in(folder) if _is_replaceable(name)}
-    hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in offered}
-    for name in hidden:
-        del sys.modules[name]
+    names = [name for name in sys.modules if name.partition(".")[0] in offered] if offered else []
+    hidden = {name: sys.modules.pop(name) for name in names}
     before = set(sys.modules)
     place = str(folder)
     sys.path.insert(0, place)
@@ -73,12 +72,11 @@ def _is_replaceable(name: str) -> bool:
 
 def _imported(folder: Path, before: set[str]) -> list[str]:
     """The modules that have been imported from a folder meanwhile, those of packages in it as well."""
+    packages = {name: name.partition(".")[0] for name in sys.modules.keys() - before}
     roots = {
-        name
-        for name in {name.partition(".")[0] for name in sys.modules} - {name.partition(".")[0] for name in before}
-        if name in sys.modules and _place(sys.modules[name]) == folder
+        name for name in set(packages.values()) - before if name in sys.modules and _place(sys.modules[name]) == folder
     }
-    return [name for name in sys.modules if name.partition(".")[0] in roots]
+    return [name for name, package in packages.items() if package in roots]
 
 
 def _refuse_compiled(folder: Path, before: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""Making very many objects that stay: a search space's requests, a plan's runs."""
+"""Making very many objects that stay: a search space's requests, a plan's runs, a figure while it is drawn."""
 
 from __future__ import annotations
 

@@ -42,8 +42,10 @@ class PartFolder:
         self.files = files
         self.folder = folder
         self.schema = self._own = schema
-        self._defaults = {n: value for n, value in (defaults or {}).items() if n in schema.names and value is not None}
+        names = set(schema.names)
+        self._defaults = {n: value for n, value in (defaults or {}).items() if n in names and value is not None}
         self._ids: dict[str, frozenset[str]] = {}
+        self._added: dict[str, pa.Field] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
         self._failures: set[str | None] = set()
 
@@ -52,7 +54,8 @@ class PartFolder:
         path = f"{self.folder}/{_ALL_COLUMNS}"
         with contextlib.suppress(OSError, pa.ArrowException):  # none yet, or another writer replaces it just now
             found = pq.read_schema(pa.BufferReader(self.files.read(path)))
-            self._set_own_columns([field for field in found if field.name not in self._own.names])
+            tables = set(self._own.names)
+            self._set_own_columns([field for field in found if field.name not in tables])
         return self
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
@@ -61,6 +64,8 @@ class PartFolder:
         Whoever reads the folder with pandas takes the columns of its first file for those of all. So a file without
         rows, which has them all, comes first.
         """
+        if all(field.name in self._added and self._added[field.name] == field for field in fields):
+            return  # this object has read or written that file with them
         known = pa.schema(list(self.with_own_columns().schema)[len(self._own) :])
         union = pa.unify_schemas([known, pa.schema(fields)], promote_options="permissive")
         if not union.equals(known):
@@ -71,6 +76,7 @@ class PartFolder:
 
     def _set_own_columns(self, fields: Sequence[pa.Field]) -> None:
         self.schema = pa.schema([*self._own, *fields])
+        self._added = {field.name: field for field in fields}
         self._schemas.clear()
 
     def path(self, part: Part) -> str:

@@ -230,8 +230,8 @@ class RunStore:
         """
         parts = self._parts[table].with_own_columns()
         names = list(columns or parts.schema.names)
-        wanted = None if run_ids is None else set(run_ids)
-        needed = [name for name in parts.schema.names if name in {*names, "run_id"}]  # in the order of the parts
+        wanted, asked = None if run_ids is None else set(run_ids), {*names, "run_id"}
+        needed = [name for name in parts.schema.names if name in asked]  # in the order of the parts
         attempts = 0
         while True:
             try:
@@ -322,7 +322,8 @@ class RunStore:
 
     def _write(self, table: TableName, run_id: str, content: pa.Table) -> None:
         parts = self._parts[table]
-        if own := [field for field in content.schema if field.name not in SCHEMAS[table].names]:
+        tables = set(SCHEMAS[table].names)
+        if own := [field for field in content.schema if field.name not in tables]:
             parts.add_columns(own)
         parts.write_single(single("finished", run_id), content)
 

@@ -137,6 +137,7 @@ def test_an_empty_store_and_no_store_give_a_page(spaces: list[SearchSpace], tmp_
     assert "0 of 39 runs are finished" in text
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_spaces_without_a_grid_get_profiles(tmp_path: Path, generated: ModuleType) -> None:
     samples = SearchSpace("samples", RunConfig(), {"mc_samples": [5, 20]}, seeds=[0])
     methods = SearchSpace(
