@@ -1,4 +1,4 @@
-"""Own data: preparing arrays, beside copying their file, and opening 100,000 frames of 12 channels."""
+"""Own data: preparing arrays, in turns with copying their file, and opening 100,000 frames of 12 channels."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.timing import table
 from clops_sweep import Recordings, dataset
+from clops_sweep.data.folder import flush
 from clops_sweep.data.prepare import data_hash, open_frames, prepare
 
 CHANNELS, SAMPLES = 12, 250
@@ -27,6 +29,11 @@ def own_data(data_root: Path) -> Recordings:
     return Recordings(frames, 100, channels, "mV", number % 4, ("a", "b", "c", "d"), number // 5)
 
 
+def _copied(source: Path, copy: Path) -> None:
+    shutil.copyfile(source, copy)
+    flush(copy)
+
+
 def run(*, quick: bool) -> str:
     """The section of the results."""
     count = 5_000 if quick else 100_000
@@ -38,12 +45,21 @@ def run(*, quick: bool) -> str:
         rows.append([what, f"{time.perf_counter() - wall:.2f}", f"{time.process_time() - used:.2f}"])
 
     with tempfile.TemporaryDirectory() as folder:
-        root, prepared = Path(folder) / "data", Path(folder) / "prepared"
+        root = Path(folder) / "data"
         root.mkdir()
         stream = np.random.default_rng(0)
         np.save(root / "frames.npy", stream.integers(-2000, 2000, (count, CHANNELS, SAMPLES), dtype=np.int16))
-        measure("copy the file, to the disk", lambda: (shutil.copyfile(root / "frames.npy", root / "copy"), os.sync()))
-        measure("prepare", lambda: prepare("benchmark_own_data", prepared_root=prepared, data_root=root))
+        for turn in range(1 if quick else 3):  # what is written stays until the end, so that the next is elsewhere
+            copy, prepared = Path(folder) / f"copy {turn}", Path(folder) / f"prepared {turn}"
+            for place in ("a new place", "the place of one that was removed"):
+                copy.unlink(missing_ok=True)
+                shutil.rmtree(prepared, ignore_errors=True)
+                os.sync()
+                measure(f"copy the file to {place}, and flush it", partial(_copied, root / "frames.npy", copy))
+                measure(
+                    f"prepare to {place}",
+                    partial(prepare, "benchmark_own_data", prepared_root=prepared, data_root=root),
+                )
         for leads in ("all", "one"):
             measure(
                 f'open, leads="{leads}", zscore',

@@ -11,10 +11,10 @@ from clops_sweep.learning.run import ContinualRun
 
 
 def run(case: settings.Case, seed: int) -> Outcome:
-    """The whole run, with the evaluation after every epoch that belongs to it; opening the frames takes no part."""
-    frames = settings.frames()
+    """The whole run, with an evaluation after every epoch; having frames and network takes no part."""
+    prepared = ContinualRun(case.config(seed), settings.frames())
     start, clock = time.process_time(), time.perf_counter()
-    result = ContinualRun(case.config(seed), frames).run()
+    result = prepared.run()
     processor, elapsed = time.process_time() - start, time.perf_counter() - clock
     row = result.runs.iloc[0]
     return Outcome(case.name, "ours", seed, float(row["auc"]), float(row["bwt"]), processor, elapsed)

@@ -100,7 +100,7 @@ def experiences(scenario: Scenario, frames: FrameSet) -> Sequence[Any]:
 
 
 def run(case: settings.Case, seed: int) -> Outcome:
-    """The whole run, with an evaluation after every task; reading the frames takes no part."""
+    """The whole run, with an evaluation after every task; having frames and network takes no part."""
     avalanche()
     from avalanche.training.plugins import EvaluationPlugin
 
