@@ -220,11 +220,6 @@ def finished_tables() -> Tables:
             "curves": [{"run_id": run_id, "epoch": epoch, "auc": auc} for epoch in range(1, 7)],
             "instances": [{"run_id": run_id, "instance": row, "stored": row == 0} for row in range(instances)],
         }
-        return {
-            name: pa.Table.from_pylist(
-                [{field: row.get(field) for field in SCHEMAS[name].names} for row in found]
-            ).cast(SCHEMAS[name])
-            for name, found in rows.items()
-        }
+        return {name: pa.Table.from_pylist(found, schema=SCHEMAS[name]) for name, found in rows.items()}
 
     return make

@@ -25,7 +25,7 @@ base = RunConfig(epochs_per_task=1, mc_samples=2)
 grid = SearchSpace("grid", base, {"strategy": ["finetune", "clops"], "mc_samples": [2, 3]}, seeds=range(2))
 search = SearchSpace("search", base, seeds=[0],
                      search=OptunaSearch({"learning_rate": FloatDistribution(1e-4, 1e-2, log=True)}, n_trials=1))
-outcome = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1, cpus_per_trial=0.5, address="auto")
+outcome = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1, cpus_per_trial=2, address="auto")
 again = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1)
 runs = read("results", "runs", columns=["run_id", "strategy", "batch_size", "auc"])
 print(json.dumps([

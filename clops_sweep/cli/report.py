@@ -14,6 +14,7 @@ from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, plugins_option
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.search_space import SearchSpace, all_requests
+from clops_sweep.experiment.uncollected import uncollected
 from clops_sweep.planning.asked import Asked
 
 _LONGEST_NAME, _LONGEST_STEM = 200, 40
@@ -56,6 +57,7 @@ def _axes(text: str | None) -> tuple[str, str] | None:
     return names
 
 
+@uncollected()  # but after each figure
 def render(
     asked: Asked,
     output: Path | None,

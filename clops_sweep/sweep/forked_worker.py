@@ -23,8 +23,12 @@ _CONTEXT, _LANGUAGE = "--serialized-runtime-env-context=", "--language="
 """What Ray tells `setup_worker.py` alone."""
 
 IMPORTED = (
-    *("fsspec", "grpc", "jsonschema", "pandas", "pyarrow.parquet", "requests", "rich.live", "torch", "yaml"),
-    *("clops_sweep.learning.native_learner", "clops_sweep.learning.run", "clops_sweep.store.rows"),
+    *("filelock", "fsspec", "google.protobuf.json_format", "google.protobuf.text_format", "grpc", "html"),
+    *("jsonschema", "logging.config", "logging.handlers", "msgpack", "pandas", "pdb", "pyarrow.parquet", "requests"),
+    *("rich.live", "socketserver", "statistics", "torch", "yaml"),
+    *("clops_sweep.learning.native_learner", "clops_sweep.learning.run", "clops_sweep.store.background"),
+    *("clops_sweep.store.rows", "clops_sweep.sweep.display", "clops_sweep.sweep.feed"),
+    "clops_sweep.sweep.observers.teller",
 )
 """What Ray and a worker need. Not Ray itself: as it is imported, it looks up for which job that is."""
 

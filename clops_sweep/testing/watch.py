@@ -6,6 +6,7 @@ import io
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ class Looks:
         names = ("gradient", "memory_gradient", "backpropagate", "logits", "losses", "probabilities")
         for name in (*names, "dropout_probabilities"):
             setattr(learner, name, self._noting(getattr(learner, name)))
-        learner.memory_gradients = self._noting_several(learner.memory_gradients)  # type: ignore[method-assign]
+        for name in ("train_by_logits", "train_along"):  # step by step, by the methods that are noted
+            setattr(learner, name, partial(getattr(Learner, name), learner))
         learner.train_epoch = self._noting_epoch(learner.train_epoch)  # type: ignore[method-assign]
 
     def take(self) -> set[int]:
@@ -78,13 +80,6 @@ class Looks:
             if method.__name__ == "gradient" or in_training:
                 self._trained |= rows
             return method(what, *arguments, **options)
-
-        return noting
-
-    def _noting_several(self, method: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        def noting(batches: Sequence[Batch], dropout_keys: Sequence[torch.Tensor]) -> torch.Tensor:
-            self._bank.asked.update(row for batch in batches for row in batch.rows.flatten().tolist())
-            return method(batches, dropout_keys)
 
         return noting
 
@@ -129,16 +124,24 @@ def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def result_difference(one: RunResult, other: RunResult, ignore: Sequence[str] = ()) -> str | None:
     """The first table and column in which two results differ in anything but what is measured."""
-    for name, table in one.tables.items():
-        columns = [column for column in table.columns if column not in MEASURED and column not in ignore]
-        counterpart = getattr(other, name)
-        if len(table) != len(counterpart):
-            return f"{name}: {len(table)} and {len(counterpart)} rows"
-        for column in columns:
-            values, others = table[column].reset_index(drop=True), counterpart[column].reset_index(drop=True)
-            if not values.equals(others):
-                return f"{name}.{column}"
+    if len(one.columns) != len(other.columns):
+        return f"runs: {len(one.columns)} and {len(other.columns)} rows"
+    for tables, others in zip(one.columns.values(), other.columns.values(), strict=True):
+        for name, columns in tables.items():
+            for column in dict.fromkeys([*columns, *others[name]]):
+                if column in MEASURED or column in ignore:
+                    continue
+                if not _same_values(columns.get(column), others[name].get(column)):
+                    return f"{name}.{column}"
     return None
+
+
+def _same_values(one: Any, other: Any) -> bool:
+    """Whether columns are equal in type, length and every value, nan being equal to nan."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        alike = one.dtype == other.dtype or one.dtype.kind == other.dtype.kind == "U"
+        return alike and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return type(one) is type(other) and repr(one) == repr(other)
 
 
 def saved(state: Any) -> bytes:

@@ -265,6 +265,7 @@ import ray
 
 from clops_sweep import RunConfig, SearchSpace, strategy
 from clops_sweep.learning.strategies.finetune import FineTuning
+from clops_sweep.sweep import lockstep_runner
 
 FOLDER = Path({folder!r})
 
@@ -274,6 +275,7 @@ class Counted(FineTuning):
     """Fine-tuning that leaves a line in a file whenever a task of a run begins, and waits where it is told to."""
 
     def begin_task(self, task):
+        lockstep_runner._PAUSES = (0.1, 0.1)  # a store that does not take a run is not waited for
         run = sys._getframe(1).f_locals["self"]  # that calls this, and has the data
         address = run.frames.frames.__array_interface__["data"][0]
         for line in Path("/proc/self/maps").read_text().splitlines():
@@ -297,7 +299,7 @@ class Counted(FineTuning):
 
 
 SPACE = SearchSpace(
-    name="counted", base=RunConfig(strategy="counted", epochs_per_task={epochs}), seeds=range({runs})
+    "counted", RunConfig(strategy="counted", scenario={scenario!r}, epochs_per_task={epochs}), seeds=range({runs})
 )
 '''
 
@@ -333,13 +335,14 @@ class Counted:
         gate: a file; while it is there, runs wait at the beginning of their second task, but for the seeds in it.
     """
 
-    def __init__(self, folder: Path, runs: int, epochs: int = 1) -> None:
+    def __init__(self, folder: Path, runs: int, epochs: int = 1, scenario: str = "class_il") -> None:
         self.runs = runs
         self.epochs = epochs
+        self.scenario = scenario
         self.gate = folder / "gate"
         self._began = folder / "began"
         self.file = folder / "space.py"
-        self.file.write_text(COUNTED.format(folder=str(folder), runs=runs, epochs=epochs))
+        self.file.write_text(COUNTED.format(folder=str(folder), runs=runs, epochs=epochs, scenario=scenario))
 
     def beginnings(self, task: int | None = None) -> list[Beginning]:
         lines = self._began.read_text().splitlines() if self._began.exists() else []
@@ -357,7 +360,8 @@ class Counted:
 
     def configs(self, seeds: Iterable[int]) -> list[RunConfig]:
         """The same runs as the package itself has them."""
-        return [RunConfig(strategy="finetune", epochs_per_task=self.epochs, seed=seed) for seed in seeds]
+        base = RunConfig(strategy="finetune", scenario=self.scenario, epochs_per_task=self.epochs)
+        return [base.replace(seed=seed) for seed in seeds]
 
 
 def assert_counted_like_fine_tuning(found: dict[str, pd.DataFrame], expected: Tables) -> None:

@@ -7,6 +7,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -31,7 +32,6 @@ Launch = Callable[..., Sweep]
 
 SEED = int(os.environ.get("CLOPS_TEST_SEED", "7"))
 CLOCK = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
-KILLS = 2
 RUNS = 16
 
 
@@ -42,12 +42,12 @@ def moments() -> random.Random:
 
 
 def test_a_driver_killed_again_and_again_loses_only_what_was_running(
-    launch: Launch, forked: Preloaded, tmp_path: Path, prepared_root: Path, moments: random.Random
+    launch: Launch, attach: Launch, forked: Preloaded, tmp_path: Path, prepared_root: Path, moments: random.Random
 ) -> None:
     counted = Counted(tmp_path, runs=RUNS, epochs=2)
     killed = []
-    for kill_at in range(KILLS):
-        sweep = launch("space.py", "--no-report", *(ONE_WORKER if kill_at else ()), script=forked)
+    for start in (partial(launch, script=forked), attach):  # with a Ray that goes with it, and with one that stays
+        sweep = start("space.py", "--no-report")
         sweep.read_until("runs to do")
         for _ in range(moments.randint(0, 4)):
             sweep.read_until("finished")
@@ -55,7 +55,9 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
         sweep.kill()  # and the next one is launched while Ray has not yet noticed
         killed.append(sweep)
         _whole(tmp_path / "results")
-    last = launch("space.py", "--no-report", *ONE_WORKER, changes=_wrong_clock())
+    wrong_clock = _wrong_clock()  # nothing that is preloaded has it
+    own = {"changes": wrong_clock} if wrong_clock else {"script": forked}
+    last = launch("space.py", "--no-report", *ONE_WORKER, **own)
     assert last.wait() == 0
     assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in last.output
 
@@ -66,7 +68,7 @@ def test_a_driver_killed_again_and_again_loses_only_what_was_running(
     for one in counted.beginnings():
         begun[one.tag, one.pid] = one.seed
     in_flight = {begun[tag, pid] for tag, pid in begun if tag in {sweep.tag for sweep in killed}}
-    assert len(in_flight) <= 2 * KILLS
+    assert len(in_flight) <= 2 + 1  # the workers of the killed drivers
     for task in range(6):
         times = collections.Counter(one.seed for one in counted.beginnings(task))
         assert set(times) == set(range(RUNS))

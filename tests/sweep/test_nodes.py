@@ -191,7 +191,7 @@ def story(
     console_script: str, commands: Preloaded, nodes: Nodes, results: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Story:
     folder = tmp_path_factory.mktemp("nodes")
-    story = Story(Counted(folder, runs=RUNS))
+    story = Story(Counted(folder, runs=RUNS, scenario="time_il"))  # three tasks, and as many checkpoints
     story.counted.gate.touch()
     ray = str(Path(sys.executable).with_name("ray"))
     options = ["--no-report", "--results", results, "--checkpoint-every", str(story.counted.epochs)]

@@ -24,7 +24,7 @@ BUDGET = ["--seeds", "1", "--set", "epochs_per_task=1", "--set", "mc_samples=2"]
 def test_the_example_is_launched_repeated_and_reported(attach: Launch, clops_sweep: Command, tmp_path: Path) -> None:
     assert len(EXAMPLE.splitlines()) <= 30
     (tmp_path / "arrhythmias.py").write_text(EXAMPLE)
-    write_hospital(tmp_path / "data" / "hospital")
+    write_hospital(tmp_path / "data" / "hospital", people=3)  # more are read by processes that take longer to start
     roots = ["--data-root", "data", "--prepared-root", "prepared"]
     sweep = attach("arrhythmias.py", *roots, *BUDGET, "--no-report")
     assert sweep.wait() == 0, sweep.output + sweep.errors
@@ -53,7 +53,7 @@ def test_the_example_is_launched_repeated_and_reported(attach: Launch, clops_swe
 
 
 def test_what_is_wrong_is_one_sentence_and_exit_status_2(clops_sweep: Command, tmp_path: Path) -> None:
-    write_hospital(tmp_path / "data" / "hospital", people=4)
+    write_hospital(tmp_path / "data" / "hospital", people=3)
     for change, says in (
         (('label="rhythm"', 'label="diagnosis"'), "label: "),
         (("window_seconds=5", "window_seconds=99"), "recording shorter than a frame"),

@@ -16,7 +16,7 @@ from clops_sweep.store.run_store import RunStore
 
 Launch = Callable[..., Sweep]
 
-RUNS = 20
+RUNS = 16
 SECONDS_TO_BEGIN = 3  # from the worker's look at the store to the first task, on a busy machine
 
 

@@ -25,7 +25,9 @@ def finished(
     (folder / "space.py").write_text(space)
     (folder / "clops_sweep").mkdir()  # as in a checkout that the installed package was not made from
     (folder / "clops_sweep" / "__init__.py").write_text("raise RuntimeError('a worker has imported another package')")
-    sweep = Sweep(console_script, folder, environment, "space.py")
+    long = folder / "researcher" / "job.12345678" / "scratch"  # as batch systems have it, too long for Ray's sockets
+    long.mkdir(parents=True)
+    sweep = Sweep(console_script, folder, environment | {"TMPDIR": str(long)}, "space.py")
     sweep.wait()
     return sweep
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from clops_sweep.sweep.reports import Failed, Finished, Noted, Paused, Report, R
 
 BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
 OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
-LONG = RunConfig(epochs_per_task=50, mc_samples=3)  # more than a step of a second, even with compiled kernels
+LONG = RunConfig(epochs_per_task=12, mc_samples=3)  # more than a step, even with compiled kernels
+SECONDS_PER_STEP = 0.1  # and not one: a run that takes several has fewer epochs
 FAILING = BASE.replace(task_order=(1, 0))  # six tasks have no such order
 STACKED = tuple(BASE.replace(seed=seed) for seed in (4, 1, 7))
 
@@ -96,6 +97,7 @@ class Actor:
         )
         trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
         self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"job": self.jobs[0]})
+        self.call("__ray_call__", _impatience())
 
     def call(self, method: str, *arguments: object) -> Any:
         return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=250)
@@ -122,6 +124,22 @@ class Actor:
     def forget_results(self) -> None:
         for path in self.results.glob("*/*"):
             path.unlink()
+
+
+def _impatience() -> Callable[[object], None]:
+    """Makes the steps shorter of the process in which it is called; a store that does not take a run is not waited for.
+
+    A function in here goes to a worker by value.
+    """
+    seconds = SECONDS_PER_STEP
+
+    def change(trainable: object) -> None:
+        from clops_sweep.sweep import lockstep_runner, worker
+
+        worker._SECONDS_PER_STEP = seconds
+        lockstep_runner._PAUSES = (0.1, 0.1)
+
+    return change
 
 
 def _comparable(tables: Any) -> Tables:
@@ -273,17 +291,15 @@ def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: 
     _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
 
 
-def test_the_checkpoint_of_another_run_is_set_aside_and_said(
-    actor: Actor, other_actor: Actor, long_alone: Tables
-) -> None:
+def test_the_checkpoint_of_another_run_is_set_aside_and_said(actor: Actor, other_actor: Actor, alone: Tables) -> None:
     """Copied over a run's own, it once gave that run the numbers of the other."""
     actor.forget_results()
     other_actor.take_up(1)
     assert isinstance(other_actor.step(), Running)
     other_actor.call("stop")
     (saved,) = actor.checkpoints.iterdir()
-    place = saved.rename(saved.with_name(f"{actor.ids[3][0]}.pt"))
-    actor.take_up(3)
+    place = saved.rename(saved.with_name(f"{actor.ids[0][0]}.pt"))
+    actor.take_up(0)
     aside = f"{place}.foreign"
     assert actor.step() == Noted(
         f"{place}: is the checkpoint of another run; it was set aside as {aside}, and the run starts anew"
@@ -291,7 +307,7 @@ def test_the_checkpoint_of_another_run_is_set_aside_and_said(
     assert isinstance(actor.train(), Finished)
     assert [str(path) for path in actor.checkpoints.iterdir()] == [aside]
     Path(aside).unlink()
-    _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="workers are forked on Linux alone")

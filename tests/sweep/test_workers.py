@@ -10,7 +10,7 @@ from launching import Sweep
 
 Launch = Callable[..., Sweep]
 
-RUNS = 24
+RUNS = 16
 
 SPACE = f'''
 import os

@@ -6,11 +6,14 @@ import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.config import nearest
 from clops_sweep.experiment.registry import OBSERVERS
-from clops_sweep.store.run_store import RunStore
+
+if TYPE_CHECKING:  # whoever watches runs imports this, and needs no store
+    from clops_sweep.store.run_store import RunStore
 
 _PASSED_ON = ("MLFLOW_", "WANDB_")
 """How variables begin that the driver's environment has for the built-in observers, and a worker's need not have."""
