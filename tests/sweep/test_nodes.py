@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
@@ -253,9 +252,9 @@ def test_checkpoints_lie_with_the_results_and_are_found_by_the_next_launch(story
 
 
 def test_once_it_is_known_how_long_they_take_workers_get_several_runs_at_a_time(story: Story) -> None:
-    """They are handed out in the order of their seeds, and each of the three workers waits in the first of its own."""
-    begun = sorted(one.seed for one in story.held)
-    assert min(after - before for before, after in itertools.pairwise(begun)) > 1, begun
+    """They are handed out in order. The first worker may wait at the end of a job that begins with runs that do not."""
+    _, second, third = sorted(one.seed for one in story.held)
+    assert third - second > 1
 
 
 def test_a_lost_driver_and_a_lost_node_cost_no_run_and_change_no_number(
