@@ -2,60 +2,39 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep import native
 from clops_sweep.data.catalog import Normalization
 from clops_sweep.errors import BadInput
-from clops_sweep.machine import available_cores
 
 _AT_ONCE: Final = 2**17
-"""Samples whose statistics are computed at a time."""
-
-_MOST_HELPERS: Final = 3
+"""Samples whose statistics numpy computes at a time, so that they stay in a processor's cache."""
 
 
-def statistics_helpers() -> ThreadPoolExecutor:
-    """Threads that `frame_statistics` may share its work with; they begin when they are first needed."""
-    return ThreadPoolExecutor(min(_MOST_HELPERS, max(1, available_cores() - 1)))
-
-
-def frame_statistics(stored: NDArray[Any], helpers: Executor | None = None) -> NDArray[np.float64]:
+def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64]:
     """Minimum, maximum, mean and (population) standard deviation of each stored row: [m, samples] -> [m, 4].
 
-    What is not finite in a row is not finite in its minimum or its maximum. All are of float64, as numpy computes them,
-    a few rows at a time so that these stay in a processor's cache. Whole numbers of 16 bits add up to the same in any
-    order, and a matrix product is the fastest. Helpers, threads, take some of those few rows each.
+    What is not finite in a row is not finite in its minimum or its maximum. All are of float64, and added up as numpy
+    does it, so that the native kernels, which do it for stored types in a sixth of the time, give the same bits.
     """
+    if (by_kernels := native.frame_statistics(stored)) is not None:
+        return by_kernels
     rows, samples = stored.shape
     found = np.empty((rows, 4))
     many = max(1, _AT_ONCE // samples)
-    whole, ones = stored.dtype == np.int16, np.ones(samples)
-    begins = iter(range(0, rows, many))  # whoever has time takes the next
-
-    def compute() -> None:
-        room = np.empty((min(many, rows), samples))
-        with np.errstate(invalid="ignore", over="ignore"):
-            for begin in begins:
-                part = stored[begin : begin + many]
-                values, result = room[: len(part)], found[begin : begin + many]
-                values[...] = part
-                exact = part if whole else values  # the same numbers, found sooner among small integers
-                result[:, 0], result[:, 1] = exact.min(1), exact.max(1)
-                mean = (values @ ones if whole else values.sum(1)) / samples
-                values -= mean[:, None]
-                values *= values
-                result[:, 2] = mean
-                result[:, 3] = np.sqrt(values.sum(1) / samples)
-
-    blocks = -(-rows // many)
-    shares = [helpers.submit(compute) for _ in range(min(_MOST_HELPERS, blocks - 1))] if helpers is not None else []
-    compute()
-    for share in shares:
-        share.result()
+    with np.errstate(invalid="ignore", over="ignore"):
+        for begin in range(0, rows, many):
+            values = stored[begin : begin + many].astype(np.float64)
+            result = found[begin : begin + many]
+            result[:, 0], result[:, 1] = values.min(1), values.max(1)
+            result[:, 2] = values.sum(1) / samples
+            values -= result[:, 2, None]
+            values *= values
+            result[:, 3] = np.sqrt(values.sum(1) / samples)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,6 @@ from clops_sweep.data.freshness import states_of
 from clops_sweep.data.index_of_windows import index_of
 from clops_sweep.data.kept_frames import KeptFrames, kept_frames
 from clops_sweep.data.manifest import file_sha256
-from clops_sweep.data.normalization import statistics_helpers
 from clops_sweep.data.prepared_files import by_key, remember_files, write_rest
 from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, OnError, Reader, Signals, Source, Windows
@@ -63,7 +61,6 @@ def make_prepared_folder(
         ExitStack() as until_it_appears,
         appearing_folder(folder) as staging,
         record_pool(reader.name, len(sources), workers) as run,
-        statistics_helpers() as helpers,
     ):
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
@@ -71,7 +68,7 @@ def make_prepared_folder(
             kept_frames(reader, folder, len(chosen.index), on_error) if reader.resumes else nullcontext()
         )
         arrays, index, files, frames = _write_signals(
-            reader, chosen, staging, run, helpers if run is map else None, kept, seen, problems, dropped, progress
+            reader, chosen, staging, run, kept, seen, problems, dropped, progress
         )
         # Also records without a frame: once they are others, the set is to be made again.
         keyed = by_key(reader, {*(file for source in sources for file in source.files), *tables})
@@ -133,7 +130,6 @@ def _write_signals(
     chosen: _Offered,
     staging: Path,
     run: Callable[..., Any],
-    helpers: Executor | None,
     kept_before: KeptFrames | None,
     seen: SeenSamples,
     problems: Problems,
@@ -143,7 +139,7 @@ def _write_signals(
     """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
     gains, offsets, statistics, kept = [], [], [], []
     hashes: dict[str, str] = {}
-    read, pairs = partial(read_frames, reader, helpers=helpers), list(zip(chosen.sources, chosen.windows, strict=True))
+    read, pairs = partial(read_frames, reader), list(zip(chosen.sources, chosen.windows, strict=True))
     path = staging / "frames.npy" if kept_before is None else kept_before.frames
     first = 0
     with FrameFile(path, np.dtype(reader.stored_as), len(chosen.index)) as file:

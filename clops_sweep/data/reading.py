@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +46,6 @@ def windows_or_reason(reader: Reader, source: Source) -> Windows | str:
 def read_frames(
     reader: Reader,
     pair: tuple[Source, Windows],
-    helpers: Executor | None = None,
     known: Callable[[NDArray[Any]], NDArray[np.float64] | None] | None = None,
 ) -> Read:
     """What is read of the given windows of a source.
@@ -55,7 +53,6 @@ def read_frames(
     Args:
         reader: of the data set.
         pair: the source and its windows.
-        helpers: threads that share in `frame_statistics`.
         known: gives the statistics of stored frames that stand in the file already; None where they do not.
     """
     source, windows = pair
@@ -66,7 +63,7 @@ def read_frames(
             statistics = None if known is None else known(signals.stored)
             if statistics is not None:
                 return FramesRead(signals, statistics, hashes, standing=True)
-            return FramesRead(signals, frame_statistics(signals.stored, helpers), hashes)
+            return FramesRead(signals, frame_statistics(signals.stored), hashes)
     except BadInput as problem:
         return str(problem)
 

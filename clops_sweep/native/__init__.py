@@ -9,6 +9,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 VARIANTS = ("avx512", "avx2", "baseline")
 """Best first. What was compiled and what the CPU can run decides which of them there are."""
 
@@ -56,6 +59,14 @@ def core(**arguments: Any) -> Any:
     """A `_kernels.Core` (see src/core.hpp) over the memory of S networks."""
     assert _kernels is not None
     return _kernels.Core(**arguments)
+
+
+def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:
+    """What `clops_sweep.data.normalization.frame_statistics` gives; None of other types, or where nothing was built."""
+    if _kernels is None or stored.dtype not in (np.int16, np.float32):
+        return None
+    found: NDArray[np.float64] = _kernels.frame_statistics(np.ascontiguousarray(stored))
+    return found
 
 
 @cache

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "frame_statistics.hpp"
 #include "layout.hpp"
 #include "training.hpp"
 
@@ -117,9 +118,22 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
   for (const std::vector<float>& each : statistics) tell(each);
 }
 
+template <class T>
+void count_up(const std::vector<T>& content) {
+  for (const std::size_t samples : {1u, 7u, 129u, 1250u}) {
+    const std::size_t rows = content.size() / samples;
+    const std::vector<T> frames(content.end() - static_cast<std::ptrdiff_t>(rows * samples), content.end());
+    std::vector<double> found(4 * rows);
+    frame_statistics(frames.data(), rows, samples, found.data());
+    tell({found.begin(), found.end()});
+  }
+}
+
 }  // namespace
 
 int main() {
+  count_up(numbers(2501, 1));
+  count_up(std::vector<std::int16_t>(2501, -77));
   for (const int count : {1, 11, 16, 17}) run(1, Loss::sigmoid, count, 1, false, false);
   run(9, Loss::sigmoid, 5, 2, true, true);
   run(12, Loss::softmax, 19, 3, false, true);

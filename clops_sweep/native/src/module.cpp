@@ -1,5 +1,21 @@
 // The Python module clops_sweep.native._kernels.
 #include "core.hpp"
+#include "frame_statistics.hpp"
+
+namespace clops {
+
+template <class T>
+Array<double> statistics_of(const Array<T>& stored) {
+  require(stored.ndim() == 2 && stored.shape(1) > 0, "frames must be [m, samples], of a sample or more");
+  const auto rows = static_cast<std::size_t>(stored.shape(0)), samples = static_cast<std::size_t>(stored.shape(1));
+  Array<double> found({rows, std::size_t{4}});
+  double* to = found.mutable_data();
+  const py::gil_scoped_release release;
+  frame_statistics(stored.data(), rows, samples, to);
+  return found;
+}
+
+}  // namespace clops
 
 PYBIND11_MODULE(_kernels, module) {
   using namespace clops;
@@ -10,6 +26,8 @@ PYBIND11_MODULE(_kernels, module) {
     for (const Kernels* kernels : runnable_kernels()) names.emplace_back(kernels->name);
     return names;
   });
+  module.def("frame_statistics", &statistics_of<std::int16_t>, arg("stored").noconvert());
+  module.def("frame_statistics", &statistics_of<float>, arg("stored").noconvert());
   py::class_<Core>(module, "Core")
       .def(py::init<const std::string&, bool, int, int, Floats, Floats, std::vector<Floats>, std::vector<Floats>, const py::array&,
                     std::optional<Floats>, std::optional<Floats>>(),
