@@ -16,6 +16,7 @@ from clops_sweep.analysis.selection import departures
 from clops_sweep.analysis.statistics import MIN_PAIRS
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig, names_of
+from clops_sweep.experiment.grid import OfAnySeed
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.run_store import RunStore
 
@@ -240,18 +241,18 @@ class FinishedRuns:
 
     def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
         """The finished runs of a config but for its seeds."""
-        by_split: dict[int, RunConfig | None] = {}
+        by_split: dict[int, OfAnySeed | None] = {}
         for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
             edition = self._editions.get((config.dataset, config.scenario, config.normalize, config.leads, split))
             if edition is None:
                 continue
             if split not in by_split:
-                by_split[split] = self._ordered(config.model_copy(update={"split_seed": split}), edition)
+                ordered = self._ordered(config.model_copy(update={"split_seed": split}), edition)
+                by_split[split] = None if ordered is None else OfAnySeed(ordered)
             of_split = by_split[split]
             if of_split is None:
                 continue
-            copied = of_split.model_copy(update={"seed": seed})
-            run_id = copied.run_id(edition.data_hash, edition.semantics_version)
+            run_id = of_split.with_seed(seed).run_id(edition.data_hash, edition.semantics_version)
             if run_id in self.runs.index:
                 yield (split, seed), run_id
 

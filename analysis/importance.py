@@ -29,7 +29,7 @@ MIN_R2 = 0.05
 
 REPEATS = 5
 
-MOST_RUNS = 10_000
+MOST_RUNS = 5_000
 """Runs that a forest is fitted to; of more, those of configurations drawn at random."""
 
 
@@ -170,7 +170,11 @@ def _errors(forest: RandomForestRegressor, features: Floats, target: Floats) -> 
             changed = features.copy()
             changed[:, axis] = rng.permutation(changed[:, axis])
             asked.append(changed)
-    places, which = np.unique(np.concatenate(asked), axis=0, return_inverse=True)  # of which there are few
-    errors = forest.predict(places)[which.reshape(len(asked), -1)] - target
+    places = np.concatenate(asked)
+    which = np.zeros(len(places), int)
+    for labels in places.T.astype(int):  # by one number for all axes, as whole rows are slow to sort
+        which = np.unique(which * (labels.max() + 1) + labels, return_inverse=True)[1]
+    first_with = np.unique(which, return_index=True)[1]  # of which there are few
+    errors = forest.predict(places[first_with])[which.reshape(len(asked), -1)] - target
     first, *others = (float(((of_one - of_one.mean()) ** 2).sum()) for of_one in errors)
     return [first, *(float(np.mean(others[i : i + REPEATS])) for i in range(0, len(others), REPEATS))]

@@ -14,10 +14,9 @@ from clops_sweep.experiment.options import OPTIONS
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """A place on all axes: its settings, by whose address it is known, and its config, with the first seed."""
+class OfAnySeed:
+    """A config, and with another seed those that are like it, whose identities take no time."""
 
-    settings: Mapping[str, Any]
     config: RunConfig
 
     @cached_property
@@ -25,6 +24,7 @@ class _Cell:
         return around_seed(self.config.identity, vars(self.config))
 
     def with_seed(self, seed: int) -> RunConfig:
+        """The config with a seed, which is not looked at."""
         if seed == self.config.seed:
             return self.config
         around = self._around_seed
@@ -43,8 +43,8 @@ class Grid:
 
     def __init__(self, base: RunConfig) -> None:
         self._base = base
-        self._cells: dict[int, _Cell] = {}
         # By address, as 0.0 and -0.0 are equal; with what has the address, so that nothing else can have it.
+        self._cells: dict[int, tuple[Mapping[str, Any], OfAnySeed]] = {}
         self._together: dict[tuple[tuple[str, int], ...], tuple[Mapping[str, Any], RunConfig | None]] = {}
         self._alone: dict[tuple[str, int], tuple[Any, Any]] = {}
 
@@ -59,12 +59,13 @@ class Grid:
             return None
         try:
             checked = self._checked("seed", seed)
-            cell = self._cells.get(id(settings))
+            _, cell = self._cells.get(id(settings), (settings, None))
             if cell is None:
                 found = self._first(settings, checked)
                 if found is None:
                     return None
-                cell = self._cells[id(settings)] = _Cell(settings, found)
+                cell = OfAnySeed(found)
+                self._cells[id(settings)] = settings, cell
         except BadInput:
             return None
         return cell.with_seed(checked)
