@@ -9,7 +9,7 @@ import click
 
 from clops_sweep.errors import several
 from clops_sweep.experiment.search_space import in_words
-from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState
+from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_file
 from clops_sweep.search.standing import Standing
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
@@ -50,6 +50,8 @@ def study_counts(store: RunStore) -> dict[str, dict[str, int]]:
     Raises:
         BadInput: the file of the studies is damaged.
     """
+    if studies_file(store) is None:  # without which Optuna need not be loaded
+        return {}
     from clops_sweep.search.study import search_counts
 
     return {name: {str(state): count for state, count in found.items()} for name, found in search_counts(store).items()}

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from clops_sweep.experiment.optuna_search import Direction
+from clops_sweep.store.run_store import RunStore
 
 STUDIES = "optuna.db"
 """The file beside a store in a folder that its studies are kept in."""
 
 TrialState = Literal["complete", "pruned", "failed", "running", "waiting"]
 """A trial that is running may also have been interrupted: the next launch goes on with it."""
+
+
+def studies_file(store: RunStore) -> Path | None:
+    """The file that the studies beside a store are kept in, if there is one."""
+    folder = store.files.folder
+    return folder / STUDIES if folder is not None and (folder / STUDIES).is_file() else None
 
 
 @dataclass(frozen=True)

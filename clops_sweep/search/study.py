@@ -17,7 +17,7 @@ from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution
 from clops_sweep.experiment.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.search_space import SearchSpace
-from clops_sweep.search.records import STUDIES, StudyRecord, TrialRecord
+from clops_sweep.search.records import StudyRecord, TrialRecord, studies_file
 from clops_sweep.search.records import TrialState as State
 from clops_sweep.search.samplers import make_sampler
 from clops_sweep.search.storage import close, existing_storage, open_storage, place, quiet, reading, study_url
@@ -319,10 +319,10 @@ def recorded_studies(store: RunStore) -> list[StudyRecord]:
     Raises:
         BadInput: the file of the studies is damaged.
     """
-    folder = store.files.folder
-    if folder is None or not (folder / STUDIES).is_file():
+    file = studies_file(store)
+    if file is None:
         return []
-    url = f"sqlite:///{folder / STUDIES}"
+    url = f"sqlite:///{file}"
     with reading(url):
         storage = existing_storage(url)
         if storage is None:
