@@ -19,7 +19,7 @@ Tables = Callable[..., dict[str, pa.Table]]
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
 
-SPACE = SearchSpace(name="own", base=RunConfig(), axes={"storage_fraction": [0.1, 0.5]}, seeds=range(2))
+SPACE = SearchSpace(name="own", base=RunConfig(), seeds=range(1))
 """
 
 

@@ -134,7 +134,8 @@ void count_up(const std::vector<T>& content) {
 int main() {
   count_up(numbers(2501, 1));
   count_up(std::vector<std::int16_t>(2501, -77));
-  for (const int count : {1, 11, 16, 17}) run(1, Loss::sigmoid, count, 1, false, false);
+  const int lanes = CLOPS_VARIANT::kernels.lanes;  // instances of a group, of which the last one is mostly not full
+  for (const int count : {1, lanes - 1, lanes, lanes + 1}) run(1, Loss::sigmoid, count, 1, false, false);
   run(9, Loss::sigmoid, 5, 2, true, true);
-  run(12, Loss::softmax, 19, 3, false, true);
+  run(12, Loss::softmax, 2 * lanes + 3, 3, false, true);
 }
