@@ -14,7 +14,9 @@
 
 #include "kernels.hpp"
 
+#if !defined(CLOPS_INLINE)
 #define CLOPS_INLINE inline __attribute__((always_inline))
+#endif
 #define CLOPS_UNROLL _Pragma("GCC unroll 32")
 
 namespace clops::CLOPS_VARIANT {
