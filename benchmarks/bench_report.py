@@ -21,13 +21,16 @@ from benchmarks.timing import table  # noqa: E402
 from clops_sweep.store.run_store import RunStore  # noqa: E402
 
 _COMMAND = """
-import resource, sys
+import sys
+from pathlib import Path
 from clops_sweep.cli.command import main
 try:
     main(sys.argv[1:])
 finally:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    lines = Path("/proc/self/status").read_text().splitlines()
+    print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 """
+"""What the process held at most, in KiB; `getrusage` would count the one that it was forked from, too."""
 
 
 def run(*, quick: bool = False) -> str:
