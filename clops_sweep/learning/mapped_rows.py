@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 _AT_ONCE: Final = 2**24
 """Bytes of a mapped array over which rows are copied before its pages are given back."""
 
+_AROUND: Final = 2**16
+"""Bytes around one that is read which Linux may map along with it."""
+
 
 def copied_rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
     """A copy of some rows, which are sorted; no page of a mapped array stays mapped for having been read.
@@ -21,12 +24,13 @@ def copied_rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
     array in the process's resident size.
     """
     found = np.empty((len(rows), *array.shape[1:]), array.dtype)
-    many = max(1, _AT_ONCE // max(1, array[:1].nbytes))
+    of_row = max(1, array[:1].nbytes)
+    many, before = max(1, _AT_ONCE // of_row), -(-_AROUND // of_row)
     for begin in range(0, len(array), many):
         first, last = np.searchsorted(rows, [begin, begin + many])
         if first < last:
             found[first:last] = array[rows[first:last]]
-            _unmap(array[begin : begin + many])
+            _unmap(array[max(0, begin - before) : begin + many])  # and what was given back, and came along again
     return found
 
 
