@@ -29,7 +29,7 @@ MIN_R2 = 0.05
 
 REPEATS = 5
 
-MOST_RUNS = 5_000
+MOST_RUNS = 10_000
 """Runs that a forest is fitted to; of more, those of configurations drawn at random."""
 
 
