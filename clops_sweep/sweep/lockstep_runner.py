@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from functools import partial
@@ -102,21 +103,21 @@ class LockstepRunner:
         self._began_at = datetime.now(UTC)
         self._checkpoint = CheckpointFile(self._store.files, self._workplace.checkpoints, job.run_ids)
 
-    def step(self, until: float) -> Report | Future[Report]:
+    def step(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
         """Advances the lockstep by some epochs.
 
         When it ends, its rows are in the store, or what kept them out is reported: a run that could not be written (a
         full disk) is not a failed one, it stays pending.
 
         Args:
-            until: when the step is to end, by the monotonic clock.
+            is_due: whether the step is to end; asked after each epoch.
 
         Returns:
             What there is to say; at the end of a lockstep maybe only once its rows are in the store.
         """
         try:
             try:
-                report = self._advance(until)
+                report = self._advance(is_due)
             except StoreError:
                 raise
             except ForeignCheckpoint as foreign:
@@ -186,7 +187,7 @@ class LockstepRunner:
             self._observers.catch_up()
         self._runs_failed += job.run_ids
 
-    def _advance(self, deadline: float) -> Report | Future[Report]:
+    def _advance(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
         """Some epochs, or the end of the lockstep."""
         if self._run is None:
             with storing(self._store):
@@ -211,7 +212,7 @@ class LockstepRunner:
                 self._observers.tell(after_epoch(self._job.run_ids, run, progress))
             if not run.finished and (run.tasks_trained == until or self._is_checkpoint(run, progress)):
                 self._save()
-            if time.monotonic() > deadline and not run.finished and run.tasks_trained != until:
+            if not run.finished and run.tasks_trained != until and is_due():
                 return Running(**vars(progress))
         with self._watch.epoch():
             result = run.result()

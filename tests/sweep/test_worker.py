@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -25,7 +26,7 @@ from clops_sweep.sweep.reports import Failed, Finished, Noted, Paused, Report, R
 BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
 OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
 LONG = RunConfig(epochs_per_task=12, mc_samples=3)  # more than a step, even with compiled kernels
-SECONDS_PER_STEP = 0.1  # and not one: a run that takes several has fewer epochs
+SECONDS_PER_STEP = 0.05  # and not one: a run that takes several has fewer epochs
 FAILING = BASE.replace(task_order=(1, 0))  # six tasks have no such order
 STACKED = tuple(BASE.replace(seed=seed) for seed in (4, 1, 7))
 
@@ -193,9 +194,11 @@ def other_actor(cluster: Any, frames: FrameSet, actor: Actor) -> Actor:
     exec(TOO_MANY, space)
     with STRATEGIES.temporarily("too_many", space["TooMany"]):
         configs = tuple(OTHER.replace(strategy="too_many", seed=seed) for seed in range(5))
-        jobs = [LONG], [LONG.replace(seed=9)], configs
+        jobs = [OTHER], [LONG], [LONG.replace(seed=9)], configs
         plugins = {"strategy": STRATEGIES.added}
-        return Actor(cluster, frames, actor.results, *jobs, until=(None, None, 2), plugins=plugins)
+        other = Actor(cluster, frames, actor.results, *jobs, until=(None, None, None, 2), plugins=plugins)
+    other.train()
+    return other
 
 
 def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tables) -> None:
@@ -272,20 +275,20 @@ def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor
 def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: Actor, long_alone: Tables) -> None:
     actor.forget_results()
     stopped = other_actor
-    stopped.take_up(0)
+    stopped.take_up(1)
     progress = stopped.step()
-    while isinstance(progress, Running) and progress.epoch == LONG.epochs_per_task:
-        progress = stopped.step()  # not at a task's end, where a checkpoint is written anyway
     assert isinstance(progress, Running)
+    time.sleep(SECONDS_PER_STEP)  # nobody asks for another step, and it goes on
     stopped.call("stop")
     (saved,) = actor.checkpoints.iterdir()
     state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
-    assert state["run_ids"] == list(stopped.ids[0])
-    assert (state["task"] + 1, state["epoch"]) == (progress.task, progress.epoch)
+    assert state["run_ids"] == list(stopped.ids[1])
+    task, epoch = state["task"] + 1, state["epoch"]
+    assert (task, epoch) > (progress.task, progress.epoch)
     assert RunStore(actor.results).statuses() == {}
 
     actor.take_up(3)
-    assert actor.step() == Resumed(progress.task, progress.tasks, progress.epoch + 1, LONG.epochs_per_task)
+    assert actor.step() == Resumed(task, progress.tasks, epoch + 1, LONG.epochs_per_task)
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
@@ -294,7 +297,7 @@ def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: 
 def test_the_checkpoint_of_another_run_is_set_aside_and_said(actor: Actor, other_actor: Actor, alone: Tables) -> None:
     """Copied over a run's own, it once gave that run the numbers of the other."""
     actor.forget_results()
-    other_actor.take_up(1)
+    other_actor.take_up(2)
     assert isinstance(other_actor.step(), Running)
     other_actor.call("stop")
     (saved,) = actor.checkpoints.iterdir()
@@ -332,11 +335,11 @@ def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
     other_actor: Actor, frames: FrameSet
 ) -> None:
     before = set(other_actor.checkpoints.glob("*"))
-    other_actor.take_up(2)
+    other_actor.take_up(3)
     paused = other_actor.train()
     assert isinstance(paused, Paused)
     assert paused.finished == ()
-    assert list(paused.auc_so_far) == list(other_actor.ids[2])
+    assert list(paused.auc_so_far) == list(other_actor.ids[3])
     expected = [ContinualRun(OTHER.replace(seed=seed), frames) for seed in range(5)]
     for auc, run in zip(paused.auc_so_far.values(), expected, strict=True):
         while run.tasks_trained < 2:
