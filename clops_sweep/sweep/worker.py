@@ -46,7 +46,6 @@ class JobRunner:
     def __init__(self, workplace: Workplace) -> None:
         for info in workplace.datasets:
             DATASETS.register(info)
-        ORIGINS.update(workplace.origins)
         store = RunStore(workplace.store_uri, keep_predictions=workplace.keep_predictions)
         self._observers = Observers(workplace.observers, store.files, workplace.checkpoints)
         self._runner = LockstepRunner(workplace, store, self._observers)
@@ -54,6 +53,7 @@ class JobRunner:
             for name, packed in members.items():
                 plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed
                 REGISTRIES[registry].register(name, plugin.member, plugin.declaration)
+        ORIGINS.update(workplace.origins)  # last: whoever registers is taken for the origin
         self.done = True
         self._computing: threading.Thread | None = None
 

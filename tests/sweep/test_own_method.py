@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,6 +36,8 @@ def test_the_example_runs(attach: Launch, tmp_path: Path) -> None:
     assert sweep.wait() == 0, sweep.output + sweep.errors
     runs = pd.read_parquet(tmp_path / "results" / "runs")
     assert runs[["strategy", "my_ewc_strength"]].to_numpy().tolist() == [["my_ewc", 400.0]]
+    (path, file_sha256, _), *others = json.loads(runs["plugins"][0]).values()  # where the driver has it from
+    assert (path, file_sha256, others) == ("my_ewc.py", hashlib.sha256(EWC.encode()).hexdigest(), [])
 
 
 @pytest.fixture
