@@ -150,7 +150,7 @@ class Epoch:
         counts = torch.zeros(len(order), len(self.sizes), device=rows.device)
         current_count = counts.scatter_add_(1, self._batch, is_current).gather(1, self._batch)
         torch.stack([rows.gather(1, order), torch.where(current, order, 0)], out=self._integers)
-        shares = 1 / torch.where(current, current_count, self._batch_size - current_count)
+        shares = torch.where(current, current_count, self._batch_size - current_count).reciprocal_()
         torch.stack([factors.gather(1, order) * shares, current_count, is_current], out=self._floats)
         self._targets.copy_(gather_targets(targets, order))
         self._current.copy_(current)

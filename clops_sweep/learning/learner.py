@@ -20,7 +20,7 @@ from clops_sweep.learning.adam import Adam
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.logit_table import LogitTable
+from clops_sweep.learning.logit_table import LogitTable, pulled
 from clops_sweep.learning.parameters import Parameters
 
 
@@ -218,19 +218,19 @@ class Learner(ABC):
 
     def _instances_by_logits(self, rows: torch.Tensor, loss: Loss, given: Sequence[torch.Tensor]) -> torch.Tensor:
         """The gradient of each instance's own loss by its logits, in evaluation mode: [S, m, C]."""
-        return self._by_runs(partial(_by_logits, loss), self.logits(rows), given)
+        return self._by_runs(partial(_by_logits, loss))(self.logits(rows), *given)
 
-    def _by_runs(
-        self, function: Callable[..., torch.Tensor], logits: torch.Tensor, given: Sequence[torch.Tensor]
-    ) -> torch.Tensor:
-        """A function of logits and what belongs to them, on a CPU of one run's after another's.
+    def _by_runs(self, function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """The same function of logits and what belongs to them, on a CPU of one run's after another's.
 
         There the rounding of an element depends on where in a tensor it is.
         """
-        if logits.shape[0] == 1 or logits.device.type != "cpu":
-            return function(logits, *given)
-        shares = zip(logits.split(1), *(values.split(1) for values in given), strict=True)
-        return torch.cat([function(*(values.clone() for values in share)) for share in shares])
+
+        def of_each(*values: torch.Tensor) -> torch.Tensor:
+            shares = zip(*(of_all.split(1) for of_all in values), strict=True)
+            return torch.cat([function(*(of_run.clone() for of_run in share)) for share in shares])
+
+        return function if self.parameters.runs == 1 or self.bank.device.type != "cpu" else of_each
 
     @abstractmethod
     def logits(
@@ -346,14 +346,15 @@ class Learner(ABC):
             epoch: as `begin_epoch` returned it.
             by_logits: as for `backpropagate`.
             given: what that needs of a batch beside the logits.
-            table: logits of earlier steps; what a step reads of them, [S, B, C], comes first of what is given.
+            table: logits of earlier steps, which pull on those of each.
         """
         keys = epoch.kept("dropout keys")
+        of_step = by_logits if table is None else partial(pulled, by_logits)
 
         def step(batch: EpochBatch, phase: int) -> None:
             del phase
-            needed = given(batch) if table is None else (table.read(batch), *given(batch))
-            logits, gradient = self.backpropagate(batch.rows, batch.draws, keys, by_logits, *needed)
+            needed = given(batch) if table is None else (*table.needed(batch), *given(batch))
+            logits, gradient = self.backpropagate(batch.rows, batch.draws, keys, of_step, *needed)
             if table is not None:
                 table.write(batch, logits)
             self.apply(gradient)

@@ -32,7 +32,7 @@ def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -
     if kind == "softmax":
         return torch.softmax(logits, dim=-1) * targets.sum(-1, keepdim=True) - targets
     gradient = torch.sigmoid(logits) - targets
-    return gradient / logits.shape[-1] if logits.shape[-1] > 1 else gradient
+    return gradient / logits.shape[-1] if kind == "multilabel" else gradient
 
 
 def log_odds(logits: torch.Tensor) -> torch.Tensor:

@@ -139,7 +139,7 @@ class ModuleLearner(Learner):
                 with torch.enable_grad():
                     found.append(module.logits(self._frames(rows[run], None), mode))
             logits = torch.stack([of_run.detach() for of_run in found])
-            for of_run, by in zip(found, self._by_runs(by_logits, logits, given), strict=True):
+            for of_run, by in zip(found, self._by_runs(by_logits)(logits, *given), strict=True):
                 of_run.backward(by)
         return logits, self._gradient.flat
 

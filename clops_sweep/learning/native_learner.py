@@ -15,7 +15,7 @@ from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Re
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Loss
-from clops_sweep.learning.logit_table import READ, WRITTEN, LogitTable
+from clops_sweep.learning.logit_table import PULL, READ, WRITTEN, LogitTable
 from clops_sweep.learning.paper_learner import PaperLearner
 
 
@@ -109,7 +109,7 @@ class NativeLearner(PaperLearner):
             track,
             logits.numpy(),
         )
-        self._core.backward(_array(self._by_runs(by_logits, logits, given)))
+        self._core.backward(_array(self._by_runs(by_logits)(logits, *given)))
         return logits, self._gradient.flat
 
     def mean_of_instance_gradients(
@@ -154,22 +154,23 @@ class NativeLearner(PaperLearner):
     ) -> None:
         """As `Learner.train_by_logits`; between the kernels of two steps Python does no more than it is asked for."""
         shapes = {size: (self.parameters.runs, size, self.outputs) for size in epoch.sizes}
-        there = {size: (torch.empty(shape), torch.zeros(shape)) for size, shape in shapes.items()}
-        arrays = {size: tuple(part.numpy() for part in parts) for size, parts in there.items()}
-        batches = list(epoch.batches())
+        logits = {size: torch.empty(shape) for size, shape in shapes.items()}
+        # Between the kernels Python finds cold caches and leaves some: whatever can be had before is had before.
+        steps = zip(epoch.sizes, epoch.batches(), strict=True)
+        needed = [(logits[size], *given(batch)) for size, batch in steps]
+        by_runs = self._by_runs(by_logits)
 
         def found(number: int) -> NDArray[np.generic]:
-            batch, (logits, read) = batches[number], there[epoch.sizes[number]]
-            needed = given(batch) if table is None else (read, *given(batch))
-            return _array(self._by_runs(by_logits, logits, needed))
+            array: NDArray[np.generic] = by_runs(*needed[number]).numpy()
+            return array
 
         self._core.train_by_logits(
             _array(self.bank.rows(epoch.whole.rows)),
             _array(epoch.kept("dropout keys")),
-            [arrays[size] for size in epoch.sizes],
+            [logits[size].numpy() for size in epoch.sizes],
             found,
             *self._steps(len(epoch.sizes)),
-            *(() if table is None else map(_array, (table.values, epoch.kept(READ), epoch.kept(WRITTEN)))),
+            None if table is None else tuple(map(_array, (table.values, *map(epoch.kept, (READ, PULL, WRITTEN))))),
         )
 
     def train_along(
@@ -189,7 +190,8 @@ class NativeLearner(PaperLearner):
 
         def found() -> NDArray[np.generic]:
             followed = direction(parameters.by_run(flat) if alone is None else alone, memory)
-            return _array(flat if followed is alone else parameters.from_runs(followed))
+            array: NDArray[np.generic] = (flat if followed is alone else parameters.from_runs(followed)).numpy()
+            return array
 
         past = [self._given(*epoch.memory(name)) for name in memories]
         self._core.train_along(

@@ -113,7 +113,7 @@ class PaperLearner(Learner):
             statistics = group.statistics if track_statistics or not batch_statistics else None
             traces.append(Trace.of(group.views, statistics, frames, masks, batch_statistics=batch_statistics))
         logits = torch.cat([trace.logits for trace in traces])
-        by = self._by_runs(by_logits, logits, given)
+        by = self._by_runs(by_logits)(logits, *given)
         for group, trace in zip(self._groups, traces, strict=True):
             trace.gradient(by[group.runs], into=group.gradients)
         return logits, self._gradient.flat

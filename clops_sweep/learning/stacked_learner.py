@@ -88,7 +88,7 @@ class StackedLearner(ModuleLearner):
         """As `Learner.backpropagate`."""
         mode = MODES[batch_statistics, dropout_keys is not None]
         logits = self._backward(
-            rows, draws, dropout_keys, mode, lambda logits: self._by_runs(by_logits, logits, given), track_statistics
+            rows, draws, dropout_keys, mode, lambda logits: self._by_runs(by_logits)(logits, *given), track_statistics
         )
         return logits, self._gradient.flat
 

@@ -13,15 +13,17 @@ three go through the network together, as one batch. Of the authors' settings th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Replay, batch_sizes
-from clops_sweep.learning.logit_table import READ, WRITTEN, LogitTable
+from clops_sweep.learning.logit_table import PULL, READ, WRITTEN, LogitTable
 from clops_sweep.learning.replay.beside import beside, replayed_beside
 from clops_sweep.learning.replay.reservoir import ReservoirEpoch
 from clops_sweep.learning.strategies.base import Training
@@ -70,38 +72,34 @@ class DarkExperienceReplay(FixedMemory):
             replay = self._replay(np.stack([plan.replayed for plan in plans]))
             order = beside(order, size, 2 * count)
         current = learner.begin_epoch(instances, replay, order, size + 2 * count, dropout_keys)
-        for name, addresses in zip((READ, WRITTEN), self._addresses(plans, sizes), strict=True):
-            current.keep(name, torch.from_numpy(addresses))
-        for step_size in current.sizes[-2:]:
-            pull = torch.zeros(len(plans), step_size, 1)
-            pull[:, step_size - 2 * count : step_size - count] = 2 * self._alpha / max(1, count * learner.outputs)
-            current.keep(f"pull {step_size}", pull)
+        for name, values in zip((READ, WRITTEN, PULL), self._of_steps(plans, sizes), strict=True):
+            current.keep(name, torch.from_numpy(values))
         self.memory.instances = torch.from_numpy(np.stack([plan.held for plan in plans])).to(order.device)
         learner.train_by_logits(
             current,
-            self._by_logits,
-            given=lambda batch: (batch.targets, batch.weights, current.kept(f"pull {batch.rows.shape[1]}")),
+            partial(_by_logits, learner.kind),
+            given=lambda batch: (batch.targets, batch.weights.unsqueeze(2)),
             table=LogitTable(self._logits, current),
         )
-        self._logits.view(len(plans), self.capacity + 1, -1).select(1, -1).zero_()
 
     def _replay(self, replayed: NDArray[np.int64]) -> Replay:
         """What is replayed, [S, steps, 2, M], with the factors that make of its weights 1 / (2 M) those of J and K."""
-        flat = torch.from_numpy(replayed).to(self.memory.instances.device).flatten(1)
-        self.memory.count(flat)
-        factors = torch.zeros(replayed.shape, device=flat.device)
+        factors = np.zeros(replayed.shape, np.float32)
         factors[:, :, 1] = 2 * self._beta
-        return Replay(self.memory.looked_up(flat), factors.flatten(1))
+        device, runs = self.memory.instances.device, len(replayed)
+        instances, of_each = (torch.from_numpy(part.reshape(runs, -1)).to(device) for part in (replayed, factors))
+        self.memory.count(instances)
+        return Replay(self.memory.looked_up(instances), of_each)
 
-    def _addresses(self, plans: Sequence[ReservoirEpoch], sizes: Sequence[int]) -> NDArray[np.int64]:
-        """Where among the logits those of the instances of each batch are read, and where they are written.
+    def _of_steps(self, plans: Sequence[ReservoirEpoch], sizes: Sequence[int]) -> Sequence[NDArray[Any]]:
+        """Where among the logits those of the instances of each batch are read, where they are written, and the pull.
 
         Args:
             plans: one a run.
             sizes: of the batches, without what is replayed.
 
         Returns:
-            int64 [2, steps, S (B + 2 M)], where those of a smaller batch come first.
+            Two int64 and one float32 [steps, S (B + 2 M)], where those of a smaller batch come first.
         """
         runs, count, nowhere = len(plans), plans[0].drawn.shape[2], self.capacity
         found = np.full((2, len(sizes), runs * (max(sizes) + 2 * count)), nowhere)
@@ -113,28 +111,16 @@ class DarkExperienceReplay(FixedMemory):
             of_steps[1, :, :, :size] = places[steps, :, :size]
             flat = (of_steps + first_place).reshape(2, of_steps.shape[1], -1)
             found[:, steps, : flat.shape[2]] = flat
-        return found
-
-    def _by_logits(
-        self,
-        logits: torch.Tensor,
-        stored: torch.Tensor,
-        targets: torch.Tensor,
-        weights: torch.Tensor,
-        pull: torch.Tensor,
-    ) -> torch.Tensor:
-        """dL / dz of a batch of I, J and K, in this order, the weights of J being 0: [s, B + 2 M, C].
-
-        `pull` is what the difference to the stored logits is multiplied by, 0 but for J.
-        """
-        by = losses.loss_gradient(self.training.learner.kind, logits, targets).mul_(weights.unsqueeze(2))
-        return by.addcmul_(logits - stored, pull)
+        of_one = 2 * self._alpha / max(1, count * self.training.learner.outputs)
+        pull = np.where(found[0] % (self.capacity + 1) < nowhere, np.float32(of_one), np.float32(0))
+        return *found, pull
 
     def end_task(self, task: int) -> None:
         """Nothing: the task's instances have been offered while they were trained on."""
 
     def state(self) -> dict[str, Any]:
         """Memory, logits, and how many instances have been offered."""
+        self._logits[self.capacity :: self.capacity + 1].zero_()
         return super().state() | {"logits": self._logits, "offered": self._offered}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
@@ -142,3 +128,8 @@ class DarkExperienceReplay(FixedMemory):
         super().restore(state, task)
         self._logits.copy_(state["logits"])
         self._offered = state["offered"]
+
+
+def _by_logits(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """dL / dz, [s, B + 2 M, C], but for the pull on the logits of J, whose weights, of [s, B + 2 M, 1], are 0."""
+    return losses.loss_gradient(kind, logits, targets).mul_(weights)

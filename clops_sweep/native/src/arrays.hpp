@@ -34,8 +34,8 @@ void require_shape(const Array<T>& array, std::initializer_list<std::size_t> sha
 
 // What a function of Python's returned.
 inline Floats floats(const py::object& found) {
-  require(py::isinstance<Floats>(found), "what Python makes of a gradient must be contiguous and float32");
-  return py::reinterpret_borrow<Floats>(found);
+  require(py::isinstance<py::array_t<float, 0>>(found), "what Python makes of a gradient must be float32");
+  return Floats::ensure(found);
 }
 
 // Of [S, all, ...] so many from one place of the second axis on, as an array of their own.

@@ -215,33 +215,22 @@ class Core {
     importance ? optimizer.step(penalty) : optimizer.step();
   }
 
+  // Logits [places, outputs]; the places that are read, how much what is there pulls, and the places that are written: these three
+  // are [batches, S * largest].
+  using Table = std::tuple<Floats, Longs, Floats, Longs>;
+
   // Steps on one batch after another, of instances [S, all], on a loss that Python knows: when `by_logits(number)` is called, the
-  // logits of the batch of that number are in the first of its two arrays, and it returns the gradient by them. With a table of
-  // logits, [places, outputs], the second has those at the places `read`, [batches, S * largest], and after the call the batch's
-  // own are at the places `written`.
-  void train_by_logits(const Longs& rows, const Array<std::int32_t>& keys, std::vector<std::tuple<Floats, Floats>> logits,
-                       const py::function& by_logits, Floats& values, Floats& first, Floats& second, double learning_rate,
-                       std::int64_t steps, std::optional<Floats> table, const std::optional<Longs>& read, const std::optional<Longs>& written) {
+  // logits of the batch of that number are in its array, and it returns the gradient by them.
+  void train_by_logits(const Longs& rows, const Array<std::int32_t>& keys, std::vector<Floats> logits, const py::function& by_logits,
+                       Floats& values, Floats& first, Floats& second, double learning_rate, std::int64_t steps, std::optional<Table> table) {
     py::ssize_t start = 0;
     for (std::size_t number = 0; number < logits.size(); ++number) {
-      auto& [own, other] = logits[number];
-      require(own.ndim() == 3 && own.size() == other.size(), "logits are [S, instances, outputs]");
+      Floats& own = logits[number];
+      require(own.ndim() == 3, "logits are [S, instances, outputs]");
       const py::ssize_t size = own.shape(1);
-      const auto each_place = [&](const std::optional<Longs>& places, auto take) {
-        if (!table) return;
-        require(places && table->ndim() == 2 && table->shape(1) == outputs_, "a table [places, outputs] comes with places");
-        const Longs of_batch = at(*places, static_cast<py::ssize_t>(number));
-        require(of_batch.size() >= runs_ * size, "every instance has a place");
-        for (py::ssize_t i = 0; i < runs_ * size; ++i) {
-          const std::int64_t place = of_batch.data()[i];
-          require(place >= 0 && place < table->shape(0), "a place is not in the table");
-          take(table->mutable_data() + place * outputs_, i * outputs_);
-        }
-      };
-      each_place(read, [&](const float* there, py::ssize_t i) { std::copy_n(there, outputs_, other.mutable_data() + i); });
       forward(columns(rows, start, size), counters(start, size), keys, false, true, own);
-      backward(floats(by_logits(number)));
-      each_place(written, [&](float* there, py::ssize_t i) { std::copy_n(own.data() + i, outputs_, there); });
+      const Floats by = floats(by_logits(number));
+      backward(table ? pulled(by, own, *table, static_cast<py::ssize_t>(number)) : by);
       adam(values, first, second, gradient_, learning_rate, steps++, std::nullopt, std::nullopt, std::nullopt);
       start += size;
     }
@@ -313,6 +302,30 @@ class Core {
   }
 
  private:
+  // The gradient by the logits of a batch, with that of what pulls them to the table's; then the table has them.
+  Floats pulled(const Floats& by, const Floats& logits, Table& table, py::ssize_t number) const {
+    auto& [values, read, pull, written] = table;
+    const py::ssize_t count = logits.size() / outputs_;
+    const auto has_all = [&](const auto& kept) { return kept.ndim() == 2 && number < kept.shape(0) && count <= kept.shape(1); };
+    require(by.size() == logits.size(), "the gradient by the logits does not have the expected shape");
+    require(values.ndim() == 2 && values.shape(1) == outputs_, "a table of logits is [places, outputs]");
+    require(has_all(read) && has_all(pull) && has_all(written), "every instance has a place to read, one to write, and a pull");
+    float* const there = values.mutable_data();
+    const auto at_place = [&](const Longs& places, py::ssize_t i) {
+      const std::int64_t place = *places.data(number, i);
+      require(place >= 0 && place < values.shape(0), "a place is not in the table");
+      return there + place * outputs_;
+    };
+    Floats result({static_cast<py::ssize_t>(runs_), count / runs_, static_cast<py::ssize_t>(outputs_)});
+    float* to = result.mutable_data();
+    for (py::ssize_t i = 0; i < count; ++i) {
+      const float *other = at_place(read, i), *own = logits.data() + i * outputs_, *from = by.data() + i * outputs_;
+      for (int c = 0; c < outputs_; ++c) *to++ = from[c] + *pull.data(number, i) * (own[c] - other[c]);
+    }
+    for (py::ssize_t i = 0; i < count; ++i) std::copy_n(logits.data() + i * outputs_, outputs_, at_place(written, i));
+    return result;
+  }
+
   void differentiate(int run, const Batch& batch, Keys keys, Normalization normalization, bool track, float* losses) {
     const Statistics<float> tracked = tracked_of(run);
     kernels_.gradient(network_of(parameters_.data(), runs_, run, outputs_), outputs_, loss_, normalization, statistics_of(run),

@@ -92,7 +92,8 @@ class GradientOfBatch {
     const auto pool_pairs = [&](int g, auto& block, const auto& norm, int c, int first, int last) __attribute__((always_inline)) {
       pool(c, first, last, block.z, norm, masks(draws, g), scale_, block.h);
     };
-    for (int g = 0; g < groups_; ++g) {
+    // From the last group to the first, with which the pass backward begins: its paired inputs are still there then.
+    for (int g = groups_ - 1; g >= 0; --g) {
       Activations& a = activations_[g];
       load_frames(instances, group(g), a.frames);
       // A few pairs at a time, so that with a norm that is known they are pooled while they are in the first level of cache.
@@ -105,21 +106,21 @@ class GradientOfBatch {
       });
     }
     normalize<Block1>(0, &Activations::block1, tracked, scratch_->norm1);
-    for (int g = 0; g < groups_; ++g) {
+    for (int g = groups_ - 1; g >= 0; --g) {
       Activations& a = activations_[g];
       forward<Block2>(1, scratch_->paired_weight2, a.block1.h, scratch_->block2, a.block2.z, [&](int c) __attribute__((always_inline)) {
         if constexpr (coupled) pool_pairs(g, a.block1, scratch_->norm1, c, 0, Block1::pooled);
       });
     }
     normalize<Block2>(1, &Activations::block2, tracked, scratch_->norm2);
-    for (int g = 0; g < groups_; ++g) {
+    for (int g = groups_ - 1; g >= 0; --g) {
       Activations& a = activations_[g];
       forward<Block3>(2, scratch_->paired_weight3, a.block2.h, scratch_->block3, a.block3.z, [&](int c) __attribute__((always_inline)) {
         pool_pairs(g, a.block2, scratch_->norm2, c, 0, Block2::pooled);
       });
     }
     normalize<Block3>(2, &Activations::block3, tracked, scratch_->norm3);
-    for (int g = 0; g < groups_; ++g) {
+    for (int g = groups_ - 1; g >= 0; --g) {
       Activations& a = activations_[g];
       for (int c = 0; c < Block3::outputs; ++c) pool_pairs(g, a.block3, scratch_->norm3, c, 0, Block3::pooled);
       linear1<1>(network_.linear1_weight, network_.linear1_bias, a.block3.h, a.hidden);
@@ -147,17 +148,19 @@ class GradientOfBatch {
       differentiate_linear(network_, outputs_, logits(g), scale_, a.hidden, a.block3.h, gradient);
       for (int c = 0; c < Block3::outputs; ++c) reached(c, a.block3, scratch_->norm3, scratch_->sums3);
     }
-    through_norm(&Activations::block3, scratch_->norm3, scratch_->sums3, [&](Activations& a, auto& by_z) {
+    through_norm(&Activations::block3, scratch_->norm3, scratch_->sums3, [&](int g, auto& by_z) {
+      Activations& a = activations_[g];
       in_place<Block3>(by_z, a.block3.z);
-      backward_convolution<Block3>(scratch_->paired_weight3, a.block3.z, scratch_->block3, a.block2, scratch_->norm2, scratch_->sums2);
+      backward_convolution<Block3>(g, scratch_->paired_weight3, a.block3.z, scratch_->block3, a.block2, scratch_->norm2, scratch_->sums2);
     });
-    through_norm(&Activations::block2, scratch_->norm2, scratch_->sums2, [&](Activations& a, auto& by_z) {
+    through_norm(&Activations::block2, scratch_->norm2, scratch_->sums2, [&](int g, auto& by_z) {
+      Activations& a = activations_[g];
       in_place<Block2>(by_z, a.block2.z);
-      backward_convolution<Block2>(scratch_->paired_weight2, a.block2.z, scratch_->block2, a.block1, scratch_->norm1, scratch_->sums1);
+      backward_convolution<Block2>(g, scratch_->paired_weight2, a.block2.z, scratch_->block2, a.block1, scratch_->norm1, scratch_->sums1);
     });
-    through_norm(&Activations::block1, scratch_->norm1, scratch_->sums1, [&](Activations& a, auto& by_z) {
+    through_norm(&Activations::block1, scratch_->norm1, scratch_->sums1, [&](int g, auto& by_z) {
       V by_weight[2][kFrameWeights];
-      correlate_frames(by_z, a.frames, by_weight);
+      correlate_frames(by_z, activations_[g].frames, by_weight);
       for (const auto& of_parity : by_weight) add_sums(of_parity, kFrameWeights, gradient.conv_weight[0]);
     });
   }
@@ -235,13 +238,13 @@ class GradientOfBatch {
         const auto by_z = [&](int c, int first, int last, V* even, V* odd) __attribute__((always_inline)) {
           of_batch(outputs.z, outputs.h, present, c, first, last, even, odd);
         };
-        rest(activations_[g], by_z);
+        rest(g, by_z);
       }
     } else {
       for (int g = 0; g < groups_; ++g) {
         const Outputs<Block>& outputs = activations_[g].*block;
         RunningGradient<Block> by_z{outputs.z, outputs.h, norm, group(g).present()};
-        rest(activations_[g], by_z);
+        rest(g, by_z);
         for (int c = 0; c < Block::outputs; ++c) sums.add(c, by_z.by_norm[c]);
       }
     }
@@ -264,9 +267,9 @@ class GradientOfBatch {
 
   // From a gradient by z to that by the block before.
   template <class Block, class Before>
-  void backward_convolution(const float* paired_weight, V* gradient, BlockScratch<Block>& scratch, Outputs<Before>& before,
+  void backward_convolution(int g, const float* paired_weight, V* gradient, BlockScratch<Block>& scratch, Outputs<Before>& before,
                             const Norm<Before>& norm, NormSums<Before>& sums) const {
-    if (groups_ > 1) pair_inputs<Block, pairs<Block>>(before.h, scratch.paired);  // those of a single group are still there
+    if (g > 0) pair_inputs<Block, pairs<Block>>(before.h, scratch.paired);
     differentiate_convolution<Block, pairs<Block>>(paired_weight, gradient, scratch.paired, scratch.paired_gradient);
     for (int c = 0; c < Block::inputs; ++c) {
       unpair_channel<Block, pairs<Block>>(c, scratch.paired, scale_, before.h);

@@ -47,8 +47,7 @@ PYBIND11_MODULE(_kernels, module) {
            arg("centre").noconvert() = py::none(), arg("path").noconvert() = py::none())
       .def("train_by_logits", &Core::train_by_logits, arg("rows").noconvert(), arg("keys").noconvert(), arg("logits").noconvert(),
            arg("by_logits"), arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("learning_rate"),
-           arg("steps"), arg("table").noconvert() = py::none(), arg("read").noconvert() = py::none(),
-           arg("written").noconvert() = py::none())
+           arg("steps"), arg("table").noconvert() = py::none())
       .def("train_along", &Core::train_along, arg("rows").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
            arg("sizes"), arg("keys").noconvert(), arg("memories").noconvert(), arg("memory_gradients").noconvert(), arg("direction"),
            arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("learning_rate"), arg("steps"))
