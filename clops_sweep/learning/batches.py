@@ -212,24 +212,27 @@ class Epoch:
             return self._kept_views[name][batch.number_on_host]
         return self._kept[name].index_select(0, batch.number)[0]
 
-    def keep_memory(self, name: str, instances: Instances, dropout_keys: torch.Tensor) -> None:
+    def keep_memory(
+        self, name: str, instances: Instances, dropout_keys: torch.Tensor, draws: torch.Tensor | None = None
+    ) -> None:
         """Keeps a batch of a memory for each of the epoch's, the loss of which is the mean over it.
 
         Args:
             name: by which `memory` finds it.
             instances: of all of them, rows int64 [S, steps * m] and targets [S, steps * m, C].
             dropout_keys: int32 [steps, S, 2].
+            draws: int64 [steps, m], counters of the dropout masks; 0 ... m - 1 in every batch if not given.
         """
         steps, runs = len(self.sizes), len(instances.rows)
         for kept, values in vars(instances).items():
             self.keep(f"{name} {kept}", values.unflatten(1, (steps, -1)).transpose(0, 1).contiguous())
         count = instances.rows.shape[1] // steps
         self.keep(f"{name} weights", torch.full((runs, count), 1 / count))
-        self.keep(f"{name} draws", torch.arange(count))
+        self.keep(f"{name} draws", torch.arange(count).expand(steps, -1) if draws is None else draws)
         self.keep(f"{name} dropout", dropout_keys)
 
     def memory(self, name: str, batch: EpochBatch | None = None) -> tuple[Batch, torch.Tensor]:
         """A memory's batch that goes with one of the epoch, or all of them, [steps, ...]; with its dropout keys."""
-        names = (f"{name} {kept}" for kept in ("rows", "targets", "dropout"))
-        rows, targets, keys = (self.kept(of) if batch is None else self.kept_for(of, batch) for of in names)
-        return Batch(rows, targets, self.kept(f"{name} weights"), self.kept(f"{name} draws")), keys
+        names = (f"{name} {kept}" for kept in ("rows", "targets", "draws", "dropout"))
+        rows, targets, draws, keys = (self.kept(of) if batch is None else self.kept_for(of, batch) for of in names)
+        return Batch(rows, targets, self.kept(f"{name} weights"), draws), keys

@@ -22,6 +22,7 @@ from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.logit_table import LogitTable, pulled
 from clops_sweep.learning.parameters import Parameters
+from clops_sweep.learning.penalty import Penalty
 
 
 class StepCaller(Protocol):
@@ -78,6 +79,7 @@ class Learner(ABC):
         self._excerpts: dict[tuple[int, ...], Self] = {}
         self._epoch: Epoch | None = None
         self._beta: TaskInstanceParameters | None = None
+        self._penalty: Penalty | None = None
         self._forget_steps()
 
     @abstractmethod
@@ -273,30 +275,20 @@ class Learner(ABC):
         """One announced Adam step along a gradient that is laid out like `parameters.flat`."""
         self.optimizer.step(gradient)
 
-    def apply_penalised(
-        self,
-        gradient: torch.Tensor,
-        importance: torch.Tensor,
-        centre: torch.Tensor,
-        path: torch.Tensor | None = None,
-    ) -> None:
-        """One announced Adam step on a loss and 1/2 sum_p a_p (theta_p - c_p)^2: along g + a (theta - c).
-
-        Args:
-            gradient: g, of the loss, laid out like `parameters.flat`, as are all others.
-            importance: a.
-            centre: c.
-            path: what the step should lower the loss by, -g (theta' - theta), is added to it, if given.
-        """
+    def apply_penalised(self, gradient: torch.Tensor, penalty: Penalty) -> None:
+        """One announced Adam step on a loss, whose gradient is given as for `apply`, and a penalty."""
         before = self.parameters.flat.clone()
-        self.apply(torch.addcmul(gradient, before - centre, importance))
-        if path is not None:
-            path.addcmul_(gradient, self.parameters.flat - before, value=-1)
+        self.apply(torch.addcmul(gradient, before - penalty.centre, penalty.importance))
+        if penalty.path is not None:
+            penalty.path.addcmul_(gradient, self.parameters.flat - before, value=-1)
 
-    def train_step(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
-        """One announced Adam step on a batch; returns the losses l_i, float32 [S, B]."""
+    def train_step(self, batch: Batch, dropout_keys: torch.Tensor, penalty: Penalty | None = None) -> torch.Tensor:
+        """One announced Adam step on a batch, and a penalty if given; returns the losses l_i, float32 [S, B]."""
         instance_losses, gradient = self.gradient(batch, dropout_keys)
-        self.apply(gradient)
+        if penalty is None:
+            self.apply(gradient)
+        else:
+            self.apply_penalised(gradient, penalty)
         return instance_losses
 
     def begin_epoch(
@@ -416,6 +408,7 @@ class Learner(ABC):
         batch_size: int,
         dropout_keys: torch.Tensor,
         beta: TaskInstanceParameters | None = None,
+        penalty: Penalty | None = None,
     ) -> None:
         """One step on each batch of an epoch.
 
@@ -426,9 +419,10 @@ class Learner(ABC):
             batch_size: B.
             dropout_keys: int32 [S, 2].
             beta: weighs the losses of the current instances, and is itself trained on them, if given.
+            penalty: is lowered with the loss, if given.
         """
-        if beta is not self._beta:
-            self._beta, self._epoch = beta, None
+        if beta is not self._beta or penalty is not self._penalty:
+            self._beta, self._penalty, self._epoch = beta, penalty, None
         epoch = self.begin_epoch(task, replay, order, batch_size, dropout_keys)
         if beta is not None:
             beta.optimizer.prepare(len(epoch.sizes))
@@ -438,7 +432,7 @@ class Learner(ABC):
             plain = batch.plain()
             if beta is not None:
                 plain = replace(plain, weights=beta.weighted(batch))
-            instance_losses = self.train_step(plain, epoch.kept("dropout keys"))
+            instance_losses = self.train_step(plain, epoch.kept("dropout keys"), penalty)
             if beta is not None:
                 beta.step(batch, instance_losses)
 

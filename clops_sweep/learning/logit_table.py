@@ -42,7 +42,11 @@ class LogitTable:
 
 
 def pulled(
-    by_logits: Callable[..., torch.Tensor], logits: torch.Tensor, read: torch.Tensor, pull: torch.Tensor, *given: torch.Tensor
+    by_logits: Callable[..., torch.Tensor],
+    logits: torch.Tensor,
+    read: torch.Tensor,
+    pull: torch.Tensor,
+    *given: torch.Tensor,
 ) -> torch.Tensor:
     """A gradient by logits, to which that of the pull is added."""
     return by_logits(logits, *given) + pull * (logits - read)

@@ -17,6 +17,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Loss
 from clops_sweep.learning.logit_table import PULL, READ, WRITTEN, LogitTable
 from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.learning.penalty import Penalty
 
 
 class NativeLearner(PaperLearner):
@@ -131,18 +132,13 @@ class NativeLearner(PaperLearner):
         """As `Learner.apply`."""
         self._step(gradient)
 
-    def apply_penalised(
-        self,
-        gradient: torch.Tensor,
-        importance: torch.Tensor,
-        centre: torch.Tensor,
-        path: torch.Tensor | None = None,
-    ) -> None:
+    def apply_penalised(self, gradient: torch.Tensor, penalty: Penalty) -> None:
         """As `Learner.apply_penalised`, in one pass over all of them."""
-        self._step(gradient, _array(importance), _array(centre), _optional(path))
+        self._step(gradient, penalty)
 
-    def _step(self, gradient: torch.Tensor, *penalty: NDArray[np.generic] | None) -> None:
-        self._core.adam(*self._adam_memory, _array(gradient), self._learning_rate, self.optimizer.steps, *penalty)
+    def _step(self, gradient: torch.Tensor, penalty: Penalty | None = None) -> None:
+        adam = self.optimizer
+        self._core.adam(*self._adam_memory, _array(gradient), self._learning_rate, adam.steps, _penalty(penalty))
         self.optimizer.steps += 1
 
     def train_by_logits(
@@ -211,6 +207,7 @@ class NativeLearner(PaperLearner):
         batch_size: int,
         dropout_keys: torch.Tensor,
         beta: TaskInstanceParameters | None = None,
+        penalty: Penalty | None = None,
     ) -> None:
         """As `Learner.train_epoch`, without a return to Python between batches."""
         rows, targets, factors = _in_order(task, replay, order)
@@ -238,6 +235,7 @@ class NativeLearner(PaperLearner):
             second=_array(adam.second),
             learning_rate=self._learning_rate,
             steps=adam.steps,
+            penalty=_penalty(penalty),
             **arguments,
         )
         steps = -(-order.shape[1] // batch_size)
@@ -291,6 +289,10 @@ def _array(tensor: torch.Tensor) -> NDArray[np.generic]:
     """The tensor's own memory; a copy of it only where the tensor is a strided view."""
     array: NDArray[np.generic] = (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
     return array
+
+
+def _penalty(penalty: Penalty | None) -> tuple[NDArray[np.generic] | None, ...] | None:
+    return None if penalty is None else (_array(penalty.importance), _array(penalty.centre), _optional(penalty.path))
 
 
 def _optional(tensor: torch.Tensor | None) -> NDArray[np.generic] | None:

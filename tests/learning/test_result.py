@@ -112,9 +112,9 @@ def test_no_two_instances_of_an_epoch_share_a_dropout_mask(monkeypatch: pytest.M
     draws: list[list[int]] = []
     train_step = Learner.train_step
 
-    def noting(self: Learner, batch: Batch, keys: torch.Tensor) -> torch.Tensor:
+    def noting(self: Learner, batch: Batch, *others: Any) -> torch.Tensor:
         draws.append(batch.draws.tolist())
-        return train_step(self, batch, keys)
+        return train_step(self, batch, *others)
 
     monkeypatch.setattr(Learner, "train_step", noting)
     monkeypatch.setenv(native.ENVIRONMENT, "off")

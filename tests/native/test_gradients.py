@@ -17,7 +17,8 @@ from clops_sweep.learning.batches import Epoch, Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Learner
-from clops_sweep.learning.logit_table import READ, WRITTEN, LogitTable
+from clops_sweep.learning.logit_table import PULL, READ, WRITTEN, LogitTable
+from clops_sweep.learning.penalty import Penalty
 from clops_sweep.testing.watch import difference
 
 COUNT = 300  # frames of a bank
@@ -246,9 +247,11 @@ def epoch() -> Callable[[Any], Epoch]:
         order = torch.stack([torch.randperm(75, generator=generator) for _ in range(2)])
         begun: Epoch = learner.begin_epoch(instances(75), None, order, 20, keys(2, 2))
         for name, size in (("five", 5), ("forty", 40)):
-            begun.keep_memory(name, instances(4 * size), keys(4, 2, 2))
+            draws = torch.arange(4 * size).view(4, size) if name == "five" else None
+            begun.keep_memory(name, instances(4 * size), keys(4, 2, 2), draws)
         for name in (READ, WRITTEN):
             begun.keep(name, torch.stack([torch.randperm(50, generator=generator)[:40] for _ in range(4)]))
+        begun.keep(PULL, torch.rand(4, 40, generator=generator))
         return begun
 
     return make
@@ -261,8 +264,8 @@ def test_steps_without_a_return_are_those_one_by_one(steps: str, learner: Make, 
     for ours, take, values in zip(trained, (type(trained[0]), Learner), tables, strict=True):
         current = epoch(ours)
 
-        def pulled(logits: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
-            return torch.stack([logits - other for other in others]).mean(0)
+        def distance(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            return logits - targets
 
         def between(gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
             return gradients + torch.tensor([1.0, -0.5]) @ memory.float()
@@ -271,7 +274,7 @@ def test_steps_without_a_return_are_those_one_by_one(steps: str, learner: Make, 
             take.train_along(ours, current, ["five", "forty"], between)
         else:
             table = LogitTable(values, current) if "table" in steps else None
-            take.train_by_logits(ours, current, pulled, lambda batch: (batch.targets,), table)
+            take.train_by_logits(ours, current, distance, lambda batch: (batch.targets,), table)
     assert difference(trained[0].state(), trained[1].state()) is None
     assert trained[0].optimizer.steps == 4
     assert torch.equal(*tables)
@@ -281,14 +284,14 @@ def test_steps_without_a_return_are_those_one_by_one(steps: str, learner: Make, 
 def test_what_python_returns_within_an_epoch_is_looked_at(learner: Make, epoch: Make) -> None:
     ours = learner("softmax", seeds=(0, 1))
     current = epoch(ours)
-    with pytest.raises(ValueError, match="contiguous and float32"):
+    with pytest.raises(ValueError, match="must be float32"):
         ours.train_by_logits(current, lambda logits: logits.double(), lambda batch: ())
     with pytest.raises(ValueError, match="does not have the expected shape"):
         ours.train_by_logits(current, lambda logits: logits[:, :3], lambda batch: ())
     too_small = LogitTable(torch.ones(5, 4), current)
     with pytest.raises(ValueError, match="not in the table"):
-        ours.train_by_logits(current, lambda logits, read: read, lambda batch: (), too_small)
-    with pytest.raises(ValueError, match="contiguous and float32"):
+        ours.train_by_logits(current, torch.zeros_like, lambda batch: (), too_small)
+    with pytest.raises(ValueError, match="must be float32"):
         ours.train_along(current, ["five"], lambda gradients, memory: gradients.double())
 
 
@@ -319,7 +322,7 @@ def test_penalised_adam(with_path: bool, learner: Make) -> None:
     exact.prepare(3)
     for _ in range(3):
         gradient, before = draw(), exact.values.clone()
-        ours.apply_penalised(gradient, importance, centre, path if with_path else None)
+        ours.apply_penalised(gradient, Penalty(importance, centre, path if with_path else None))
         exact.step(gradient.double() + importance.double() * (before - centre.double()))
         if with_path:
             expected -= gradient.double() * (exact.values - before)
@@ -327,7 +330,7 @@ def test_penalised_adam(with_path: bool, learner: Make) -> None:
     torch.testing.assert_close(ours.parameters.flat.double(), exact.values, rtol=1e-6, atol=1e-7)
     torch.testing.assert_close(path.double(), expected, rtol=1e-6, atol=1e-6)
     with pytest.raises(ValueError, match="vectors of equal size"):
-        ours.apply_penalised(gradient, importance[1:], centre)
+        ours.apply_penalised(gradient, Penalty(importance[1:], centre))
 
 
 @pytest.mark.parametrize("logit", [-90.0, -30.0, 0.0, 30.0, 90.0])

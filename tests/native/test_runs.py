@@ -19,7 +19,9 @@ from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.native_learner import NativeLearner
 from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.learning.penalty import Penalty
 from clops_sweep.learning.run import ContinualRun
+from clops_sweep.testing.watch import difference
 
 Make = Callable[..., Any]
 
@@ -102,16 +104,24 @@ def test_everything_a_run_changes_is_bit_for_bit_the_same_in_a_stack(learner: Ma
             assert torch.equal(stacked[name][run], values[0]), name
 
 
-def test_the_epoch_is_its_steps(learner: Make, batch: Make) -> None:
+@pytest.mark.parametrize("penalised", ["not", "by importance", "by importance, with a path"])
+@pytest.mark.parametrize("runs", [1, 2])
+def test_the_epoch_is_its_steps(runs: int, penalised: str, learner: Make, batch: Make) -> None:
     """`train_epoch` of the kernels against that of `PaperLearner` with their single steps: bit for bit."""
-    content, keys = batch("binary", 37)
+    content, keys = batch("binary", 37, runs)
     task = Instances(content.rows, content.targets)
-    order = torch.randperm(37, generator=torch.Generator().manual_seed(0))[None]
-    whole, steps = learner(), learner()
-    betas = [TaskInstanceParameters(37, [10.0], [1e-2], whole.bank.device) for _ in range(2)]
-    whole.train_epoch(task, None, order, 11, keys, betas[0])
-    PaperLearner.train_epoch(steps, task, None, order, 11, keys, betas[1])
+    generator = torch.Generator().manual_seed(0)
+    order = torch.stack([torch.randperm(37, generator=generator) for _ in range(runs)])
+    whole, steps = [learner("binary", tuple(range(runs))) for _ in range(2)]
+    betas = [TaskInstanceParameters(37, [10.0] * runs, [1e-2] * runs, whole.bank.device) for _ in range(2)]
+    importance, centre, path = torch.randn(3, whole.parameters.flat.numel(), generator=generator)
+    paths = [path.clone() if "path" in penalised else None for _ in range(2)]
+    penalties = [None if penalised == "not" else Penalty(importance.square(), centre, each) for each in paths]
+    whole.train_epoch(task, None, order, 11, keys, betas[0], penalties[0])
+    PaperLearner.train_epoch(steps, task, None, order, 11, keys, betas[1], penalties[1])
     assert torch.equal(whole.parameters.flat, steps.parameters.flat)
+    assert difference(paths[0], paths[1]) is None
+    assert (paths[0] is None) or not torch.equal(paths[0], path)
     torch.testing.assert_close(betas[0].values, betas[1].values, rtol=0, atol=1e-7)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Batch, EpochBatch, Replay
+from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay.beside import subsets
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
@@ -47,37 +47,21 @@ class AveragedGEM(FixedMemory):
         steps, size = len(current.sizes), len(self.memory)
         count = min(training.config.options["agem_batch_size"], size)
         generators = [streams.generator(seed, "memory batch", task, epoch) for seed in training.seeds]
-        drawn = [subsets(generator, np.full(steps, size), count) for generator in generators]
-        current.keep("memory", torch.from_numpy(np.stack(drawn, axis=1)))
-        current.keep("memory dropout", streams.keys(training.seeds, "memory dropout", task, epoch))
-
-        def step(batch: EpochBatch, phase: int) -> None:
-            del phase
-            places, keys = current.kept_for("memory", batch), current.kept("memory dropout")
-            rows = learner.parameters.by_run
-            reference = rows(self._reference(places, batch.number * count, keys))
-            gradient = rows(learner.gradient(batch.plain(), current.kept("dropout keys"))[1])
-            learner.apply(learner.parameters.from_runs(self._projected(gradient, reference)))
-
-        learner.run_epoch(current, step)
-
-    def _reference(self, places: torch.Tensor, first_draw: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-        """r: the gradient of the mean loss over the instances at some places, int64 [S, m]."""
-        drawn = self.memory.replay(places)
-        count = places.shape[1]
-        weights = torch.full(places.shape, 1 / count, device=places.device)
-        draws = first_draw + torch.arange(count, device=places.device)
-        return self.training.learner.memory_gradient(Batch(drawn.rows, drawn.targets, weights, draws), keys)
+        drawn = np.stack([subsets(generator, np.full(steps, size), count) for generator in generators])
+        places = torch.from_numpy(drawn).flatten(1).to(self.memory.instances.device)
+        keys = streams.keys(training.seeds, "memory dropout", task, epoch).expand(steps, -1, -1)
+        current.keep_memory("memory", self.memory.replay(places), keys, torch.arange(steps * count).view(steps, -1))
+        learner.train_along(current, ["memory"], self._projected)
 
     def _projected(self, gradients: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
-        """g' of each run, from g and r: all [S, P]. Products are in float64, and run by run: they are rounded alike."""
-        both = zip(gradients.unbind(), references.unbind(), strict=True)
-        pairs = [(g.dot(r), r.dot(r)) for g, r in ((g.double(), r.double()) for g, r in both)]
+        """g' of each run, from g, [S, P], and r, [S, 1, P]. Products are in float64, and run by run: rounded alike."""
+        both = zip(gradients.double().unbind(), references.double().unbind(), strict=True)
+        pairs = [(r[0].dot(g), r[0].dot(r[0])) for g, r in both]
         agreement, length = (torch.stack(values) for values in zip(*pairs, strict=True))
         violated = agreement < 0
         self._projections += violated
         share = torch.where(violated, agreement / length, 0.0).to(gradients.dtype)
-        return gradients - share[:, None] * references
+        return gradients - share[:, None] * references[:, 0].to(gradients.dtype)
 
     def counts(self) -> dict[str, list[int]]:
         """How often the memory objected."""

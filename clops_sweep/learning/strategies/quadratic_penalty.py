@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.batches import Replay
+from clops_sweep.learning.penalty import Penalty
 from clops_sweep.learning.strategies.base import Strategy, Training
 
 
@@ -23,34 +24,17 @@ class QuadraticPenalty(Strategy):
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        self.importance = torch.zeros_like(training.learner.parameters.flat)
-        self.centre = training.learner.parameters.flat.clone()
+        parameters = training.learner.parameters.flat
+        self.importance, self.centre = torch.zeros_like(parameters), parameters.clone()
+        self.penalty = Penalty(self.importance, self.centre)
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Plain steps in the first task, of which nothing is known before it ends; then penalised ones."""
-        if not task:
-            super().train_epoch(task, epoch, replay, order, dropout_keys)
-            return
-        self.train_penalised(task, replay, order, dropout_keys)
-
-    def train_penalised(
-        self, task: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
-    ) -> None:
-        """An epoch of penalised steps."""
-        training = self.training
-        current = training.learner.begin_epoch(
-            training.tasks[task], replay, order, training.config.batch_size, dropout_keys
-        )
-        keys = current.kept("dropout keys")
-        training.learner.run_epoch(current, lambda batch, phase: self.step(batch, keys))
-
-    def step(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
-        """One step along the gradient of the sum."""
-        learner = self.training.learner
-        _, gradient = learner.gradient(batch.plain(), dropout_keys)
-        learner.apply_penalised(gradient, self.importance, self.centre)
+        """Penalised steps; in the first task the penalty is 0."""
+        del epoch
+        training, size = self.training, self.training.config.batch_size
+        training.learner.train_epoch(training.tasks[task], replay, order, size, dropout_keys, penalty=self.penalty)
 
     def of_each_run(self, option: str) -> torch.Tensor:
         """The value that an option has in each run, laid out like the parameters."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.penalty import Penalty
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 
@@ -26,19 +26,7 @@ class SynapticIntelligence(QuadraticPenalty):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         self._path = torch.zeros_like(self.importance)
-
-    def train_epoch(
-        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
-    ) -> None:
-        """Penalised steps in the first task too, where the penalty is 0, for the way that they go."""
-        del epoch
-        self.train_penalised(task, replay, order, dropout_keys)
-
-    def step(self, batch: EpochBatch, dropout_keys: torch.Tensor) -> None:
-        """One step along the gradient of the sum, and what it should have lowered the loss by."""
-        learner = self.training.learner
-        _, gradient = learner.gradient(batch.plain(), dropout_keys)
-        learner.apply_penalised(gradient, self.importance, self.centre, self._path)
+        self.penalty = Penalty(self.importance, self.centre, self._path)
 
     def end_task(self, task: int) -> None:
         """Omega takes up the task's path, which begins anew."""

@@ -199,20 +199,19 @@ class Core {
     }
   }
 
-  // One Adam step of a whole vector, the given number of steps having been taken before; along a penalised gradient where
-  // importance and centre are given.
+  // A penalty's importance and centre and, where it is wanted, the path: laid out like the parameters.
+  using PenaltyArrays = std::tuple<Floats, Floats, std::optional<Floats>>;
+
+  // One Adam step of a whole vector, the given number of steps having been taken before; with a penalty where there is one.
   void adam(Floats& values, Floats& first, Floats& second, const Floats& gradient, double learning_rate, std::int64_t steps,
-            const std::optional<Floats>& importance, const std::optional<Floats>& centre, std::optional<Floats> path) const {
+            std::optional<PenaltyArrays> penalty) const {
     const auto fits = [&](const auto& vector) { return vector.size() == values.size(); };
     require(fits(first) && fits(second) && fits(gradient), "Adam needs vectors of equal size");
-    require(importance.has_value() == centre.has_value() && (importance || !path), "a penalty has importance and centre");
-    require(!importance || (fits(*importance) && fits(*centre) && (!path || fits(*path))), "a penalty needs vectors of equal size");
     Adam optimizer(kernels_, learning_rate, steps);
-    optimizer.add(static_cast<std::size_t>(values.size()), values.mutable_data(), first.mutable_data(), second.mutable_data(), gradient.data());
-    Penalty penalty{};
-    if (importance) penalty = {importance->data(), centre->data(), path ? path->mutable_data() : nullptr};
+    optimizer.add(static_cast<std::size_t>(values.size()), values.mutable_data(), first.mutable_data(), second.mutable_data(), gradient.data(),
+                  penalty_of(penalty, values.size()));
     const py::gil_scoped_release release;
-    importance ? optimizer.step(penalty) : optimizer.step();
+    optimizer.step();
   }
 
   // Logits [places, outputs]; the places that are read, how much what is there pulls, and the places that are written: these three
@@ -231,13 +230,13 @@ class Core {
       forward(columns(rows, start, size), counters(start, size), keys, false, true, own);
       const Floats by = floats(by_logits(number));
       backward(table ? pulled(by, own, *table, static_cast<py::ssize_t>(number)) : by);
-      adam(values, first, second, gradient_, learning_rate, steps++, std::nullopt, std::nullopt, std::nullopt);
+      adam(values, first, second, gradient_, learning_rate, steps++, std::nullopt);
       start += size;
     }
   }
 
   // The same along what Python makes of a batch's gradient and of memory gradients: `direction()`, when they are there. The memories
-  // are as in `gradients`, but that rows, targets and keys have a first axis of the batches.
+  // are as in `gradients`, but that all except the weights have a first axis of the batches.
   void train_along(const Longs& rows, const Floats& targets, const Floats& weights, const std::vector<py::ssize_t>& sizes,
                    const Array<std::int32_t>& keys, const std::vector<BatchArrays>& memories, Array<double>& memory_gradients,
                    const py::function& direction, Floats& values, Floats& first, Floats& second, double learning_rate, std::int64_t steps) {
@@ -245,20 +244,20 @@ class Core {
     for (const py::ssize_t size : sizes) {
       std::vector<BatchArrays> past;
       for (const auto& [rows_of, targets_of, shares, draws, keys_of] : memories) {
-        past.emplace_back(at(rows_of, number), at(targets_of, number), shares, draws, at(keys_of, number));
+        past.emplace_back(at(rows_of, number), at(targets_of, number), shares, at(draws, number), at(keys_of, number));
       }
       gradients(past, memory_gradients);
       Floats losses({static_cast<py::ssize_t>(runs_), size});
       gradient(columns(rows, start, size), columns(targets, start, size), columns(weights, start, size), counters(start, size), keys,
                false, true, losses);
-      adam(values, first, second, floats(direction()), learning_rate, steps++, std::nullopt, std::nullopt, std::nullopt);
+      adam(values, first, second, floats(direction()), learning_rate, steps++, std::nullopt);
       start += size, ++number;
     }
   }
 
   void train_epoch(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, int task_size, int batch_size,
                    const Array<std::int32_t>& keys, Floats& first, Floats& second, double learning_rate, std::int64_t steps,
-                   std::optional<Floats> beta, std::optional<Floats> beta_first, std::optional<Floats> beta_second,
+                   std::optional<PenaltyArrays> penalty, std::optional<Floats> beta, std::optional<Floats> beta_first, std::optional<Floats> beta_second,
                    const std::vector<float>& beta_penalty, const std::vector<double>& beta_learning_rate, std::int64_t beta_steps) {
     const int count = check_rows(rows);
     const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
@@ -279,6 +278,7 @@ class Core {
     }
     float *values = parameters_.mutable_data(), *first_at = first.mutable_data(), *second_at = second.mutable_data();
     const auto sizes = parameter_sizes(outputs_);
+    const Penalty whole = penalty_of(penalty, parameters_.size());
     const py::gil_scoped_release release;
     for (int run = 0; run < runs_; ++run) {
       const std::ptrdiff_t begin = static_cast<std::ptrdiff_t>(run) * count;
@@ -286,7 +286,7 @@ class Core {
       Adam optimizer(kernels_, learning_rate, steps);
       const auto v = parameters_of(values, runs_, run, outputs_), m1 = parameters_of(first_at, runs_, run, outputs_),
                  m2 = parameters_of(second_at, runs_, run, outputs_), g = parameters_of(gradient_data_, runs_, run, outputs_);
-      for (std::size_t i = 0; i < sizes.size(); ++i) optimizer.add(sizes[i], v[i], m1[i], m2[i], g[i]);
+      for (std::size_t i = 0; i < sizes.size(); ++i) optimizer.add(sizes[i], v[i], m1[i], m2[i], g[i], whole.from(v[i] - values));
       Beta of_run = betas;
       if (betas.values) {
         const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(run) * task_size;
@@ -324,6 +324,13 @@ class Core {
     }
     for (py::ssize_t i = 0; i < count; ++i) std::copy_n(logits.data() + i * outputs_, outputs_, at_place(written, i));
     return result;
+  }
+
+  static Penalty penalty_of(std::optional<PenaltyArrays>& arrays, py::ssize_t size) {
+    if (!arrays) return {};
+    auto& [importance, centre, path] = *arrays;
+    require(importance.size() == size && centre.size() == size && (!path || path->size() == size), "a penalty needs vectors of equal size");
+    return {importance.data(), centre.data(), path ? path->mutable_data() : nullptr};
   }
 
   void differentiate(int run, const Batch& batch, Keys keys, Normalization normalization, bool track, float* losses) {

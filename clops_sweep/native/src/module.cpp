@@ -43,8 +43,7 @@ PYBIND11_MODULE(_kernels, module) {
       .def("predict", &Core::predict, arg("rows").noconvert(), arg("noise").noconvert(), arg("parameters").noconvert(),
            arg("probabilities"), arg("samples"), arg("keys").noconvert(), arg("result").noconvert())
       .def("adam", &Core::adam, arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(),
-           arg("gradient").noconvert(), arg("learning_rate"), arg("steps"), arg("importance").noconvert() = py::none(),
-           arg("centre").noconvert() = py::none(), arg("path").noconvert() = py::none())
+           arg("gradient").noconvert(), arg("learning_rate"), arg("steps"), arg("penalty").noconvert() = py::none())
       .def("train_by_logits", &Core::train_by_logits, arg("rows").noconvert(), arg("keys").noconvert(), arg("logits").noconvert(),
            arg("by_logits"), arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("learning_rate"),
            arg("steps"), arg("table").noconvert() = py::none())
@@ -53,6 +52,6 @@ PYBIND11_MODULE(_kernels, module) {
            arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("learning_rate"), arg("steps"))
       .def("train_epoch", &Core::train_epoch, arg("rows").noconvert(), arg("targets").noconvert(), arg("factors").noconvert(),
            arg("order").noconvert(), arg("task_size"), arg("batch_size"), arg("keys").noconvert(), arg("first").noconvert(),
-           arg("second").noconvert(), arg("learning_rate"), arg("steps"), arg("beta").noconvert(), arg("beta_first").noconvert(),
+           arg("second").noconvert(), arg("learning_rate"), arg("steps"), arg("penalty").noconvert(), arg("beta").noconvert(), arg("beta_first").noconvert(),
            arg("beta_second").noconvert(), arg("beta_penalty"), arg("beta_learning_rate"), arg("beta_steps"));
 }

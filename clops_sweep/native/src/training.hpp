@@ -17,19 +17,23 @@ class Adam {
   Adam(const Kernels& kernels, double learning_rate, std::int64_t steps)
       : kernels_(kernels), learning_rate_(learning_rate), steps_(steps) {}
 
-  void add(std::size_t n, float* values, float* first, float* second, const float* gradient) {
-    pieces_.push_back({n, values, first, second, gradient});
+  // Without a penalty where that has no importance.
+  void add(std::size_t n, float* values, float* first, float* second, const float* gradient, const Penalty& penalty = {}) {
+    pieces_.push_back({n, values, first, second, gradient, penalty});
   }
 
   void step() {
-    each([&](const Piece& p, float rate, float root) { kernels_.adam(p.n, p.values, p.first, p.second, p.gradient, rate, root); });
-  }
-
-  // With a penalty of the first piece, which is all there is.
-  void step(const Penalty& penalty) {
-    each([&](const Piece& p, float rate, float root) {
-      kernels_.penalised_adam(p.n, p.values, p.first, p.second, p.gradient, penalty, rate, root);
-    });
+    ++steps_;
+    const double t = static_cast<double>(steps_);
+    const auto rate = static_cast<float>(learning_rate_ / (1 - std::pow(0.9, t)));
+    const auto root = static_cast<float>(std::sqrt(1 - std::pow(0.999, t)));
+    for (const Piece& p : pieces_) {
+      if (p.penalty.importance) {
+        kernels_.penalised_adam(p.n, p.values, p.first, p.second, p.gradient, p.penalty, rate, root);
+      } else {
+        kernels_.adam(p.n, p.values, p.first, p.second, p.gradient, rate, root);
+      }
+    }
   }
 
  private:
@@ -37,16 +41,8 @@ class Adam {
     std::size_t n;
     float *values, *first, *second;
     const float* gradient;
+    Penalty penalty;
   };
-
-  template <class Step>
-  void each(Step step) {
-    ++steps_;
-    const double t = static_cast<double>(steps_);
-    const auto rate = static_cast<float>(learning_rate_ / (1 - std::pow(0.9, t)));
-    const auto root = static_cast<float>(std::sqrt(1 - std::pow(0.999, t)));
-    for (const Piece& piece : pieces_) step(piece, rate, root);
-  }
 
   const Kernels& kernels_;
   const double learning_rate_;
