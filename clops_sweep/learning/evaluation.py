@@ -15,7 +15,7 @@ from clops_sweep.experiment.columns import MEASURES
 from clops_sweep.learning import losses
 from clops_sweep.learning.auc import TaskAucs
 from clops_sweep.learning.hits import TaskHits
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.run_networks import RunNetworks
 
 SplitName = Literal["validation", "test"]
 
@@ -56,7 +56,7 @@ class Evaluator:
             own classes apart: of their logits alone, of a pair of the difference of the two.
     """
 
-    def __init__(self, scenario: Scenario, split: SplitName, learner: Learner, runs: int, *, joint: bool) -> None:
+    def __init__(self, scenario: Scenario, split: SplitName, learner: RunNetworks, runs: int, *, joint: bool) -> None:
         subsets: list[Subset] = [getattr(task, split) for task in scenario.tasks]
         self._names = [f"{scenario.name}, task {task.name}, {split}" for task in scenario.tasks]
         self._kind, self._learner = scenario.kind, learner

@@ -14,10 +14,10 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay, gather_targets
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Loss
 from clops_sweep.learning.logit_table import PULL, READ, WRITTEN, LogitTable
 from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.penalty import Penalty
+from clops_sweep.learning.run_networks import Loss
 
 
 class NativeLearner(PaperLearner):
