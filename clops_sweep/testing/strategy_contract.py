@@ -59,7 +59,8 @@ def check_strategy(
     Raises:
         ContractViolation: with a sentence that says what is wrong.
     """
-    require(isinstance(strategy, type) and issubclass(strategy, Strategy), "a strategy is a subclass of Strategy")
+    known = isinstance(strategy, type) and issubclass(strategy, Strategy)
+    require(known, f"a strategy is a subclass of Strategy, and {strategy!r} is none")
     with STRATEGIES.temporarily("strategy_under_test", strategy):
         for scenario in scenarios:
             config = tiny_config(scenario, **(settings | {"strategy": "strategy_under_test"}))

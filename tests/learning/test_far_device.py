@@ -25,6 +25,9 @@ CASES = [
     ("multitask", "random", "domain_il", "clops_cnn"),
     ("gem", "random", "class_il", "clops_cnn"),
     ("mir", "random", "domain_il", "clops_cnn"),
+    ("derpp", "random", "class_il", "clops_cnn"),
+    ("agem", "random", "class_il", "clops_cnn"),
+    ("si", "random", "class_il", "clops_cnn"),
     ("clops", "bald_mcd", "class_il", "own"),
     ("er", "random", "class_il", "own"),
 ]
