@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from clops_sweep import strategy
-from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.losses import loss_gradient
 from clops_sweep.learning.replay.beside import beside
 from clops_sweep.learning.replay.division import kept, random_priorities
@@ -43,17 +43,15 @@ class DERppOfAvalanche(FixedMemory):
         def by_logits(
             logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, stored: torch.Tensor
         ) -> torch.Tensor:
-            by = loss_gradient(learner.kind, logits, targets).mul_(weights.unsqueeze(2))
+            by = loss_gradient(learner.kind, logits, targets).mul_(weights)
             by[:, -count:].add_(logits[:, -count:] - stored, alpha=pull)
             return by
 
-        def step(batch: EpochBatch, phase: int) -> None:
-            del phase
-            given = (batch.targets, batch.weights, current.kept_for("stored", batch))
-            keys = current.kept("dropout keys")
-            learner.apply(learner.backpropagate(batch.rows, batch.draws, keys, by_logits, *given)[1])
-
-        learner.run_epoch(current, step)
+        learner.train_by_logits(
+            current,
+            by_logits,
+            lambda batch: (batch.targets, batch.weights.unsqueeze(2), current.kept_for("stored", batch)),
+        )
 
     def end_task(self, task: int) -> None:
         """Offers the task's instances to the memory."""
