@@ -166,7 +166,9 @@ class NativeLearner(PaperLearner):
             [logits[size].numpy() for size in epoch.sizes],
             found,
             *self._steps(len(epoch.sizes)),
-            None if table is None else tuple(map(_array, (table.values, *map(epoch.kept, (READ, PULL, WRITTEN))))),
+            None
+            if table is None
+            else (_changed(table.values), *(_array(epoch.kept(of)) for of in (READ, PULL, WRITTEN))),
         )
 
     def train_along(
@@ -186,8 +188,7 @@ class NativeLearner(PaperLearner):
 
         def found() -> NDArray[np.generic]:
             followed = direction(parameters.by_run(flat) if alone is None else alone, memory)
-            array: NDArray[np.generic] = (flat if followed is alone else parameters.from_runs(followed)).numpy()
-            return array
+            return _array(flat if followed is alone else parameters.from_runs(followed))
 
         past = [self._given(*epoch.memory(name)) for name in memories]
         self._core.train_along(
@@ -292,7 +293,17 @@ def _array(tensor: torch.Tensor) -> NDArray[np.generic]:
 
 
 def _penalty(penalty: Penalty | None) -> tuple[NDArray[np.generic] | None, ...] | None:
-    return None if penalty is None else (_array(penalty.importance), _array(penalty.centre), _optional(penalty.path))
+    if penalty is None:
+        return None
+    path = None if penalty.path is None else _changed(penalty.path)
+    return _array(penalty.importance), _array(penalty.centre), path
+
+
+def _changed(tensor: torch.Tensor) -> NDArray[np.generic]:
+    """The tensor's own memory, which the kernels write to: of a copy nobody would see it."""
+    if not tensor.is_contiguous():
+        raise ValueError("what steps write to, the values of a table or the path of a penalty, must be contiguous")
+    return _array(tensor)
 
 
 def _optional(tensor: torch.Tensor | None) -> NDArray[np.generic] | None:

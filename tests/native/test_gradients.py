@@ -291,6 +291,9 @@ def test_what_python_returns_within_an_epoch_is_looked_at(learner: Make, epoch: 
     too_small = LogitTable(torch.ones(5, 4), current)
     with pytest.raises(ValueError, match="not in the table"):
         ours.train_by_logits(current, torch.zeros_like, lambda batch: (), too_small)
+    strided = LogitTable(torch.ones(4, 50).T, current)
+    with pytest.raises(ValueError, match="must be contiguous"):
+        ours.train_by_logits(current, torch.zeros_like, lambda batch: (), strided)
     with pytest.raises(ValueError, match="must be float32"):
         ours.train_along(current, ["five"], lambda gradients, memory: gradients.double())
 
@@ -331,6 +334,8 @@ def test_penalised_adam(with_path: bool, learner: Make) -> None:
     torch.testing.assert_close(path.double(), expected, rtol=1e-6, atol=1e-6)
     with pytest.raises(ValueError, match="vectors of equal size"):
         ours.apply_penalised(gradient, Penalty(importance[1:], centre))
+    with pytest.raises(ValueError, match="must be contiguous"):
+        ours.apply_penalised(gradient, Penalty(importance, centre, torch.zeros(len(path), 2)[:, 0]))
 
 
 @pytest.mark.parametrize("logit", [-90.0, -30.0, 0.0, 30.0, 90.0])

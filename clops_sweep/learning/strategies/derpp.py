@@ -120,7 +120,7 @@ class DarkExperienceReplay(FixedMemory):
 
     def state(self) -> dict[str, Any]:
         """Memory, logits, and how many instances have been offered."""
-        self._logits[self.capacity :: self.capacity + 1].zero_()
+        self._logits[self.capacity :: self.capacity + 1].zero_()  # written by whatever came last, and read by nothing
         return super().state() | {"logits": self._logits, "offered": self._offered}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
