@@ -60,14 +60,13 @@ def command() -> None:
 
 @command.command("plan")
 @asks(keep=True)
-@click.option("--calibrate", is_flag=True, help="Measure kinds of runs of which none is finished; half a minute.")
 @click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
 @click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
 @json_option
-def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
+def plan_command(asked: Asked, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
     """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
     plan = asked.plan()
-    facts = Facts.of(asked, plan, gpus_per_trial, calibrate)
+    facts = Facts.of(asked, plan, gpus_per_trial)
     if as_json:
         print_json(plan_as_data(plan, facts))
     else:

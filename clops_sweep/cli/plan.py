@@ -10,9 +10,9 @@ import click
 
 from clops_sweep.cli.search import print_searches, search_as_data
 from clops_sweep.data.origins import ORIGINS
-from clops_sweep.errors import BadInput, DamagedStore, several
+from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, plugins_of
-from clops_sweep.machine import available_cores, check_gpu, gpus
+from clops_sweep.machine import available_cores, gpus
 from clops_sweep.search.standing import Standing, check_samplers, runs_to_come, standings, unprepared
 
 _FEW_HOURS = 0.01  # less is easier to grasp in seconds
@@ -58,14 +58,13 @@ class Facts:
         return self._estimated()
 
     @classmethod
-    def of(cls, asked: Asked, plan: Plan, gpus_per_trial: float = 0, measure: bool = False) -> Facts:
+    def of(cls, asked: Asked, plan: Plan, gpus_per_trial: float = 0) -> Facts:
         """Looks at store and studies.
 
         Args:
             asked: what is asked for.
             plan: how it stands.
             gpus_per_trial: share of a GPU that a trial takes.
-            measure: whether kinds of runs of which nothing is known are measured.
         """
         check_samplers(asked)
         searches = standings(asked)  # what is wrong with one is said before anything else is
@@ -73,7 +72,7 @@ class Facts:
         not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(asked))))
 
         def estimated() -> Estimate | None:
-            return _estimated(asked, plan, pending, gpus_per_trial, measure) if pending else None
+            return _estimated(asked, plan, pending, gpus_per_trial) if pending else None
 
         return cls(searches, changed_since(asked, plan), not_here, pending, estimated)
 
@@ -103,7 +102,7 @@ def say_plan(plan: Plan, facts: Facts, *, cpus_per_trial: float = 1, gpus_per_tr
     if cost.unknown:
         of, kind = ("it", "its") if len(facts.pending) == 1 else ("them", "their")
         which = f"{len(cost.unknown)} of them" if cost.known else of
-        click.echo(f"no estimate for {which}: no run of {kind} kind is finished; plan --calibrate measures some epochs")
+        click.echo(f"no estimate for {which}: no run of {kind} kind is finished")
     if facts.searches and cost.known:
         click.echo("runs of searches are taken to be like their base config, and none of them to be pruned")
 
@@ -166,7 +165,7 @@ def say_cost(
 ) -> None:
     """Prints what the runs that are about to start will cost, if that is known of all of them."""
     try:
-        cost = _estimated(asked, plan, to_do, gpus_per_trial, measure=False)
+        cost = _estimated(asked, plan, to_do, gpus_per_trial)
     except DamagedStore as error:  # it holds finished runs, and is in the way of what they tell and of nothing else
         click.echo(f"no estimate: {error}", err=True)
         return
@@ -174,40 +173,11 @@ def say_cost(
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
 
 
-def _estimated(
-    asked: Asked, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float, measure: bool
-) -> Estimate:
-    """What runs will cost; of kinds of which nothing is known, after they have been measured, if that is asked for."""
-    from clops_sweep.planning.calibration import calibrate, keep, kept_in
+def _estimated(asked: Asked, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float) -> Estimate:
+    """What runs will cost, from finished ones."""
     from clops_sweep.planning.estimate import estimate
 
-    device = "cuda" if gpus_per_trial else None
-    file, finished, data_hashes = asked.store.log_folder / "calibration.json", plan.of("finished"), asked.data_hashes()
-    kept = kept_in(file)
-
-    def from_what_is_known() -> Estimate:
-        measured = [item for data_hash, item in kept if data_hash in data_hashes]
-        return estimate(pending, finished, asked.store, measured, device)
-
-    cost = from_what_is_known()
-    if measure and cost.unknown:
-        for name in (*plan.unprepared, *unprepared(asked)):
-            raise BadInput(f"--calibrate: {name} is not prepared here; expected: clops-sweep data prepare {name}")
-        if device:
-            check_gpu("--gpus-per-trial")
-        from clops_sweep.learning.timing import time_epochs
-
-        for item in calibrate(
-            cost.unknown,
-            lambda config: asked.data.frames(config.data_key),
-            time_epochs,
-            device or "cpu",
-            lambda text: click.echo(text, err=True),
-        ):
-            kept.append(item)
-            keep(file, kept)
-        cost = from_what_is_known()
-    return cost
+    return estimate(pending, plan.of("finished"), asked.store, "cuda" if gpus_per_trial else None)
 
 
 def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> str:
@@ -226,9 +196,7 @@ def _in_words(cost: Estimate, cpus_per_trial: float, gpus_per_trial: float) -> s
     if there:
         hours = max(cost.hours / max(1, int(there / each)), cost.longest)  # nothing is done before its longest run is
         words += f", {_clock(hours)} by the clock on {several(there, what)}"
-    rests = [f"{several(cost.finished, 'finished run')} of the same kind"] if cost.finished else []
-    rests += [f"{several(cost.measured, 'short run')} on this machine"] if cost.measured else []
-    return f"{words}; from {' and '.join(rests)}"
+    return f"{words}; from {several(cost.finished, 'finished run')} of the same kind"
 
 
 def _number(value: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,7 +42,6 @@ class DeclaredReader(Reader):
     noticed.
     """
 
-    resumes = True
     keeps_channels_together = True
     tolerates_repeats = True
 
@@ -60,16 +58,6 @@ class DeclaredReader(Reader):
     def parallel(self) -> bool:
         """Whether every recording is read from files of its own, which other processes can do."""
         return self.in_parallel
-
-    def content(self, source: Source) -> bytes | None:
-        """SHA-256 of samples in memory that are resampled, with what else their frames depend on."""
-        if not isinstance(source.detail, Held) or self._keeps_rate(source.detail.outline.stack.rate):
-            return None
-        stack = self._function.samples(source)
-        form = f"{stack.array.dtype.str}{stack.array.shape} {stack.rate!r} {stack.gain.tolist()!r}"
-        digest = hashlib.sha256(form.encode())
-        digest.update(np.ascontiguousarray(stack.array).data)
-        return digest.digest()
 
     def look(self, data_root: Path | None) -> None:
         """Looks for the declared files alone; the function is not called."""

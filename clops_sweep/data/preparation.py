@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,6 @@ from clops_sweep.data.folder import appearing_folder, is_file, one_sentence
 from clops_sweep.data.frame_file import FrameFile
 from clops_sweep.data.freshness import states_of
 from clops_sweep.data.index_of_windows import index_of
-from clops_sweep.data.kept_frames import KeptFrames, kept_frames
 from clops_sweep.data.manifest import file_sha256
 from clops_sweep.data.prepared_files import by_key, remember_files, write_rest
 from clops_sweep.data.progress import with_progress
@@ -58,18 +56,12 @@ def make_prepared_folder(
     sums = SumsBeside({*tables} - of_records)
     sources = without_duplicates(with_names(sources, problems), problems)
     with (
-        ExitStack() as until_it_appears,
         appearing_folder(folder) as staging,
         record_pool(reader.name, len(sources), workers) as run,
     ):
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
-        kept = until_it_appears.enter_context(
-            kept_frames(reader, folder, len(chosen.index), on_error) if reader.resumes else nullcontext()
-        )
-        arrays, index, files, frames = _write_signals(
-            reader, chosen, staging, run, kept, seen, problems, dropped, progress
-        )
+        arrays, index, files, frames = _write_signals(reader, chosen, staging, run, seen, problems, dropped, progress)
         # Also records without a frame: once they are others, the set is to be made again.
         keyed = by_key(reader, {*(file for source in sources for file in source.files), *tables})
         files |= {reader.file_key(file): found for file, found in sums.result().items()}
@@ -130,7 +122,6 @@ def _write_signals(
     chosen: _Offered,
     staging: Path,
     run: Callable[..., Any],
-    kept_before: KeptFrames | None,
     seen: SeenSamples,
     problems: Problems,
     dropped: Counter[str],
@@ -139,11 +130,10 @@ def _write_signals(
     """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
     gains, offsets, statistics, kept = [], [], [], []
     hashes: dict[str, str] = {}
-    read, pairs = partial(read_frames, reader), list(zip(chosen.sources, chosen.windows, strict=True))
-    path = staging / "frames.npy" if kept_before is None else kept_before.frames
+    pairs = list(zip(chosen.sources, chosen.windows, strict=True))
     first = 0
-    with FrameFile(path, np.dtype(reader.stored_as), len(chosen.index)) as file:
-        results = run(read, pairs) if kept_before is None else kept_before.results(file, run, read, pairs)
+    with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as), len(chosen.index)) as file:
+        results = run(partial(read_frames, reader), pairs)
         for what in with_progress(
             zip(chosen.sources, chosen.windows, results, strict=True),
             len(chosen.sources),
@@ -161,18 +151,13 @@ def _write_signals(
                 if not len(good):
                     continue
                 rows = slice(None) if len(good) == len(windows) else good
-                if result.standing:
-                    file.skip(len(good))
-                else:
-                    file.append(signals.stored[rows])
+                file.append(signals.stored[rows])
                 gains.append(signals.gain[rows])
                 offsets.append(signals.offset[rows])
                 statistics.append(of_each[rows])
                 kept.append(begin + good)
     if not kept:
         raise _no_frame(reader, dropped, problems)
-    if kept_before is not None:
-        file.path = kept_before.also_in(staging)
     arrays: dict[str, NDArray[Any]] = {
         "gain": np.concatenate(gains).astype(np.float32),
         "offset": np.concatenate(offsets).astype(np.float32),

@@ -49,8 +49,7 @@ def prepare(
 
     A prepared set is made anew where it is damaged, of an older reader, of other code or files than a file of the
     user's now declares, or was made with other options than those given here; one from which records were skipped is
-    taken as it is. It appears whole or not at all; a killed preparation goes on by the same call, with the frames that
-    it had written (`kept_frames`).
+    taken as it is. It appears whole or not at all; a killed preparation starts again.
 
     Args:
         name: a data set of the catalogue.

@@ -225,18 +225,6 @@ class Reader(ABC):
         """Whether several processes may read records at a time, each with a copy of this reader."""
         return self.reads_files and self.name not in DATASETS.added
 
-    @property
-    def resumes(self) -> bool:
-        """Whether a killed preparation goes on: not that of a reader from outside, of which less is known."""
-        return self.name not in DATASETS.added
-
-    def content(self, source: Source) -> bytes | None:
-        """Stands for all that the frames of a source are made from, where that is in no file and sooner had than they.
-
-        None where files stand for it, or the frames for themselves.
-        """
-        return None
-
     @abstractmethod
     def find(self, data_root: Path | None) -> list[Source]:
         """The records under `data_root` in a fixed order; BadInput where there is none."""

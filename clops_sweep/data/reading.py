@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +17,11 @@ from clops_sweep.errors import BadInput
 
 @dataclass(frozen=True, eq=False)
 class FramesRead:
-    """Frames of a source, the `frame_statistics` of each [m, 4], and the SHA-256 of its files by their keys.
-
-    `standing` says that those to be kept are in the file already, from an attempt that was killed; `signals` need not
-    have them then.
-    """
+    """Frames of a source, the `frame_statistics` of each [m, 4], and the SHA-256 of its files by their keys."""
 
     signals: Signals
     statistics: NDArray[np.float64]
     hashes: dict[str, str]
-    standing: bool = False
 
 
 Read = FramesRead | str
@@ -43,26 +37,13 @@ def windows_or_reason(reader: Reader, source: Source) -> Windows | str:
         return str(problem)
 
 
-def read_frames(
-    reader: Reader,
-    pair: tuple[Source, Windows],
-    known: Callable[[NDArray[Any]], NDArray[np.float64] | None] | None = None,
-) -> Read:
-    """What is read of the given windows of a source.
-
-    Args:
-        reader: of the data set.
-        pair: the source and its windows.
-        known: gives the statistics of stored frames that stand in the file already; None where they do not.
-    """
+def read_frames(reader: Reader, pair: tuple[Source, Windows]) -> Read:
+    """Read the frames of a source at the given windows; the reason, where the source cannot be read."""
     source, windows = pair
     try:
         with one_sentence(source.files[0] if source.files else source.record):
             signals = reader.signals(source, windows)
             hashes = {reader.file_key(file): file_sha256(file) for file in source.files}
-            statistics = None if known is None else known(signals.stored)
-            if statistics is not None:
-                return FramesRead(signals, statistics, hashes, standing=True)
             return FramesRead(signals, frame_statistics(signals.stored), hashes)
     except BadInput as problem:
         return str(problem)

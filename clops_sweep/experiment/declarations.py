@@ -1,4 +1,4 @@
-"""What each built-in plug-in declares: which config fields it looks at, how much it computes, what may be in lockstep.
+"""What each built-in plug-in declares: which config fields it looks at and what may be in lockstep.
 
 Two configs that must give the same numbers are one run. So a strategy's identity is what it looks at, and nothing else:
 fine-tuning stores nothing and has no `storage_fraction`; where everything is replayed nothing is scored, and neither
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.options import BoolOption, FloatOption, Options
@@ -39,18 +39,6 @@ OF_SCENARIOS = frozenset({"task_classes", "domain"})
 """The fields that matter only to a scenario that looks at them, which gets them as keyword arguments."""
 
 
-class Work(NamedTuple):
-    """What an epoch on a task consists of, beside evaluation, in units of the frames of one task.
-
-    Attributes:
-        trained: frames that go through a training step, or something that costs as much.
-        scored: Monte-Carlo passes.
-    """
-
-    trained: float
-    scored: float = 0.0
-
-
 LooksAt = Collection[str] | Callable[[Fields], Fields]
 
 
@@ -62,8 +50,6 @@ class Declaration:
         looks_at: names of the fields of `DECLARED`, or of a scenario those of `OF_SCENARIOS`, that its numbers depend
             on; or a function from a config's fields to
             those that matter there, with the values that stand for them. None for all of them, whatever they are.
-        work: of a strategy, an epoch's work from a config's fields, the position of the task (from 0) and the number of
-            tasks; None where nobody has said.
         lockstep: of a strategy, the fields besides `seed` in which runs that are trained in lockstep may differ: they
             change what is replayed, and how it weighs, but not how much.
         options: its own hyperparameters by name; they matter wherever it is in use.
@@ -72,7 +58,6 @@ class Declaration:
     """
 
     looks_at: LooksAt | None = None
-    work: Callable[[Fields, int, int], Work] | None = None
     lockstep: Collection[str] = ()
     options: Options = field(default_factory=dict)
     one_output_a_class: bool = False
@@ -118,7 +103,6 @@ def clops(function: Callable[[str, Fields], dict[str, Any]]) -> Declaration:
 
     return Declaration(
         looks_at,
-        _work_of_clops,
         frozenset(
             {
                 "acquisition",
@@ -141,51 +125,16 @@ def replay(of_clops: Declaration) -> Declaration:
         settings = {"storage_order": "random", "acquisition": "random", "weight_replay": False}
         return of_clops.seen({**fields, **settings}) | {"strategy": "clops"}
 
-    return Declaration(looks_at, _work_of_replay)
+    return Declaration(looks_at)
 
 
-def _work_of_clops(fields: Fields, task: int, tasks: int) -> Work:
-    stored = fields["storage_fraction"] * task
-    passes = {"random": 0, "balc_kld": 2}.get(fields["acquisition"], 1) * fields["mc_samples"]
-    scored = 0.0 if fields["acquisition_fraction"] == 1 else stored * passes / fields["acquire_every"]
-    return Work(_work_of_replay(fields, task, tasks).trained, scored)
-
-
-def _work_of_replay(fields: Fields, task: int, tasks: int) -> Work:
-    del tasks
-    return Work(1 + fields["acquisition_fraction"] * fields["storage_fraction"] * task)
-
-
-def _work_of_mir(fields: Fields, task: int, tasks: int) -> Work:
-    """A virtual step beside each step, the replayed instances, and two passes over the candidates of every step."""
-    del tasks
-    if not task:
-        return Work(1)
-    candidates = fields["acquisition_fraction"] * fields["storage_fraction"] * task * _FRAMES_PER_TASK
-    return Work(2 + fields["replay_ratio"] + 2 * candidates / fields["batch_size"] / _PASSES_PER_STEP)
-
-
-_FRAMES_PER_TASK = 500
-"""Where it has to be known how large a memory is."""
-
-_PASSES_PER_STEP = 4
-"""A frame's training step costs as much as so many of its passes in evaluation mode."""
-
-
-def _work_of_importance(fields: Fields, task: int, tasks: int) -> Work:
-    """Penalised steps, and at the task's end a pass over its instances that costs what an epoch does."""
-    del task, tasks
-    return Work(1.2 + 1 / fields["epochs_per_task"])
-
-
-FINETUNE = Declaration((), lambda fields, task, tasks: Work(1))
-MULTITASK = Declaration((), lambda fields, task, tasks: Work(tasks))
-GEM = Declaration(("storage_fraction",), lambda fields, task, tasks: Work(1 + task))
-MIR = Declaration(("storage_fraction", "acquisition_fraction", "replay_ratio"), _work_of_mir)
-JOINT = Declaration((), lambda fields, task, tasks: Work((task + 1) ** 2))
+FINETUNE = Declaration(())
+MULTITASK = Declaration(())
+GEM = Declaration(("storage_fraction",))
+MIR = Declaration(("storage_fraction", "acquisition_fraction", "replay_ratio"))
+JOINT = Declaration(())
 EWC = Declaration(
     (),
-    _work_of_importance,
     ("ewc_strength", "ewc_decay"),
     {
         "ewc_strength": FloatOption(400.0, ge=0, log=True),
@@ -195,19 +144,16 @@ EWC = Declaration(
 )
 SI = Declaration(
     (),
-    lambda fields, task, tasks: Work(1.3),
     ("si_strength", "si_damping"),
     {"si_strength": FloatOption(1.0, ge=0, log=True), "si_damping": FloatOption(1e-3, gt=0, log=True)},
 )
 MAS = Declaration(
     (),
-    _work_of_importance,
     ("mas_strength",),
     {"mas_strength": FloatOption(1.0, ge=0, log=True)},
 )
 LWF = Declaration(
     (),
-    lambda fields, task, tasks: Work(1.5),
     ("lwf_strength", "lwf_temperature"),
     {"lwf_strength": FloatOption(1.0, ge=0, log=True), "lwf_temperature": FloatOption(2.0, gt=0, log=True)},
 )

@@ -1,11 +1,11 @@
-"""What methods with a memory of fixed size declare: options, with the authors' defaults, and what they cost."""
+"""What methods with a memory of fixed size declare: options, with the authors' defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from clops_sweep.experiment.declarations import Declaration, Fields, Work
+from clops_sweep.experiment.declarations import Declaration, Fields
 from clops_sweep.experiment.options import BoolOption, ChoiceOption, FloatOption, IntOption, Option
 
 MEMORY_FRACTION = FloatOption(0.25, gt=0, le=1)
@@ -35,44 +35,13 @@ def er(function: Callable[[str, Fields], dict[str, Any]]) -> Declaration:
         return seen | {name: fields[name] for name in names}
 
     options = {"er_storage_order": ChoiceOption("random", choices=("random", "top", "bottom"))}
-    return Declaration(looks_at, _work_of_er, options=_DIVIDED | options | {"er_acquire": BoolOption(False)})
-
-
-def _stored(fields: Fields, task: int, tasks: int) -> float:
-    """What is in the memory when a task begins, in tasks."""
-    return float(min(fields["memory_fraction"] * tasks, task))
-
-
-def _work_of_er(fields: Fields, task: int, tasks: int) -> Work:
-    passes = {"random": 0, "balc_kld": 2}.get(fields["acquisition"], 1) * fields["mc_samples"]
-    scored = _stored(fields, task, tasks) * passes / fields["acquire_every"] if fields["er_acquire"] else 0.0
-    return Work(_replayed_beside(1)(fields, task, tasks).trained, scored)
-
-
-def _replayed_beside(sets: int) -> Callable[[Fields, int, int], Work]:
-    """So many mini-batches beside every batch, from the second task on."""
-
-    def work(fields: Fields, task: int, tasks: int) -> Work:
-        del tasks
-        return Work(1 + sets * fields["replay_ratio"] if task else 1)
-
-    return work
-
-
-def _work_of_agem(fields: Fields, task: int, tasks: int) -> Work:
-    del tasks
-    return Work(1 + fields["agem_batch_size"] / fields["batch_size"] if task else 1)
-
-
-def _work_of_gdumb(fields: Fields, task: int, tasks: int) -> Work:
-    return Work(min(fields["memory_fraction"] * tasks, task + 1))
+    return Declaration(looks_at, options=_DIVIDED | options | {"er_acquire": BoolOption(False)})
 
 
 DERPP = Declaration(
     ("replay_ratio",),
-    _replayed_beside(2),
     options=_MEMORY | {"derpp_alpha": FloatOption(0.1, ge=0), "derpp_beta": FloatOption(0.5, ge=0)},
 )
-ER_ACE = Declaration(("replay_ratio",), _replayed_beside(1), options=_DIVIDED, one_output_a_class=True)
-AGEM = Declaration((), _work_of_agem, options=_MEMORY | {"agem_batch_size": IntOption(256, ge=1)})
-GDUMB = Declaration((), _work_of_gdumb, options=_MEMORY)
+ER_ACE = Declaration(("replay_ratio",), options=_DIVIDED, one_output_a_class=True)
+AGEM = Declaration((), options=_MEMORY | {"agem_batch_size": IntOption(256, ge=1)})
+GDUMB = Declaration((), options=_MEMORY)

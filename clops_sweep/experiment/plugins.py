@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.declarations import NOTHING, OF_SCENARIOS, Declaration, Fields, LooksAt, Work
+from clops_sweep.experiment.declarations import NOTHING, OF_SCENARIOS, Declaration, LooksAt
 from clops_sweep.experiment.options import Options
 from clops_sweep.experiment.registry import (
     ACQUISITION_FUNCTIONS,
@@ -54,7 +54,6 @@ def strategy(
     name: str,
     *,
     looks_at: LooksAt | None = None,
-    work: Callable[[Fields, int, int], Work] | None = None,
     lockstep: Collection[str] = (),
     options: Options | None = None,
     one_output_a_class: bool = False,
@@ -65,7 +64,6 @@ def strategy(
         name: what configs call it.
         looks_at: the fields of CLOPS that it looks at too, such as `storage_fraction`; two runs that differ in others
             alone are one run. By default all of them, so that nothing is ever taken for the same that is not.
-        work: an epoch's work, for the estimate of costs; by default that of replay.
         lockstep: config fields besides `seed`, and options, in which runs that are trained together may differ; it then
             finds one value a run in ``training.configs``. They may change what is replayed, and how it weighs, but not
             how much.
@@ -77,9 +75,7 @@ def strategy(
         BadInput: the name is taken or is no identifier, a field is not known, an option cannot be, or it is no
             strategy: a class that has the methods of one, or something that makes one and has `joint`.
     """
-    if work is not None and not callable(work):
-        raise BadInput(f"strategy {name!r}: work: expected a function, not {described(work)}")
-    declaration = Declaration(looks_at, work, lockstep, options or {}, one_output_a_class)
+    declaration = Declaration(looks_at, lockstep, options or {}, one_output_a_class)
     return STRATEGIES.decorator(name, declaration, _check_strategy)
 
 

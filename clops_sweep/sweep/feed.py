@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from clops_sweep.errors import StoreError
+from clops_sweep.planning.costs import Costs, cell_of
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.jobs import Job
-from clops_sweep.sweep.pace import Pace
 from clops_sweep.sweep.reports import Finished, FoundFinished, Report, WorkerDied, ends
 from clops_sweep.sweep.retries import Retries
 
@@ -72,7 +72,7 @@ class GridFeed:
         self._under_way: set[Job] = set()
         self._ended: set[Job] = set()
         self._store, self._retries, self._display = store, retries, display
-        self._pace = Pace()
+        self._costs = Costs()
         self.error: str | None = None
 
     @property
@@ -88,9 +88,9 @@ class GridFeed:
             return None
         most = -(-len(self._waiting) // (_JOBS_A_PLACE * places))
         parts = [self._waiting.popleft()]
-        seconds = self._pace.seconds(parts[0])
+        seconds = self._seconds(parts[0])
         while self._waiting and len(parts) < most and seconds is not None:
-            more = self._pace.seconds(self._waiting[0])
+            more = self._seconds(self._waiting[0])
             if more is None or seconds + more > SECONDS:
                 break
             parts.append(self._waiting.popleft())
@@ -102,7 +102,8 @@ class GridFeed:
     def report(self, job: Job, report: Report) -> None:
         """A part of a job has reported."""
         if isinstance(report, Finished) and report.seconds is not None:
-            self._pace.add(job, report.seconds)
+            for config in job.configs:
+                self._costs.add(cell_of(config.model_dump(mode="json")), report.seconds / len(job.configs))
         if ends(report):
             self._ended.add(job)
 
@@ -127,6 +128,11 @@ class GridFeed:
                 self._waiting.extend(other for other in left if other is not part)
         except StoreError as error:
             self.error = str(error)
+
+    def _seconds(self, lockstep: Job) -> float | None:
+        """What the runs of a lockstep are expected to take together."""
+        found = self._costs.seconds(cell_of(lockstep.configs[0].model_dump(mode="json")))
+        return None if found is None else found * len(lockstep.configs)
 
     def _left_of(self, job: Job) -> list[Job]:
         """The parts of a job that is no longer under way of which nobody has said that they have ended."""

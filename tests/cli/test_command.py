@@ -286,7 +286,7 @@ def test_plan_counts_what_is_asked_for(
     assert (before.returncode, before.stderr) == (0, "")
     assert before.stdout.splitlines() == [
         "12 runs asked for, 0 finished, 12 pending, 0 failed",
-        "no estimate for them: no run of their kind is finished; plan --calibrate measures some epochs",
+        "no estimate for them: no run of their kind is finished",
     ]
     assert not (tmp_path / "results").exists()
 
@@ -306,7 +306,7 @@ def test_plan_counts_what_is_asked_for(
         first, second = after.stdout.splitlines()
         assert first == "12 runs asked for, 1 finished, 10 pending, 1 failed"
         assert re.fullmatch(
-            r"about 0\.0\d+ core-hours \(90% interval: 0\.\d+ to 0\.\d+\), \d+ (s|min) by the clock on \d+ cores?; "
+            r"about \d+ core-seconds \(90% interval: \d+ to \d+\), \d+ (s|min) by the clock on \d+ cores?; "
             "from 1 finished run of the same kind",
             second,
         ), second

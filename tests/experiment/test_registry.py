@@ -80,11 +80,6 @@ def test_a_decorator_without_its_brackets_is_refused() -> None:
     )
 
 
-def test_the_work_of_a_strategy_is_a_function() -> None:
-    with pytest.raises(BadInput, match=r"^strategy 'mine': work: expected a function, not something of type int$"):
-        strategy("mine", work=3)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("lockstep", "sentence"),
     [
