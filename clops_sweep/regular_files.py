@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from clops_sweep.errors import BadInput
+
+METADATA_LIMIT: Final = 2**28
+"""Bytes of the largest manifest or other JSON that is read: names of several million recordings fit."""
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),

@@ -93,7 +93,7 @@ def _prepared(root: Path, name: str = "prepared") -> dict[str, bytes]:
     prepare("own", prepared_root=root / name, data_root=root, workers=1, on_error="skip")
     assert [place.name for place in (root / name).iterdir()] == ["own"]
     files = sorted((root / name / "own").iterdir())
-    return {file.name: file.read_bytes() for file in files if file.name != "files.json"}
+    return {file.name: file.read_bytes() for file in files if file.name not in ("files.json", "verified.json")}
 
 
 def _killed(root: Path, monkeypatch: pytest.MonkeyPatch, recordings: int) -> Path:
