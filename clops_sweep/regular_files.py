@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
-from typing import BinaryIO, Final
+from typing import Final
 
 from clops_sweep.errors import BadInput
 
@@ -20,7 +21,7 @@ _KINDS = (
 )
 
 
-def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> io.BufferedReader:
     """Open a regular file for reading, without ever waiting for another process.
 
     Opening a FIFO waits for its writer, and reading a device such as /dev/zero never ends.
