@@ -164,7 +164,10 @@ def _replace_folder(staging: Path, final: Path) -> None:
         aside = _beside(final, _REPLACED)
         os.rename(final, aside)
         os.rename(staging, final)
-        shutil.rmtree(aside, ignore_errors=True)
+        if aside.is_symlink():
+            aside.unlink()  # not what it leads to
+        else:
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def _alive(process: int) -> bool:
