@@ -84,7 +84,7 @@ def _require_small(path: Path) -> None:
         unpacked, entries = sum(entry.file_size for entry in archive.infolist()), len(archive.infolist())
     if unpacked > _MOST_UNPACKED or entries > _MOST_ENTRIES:
         raise BadInput(
-            f"{shorten(path)}: would unpack to {unpacked:,} bytes in {entries:,} files, where the published table has 6 "
+            f"{shorten(path)}: would unpack to {unpacked:,} bytes in {entries:,} files, the published table to 6 "
             "million in 10; download it again"
         )
 
