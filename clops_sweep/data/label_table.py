@@ -80,7 +80,7 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
     if isinstance(table, str | PathLike):
         path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
         if path is None:
-            raise BadInput(f"table: {shorten(folder / table)} is no regular file; expected a CSV file")
+            raise BadInput(f"table: {shorten(folder / table)} is not there; expected a CSV file")
         titles, lines, numbers, what = *_of_file(path, wanted), shorten(path)
     elif hasattr(table, "itertuples"):
         path, what, titles = None, "table", [str(column) for column in table.columns]
@@ -128,7 +128,7 @@ def _place(what: str, argument: str, column: Column, titles: Sequence[str], widt
     if isinstance(column, str):
         if column not in titles:
             raise BadInput(
-                f"{argument}: {what} has no column {shown(column)}; its first line is {shorten(', '.join(titles))} "
+                f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles))} "
                 f"(a table without header is asked by position, as in {argument.partition('[')[0]}=1)"
             )
         if titles.count(column) > 1:

@@ -88,7 +88,7 @@ def test_a_column_of_a_recording_that_is_there_twice(folder: Path) -> None:
 
 def test_a_table_without_header_is_asked_by_position(folder: Path) -> None:
     _replace(folder / "labels.csv", "record,rhythm,person\n", "")
-    _refused(folder, r"label: .*labels\.csv has no column 'rhythm'; its first line is r0, p, s0 .* as in label=1\)")
+    _refused(folder, r"label: .*labels\.csv has no column 'rhythm'; it has r0, p, s0 .* as in label=1\)")
     assert len(_recordings(folder, label=1, patient=2)) == 12
 
 
