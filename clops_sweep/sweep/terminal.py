@@ -40,6 +40,10 @@ class Lenient:
             except OSError as error:
                 self.error = error
 
+    def close(self) -> None:
+        """Leaves the stream open: the command still writes to it when the user's code has closed it."""
+        self.flush()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
