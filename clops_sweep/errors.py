@@ -20,6 +20,10 @@ class DamagedStore(BadInput):
     """A file of the results store or of the prepared data that is not what its writer left there."""
 
 
+class UnreadableFile(BadInput):
+    """A file of the results store cannot be read now, which says nothing about its content."""
+
+
 class StoreError(Exception):
     """The store could not be read or written while a sweep was running.
 

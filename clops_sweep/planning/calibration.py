@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 
 from clops_sweep.data.folder import write_file
@@ -15,6 +16,7 @@ from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.machine import installed_version
 from clops_sweep.planning.cost_model import Kind, Load, Measured, modelled
 from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.regular_files import read_json
 
 SECONDS, _EPOCHS = 30.0, 2
 """How long all short runs together take at most, but for an epoch of each; and how many epochs each has for a task."""
@@ -72,11 +74,12 @@ def keep(path: Path, measured: Sequence[tuple[str, Measured]]) -> None:
 def kept_in(path: Path) -> list[tuple[str, Measured]]:
     """What `keep` has written to a file, if it was on this machine and by this version of the package."""
     try:
-        content = json.loads(path.read_bytes())
+        content = read_json(path)
         measured = [
             (data_hash, Measured(Load(tuple(kind), tuple(work)), seconds, device))
             for data_hash, ((kind, work), seconds, device) in content["measured"]
         ]
-        return measured if _HERE.items() <= content.items() else []
+        numbers = [number for _, it in measured for number in (*it.load.work, *it.seconds)]
+        return measured if _HERE.items() <= content.items() and all(0 <= number < inf for number in numbers) else []
     except (OSError, ValueError, TypeError, KeyError):  # it is not there, or not what `keep` writes
         return []

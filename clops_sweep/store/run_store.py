@@ -6,7 +6,7 @@ import contextlib
 import os
 import shlex
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.part_names import Status, single
-from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, in_order
+from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, UnlistedColumns, in_order
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 if TYPE_CHECKING:
@@ -170,11 +170,17 @@ class RunStore:
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
 
-    def incomplete(self) -> dict[str, list[TableName]]:
-        """The runs that `runs` has as finished and other tables do not have, with the names of these."""
-        have = {table: self._parts[table].finished() for table in EVERY_RUN}
+    def incomplete(self, tables: Collection[TableName] = EVERY_RUN) -> dict[str, list[TableName]]:
+        """The runs that `runs` has as finished and other tables do not have, with the names of these.
+
+        Args:
+            tables: those that are looked at.
+        """
+        if "runs" not in tables:
+            return {}
+        have = {table: self._parts[table].finished() for table in EVERY_RUN if table in tables}
         lacking = {run_id: [table for table in have if run_id not in have[table]] for run_id in sorted(have["runs"])}
-        return {run_id: tables for run_id, tables in lacking.items() if tables}
+        return {run_id: lacks for run_id, lacks in lacking.items() if lacks}
 
     def finished(self, run_ids: Sequence[str]) -> set[str]:
         """Which of some runs are finished; asks for their parts by name and does not look at all others.
@@ -280,9 +286,14 @@ class RunStore:
         if gradually and len(self._parts["runs"].listing().finished) < FEW:
             return 0
         finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
-        return sum(
-            compact_table(parts.with_own_columns(), finished, gradually=gradually) for parts in self._parts.values()
-        )
+        merged = 0
+        for parts in self._parts.values():
+            try:
+                merged += compact_table(parts.with_own_columns(), finished, gradually=gradually)
+            except UnlistedColumns:  # nothing has been lost, and the parts know them
+                parts.list_columns_anew()
+                merged += compact_table(parts.with_own_columns(), finished, gradually=gradually)
+        return merged
 
     def compact_if_many(self) -> None:
         """What a sweep does now and then: compacts gradually.
