@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -17,7 +16,7 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from clops_sweep.data.folder import appearing_file, make_folder
-from clops_sweep.errors import BadInput, UnreadableFile, one_line
+from clops_sweep.errors import BadInput, UnreadableFile, masked, one_line
 from clops_sweep.regular_files import open_regular
 
 _REQUESTS_AT_A_TIME = 32
@@ -71,7 +70,7 @@ class Files:
     @property
     def shown(self) -> str:
         """The root as it may be printed: without the password that a URI may hold."""
-        return re.sub(r"(://[^:@/]*):[^@/]*@", r"\1:***@", self.uri)
+        return masked(self.uri)
 
     @property
     def anywhere(self) -> str:

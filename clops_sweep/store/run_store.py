@@ -6,14 +6,15 @@ import contextlib
 import os
 import shlex
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clops_sweep.errors import BadInput, DamagedStore, one_line
+from clops_sweep.errors import BadInput, DamagedStore, listed, masked, one_line, shown
 from clops_sweep.experiment.columns import DEFAULTS
+from clops_sweep.experiment.config import nearest
 from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
@@ -202,7 +203,7 @@ class RunStore:
                 attempts = self._again(attempts, error)
 
     def read(
-        self, table: TableName, run_ids: Sequence[str] | None = None, columns: Sequence[str] | None = None
+        self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
     ) -> pd.DataFrame:
         """A table as a DataFrame, in the order of run ids: of all runs or of some, all columns or some.
 
@@ -227,16 +228,21 @@ class RunStore:
         return found
 
     def table(
-        self, table: TableName, run_ids: Sequence[str] | None = None, columns: Sequence[str] | None = None
+        self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
     ) -> pa.Table:
         """The same as an Arrow table.
 
         Raises:
             DamagedStore: a part is not a whole Parquet file.
+            BadInput: there is no such column, or what is given names no runs or columns.
         """
         parts = self._parts[table].with_own_columns()
-        names = list(columns or parts.schema.names)
-        wanted, asked = None if run_ids is None else set(run_ids), {*names, "run_id"}
+        names = _texts("columns", columns) or parts.schema.names
+        if unknown := [name for name in names if name not in parts.schema.names]:
+            known = nearest(unknown[0], parts.schema.names) or f"; it has {listed(parts.schema.names)}"
+            raise BadInput(f"table {table!r} has no column {shown(unknown[0])}{known}")
+        ids = _texts("run_ids", run_ids)
+        wanted, asked = None if ids is None else set(ids), {*names, "run_id"}
         needed = [name for name in parts.schema.names if name in asked]  # in the order of the parts
         attempts = 0
         while True:
@@ -349,8 +355,18 @@ class RunStore:
         return attempts + 1
 
 
+def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None:
+    """One text or several as a list."""
+    if given is None or isinstance(given, str):
+        return None if given is None else [given]
+    texts = list(given) if isinstance(given, Iterable) else [given]
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise BadInput(f"{argument}: {shown(wrong[0])} is no text; expected one name or a list of them")
+    return texts
+
+
 def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: Sequence[str] = ()) -> str:
-    """The command line that repeats a run.
+    """The command line that repeats a run, as it may be printed: without the password of a store.
 
     Args:
         run_id: which run.
@@ -360,4 +376,4 @@ def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: S
     """
     named = [word for file in plugins for word in ("--plugins", file)]
     verified = ["--verify"] if verify else []
-    return shlex.join(["clops-sweep", "rerun", run_id, *verified, "--results", results, *named])
+    return shlex.join(["clops-sweep", "rerun", run_id, *verified, "--results", masked(results), *named])
