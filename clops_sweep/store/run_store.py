@@ -20,6 +20,7 @@ from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.part_names import Status, single
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, UnlistedColumns, in_order
+from clops_sweep.store.row_checks import check_rows
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 if TYPE_CHECKING:
@@ -234,7 +235,8 @@ class RunStore:
 
         Raises:
             DamagedStore: a part is not a whole Parquet file.
-            BadInput: there is no such column, or what is given names no runs or columns.
+            BadInput: there is no such column, what is given names no runs or columns, or a row holds what is never
+                written.
         """
         parts = self._parts[table].with_own_columns()
         names = _texts("columns", columns) or parts.schema.names
@@ -247,9 +249,12 @@ class RunStore:
         attempts = 0
         while True:
             try:
-                return in_order(self._load(parts, wanted, needed)).select(names)
+                rows = in_order(self._load(parts, wanted, needed))
+                break
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
+        check_rows(table, rows, self.files.shown)
+        return rows.select(names)
 
     def _load(self, parts: PartFolder, wanted: set[str] | None, columns: list[str]) -> pa.Table:
         singles, compacts = parts.owned(parts.listing())
