@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -265,6 +266,15 @@ def _within_seconds(work: Callable[[], R], shown: str) -> R:
 def _scan(folder: str, beginning: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.name.startswith(beginning) and entry.is_file()]
+            return [entry.name for entry in entries if entry.name.startswith(beginning) and _is_file(entry)]
     except FileNotFoundError:
         return []
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # links that lead to each other
+            return False
+        raise
