@@ -201,7 +201,7 @@ def _two_more(store: RunStore, tables: Tables) -> None:
 
 @pytest.fixture(params=["fifo", "device", "loop", "folder"])
 def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
-    """Puts something that is no regular file in the place of one."""
+    """Puts something that is no regular file where a file belongs."""
 
     def put(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
