@@ -20,12 +20,16 @@ from matplotlib.figure import Figure
 from clops_sweep.analysis.drawings import inline
 from clops_sweep.analysis.style import as_png
 from clops_sweep.analysis.svg import as_svgs
+from clops_sweep.regular_files import read_json
 
 INLINE_SVG_LIMIT = 150_000
 """Bytes of a drawing above which a figure stands in the page as PNG."""
 
 KEPT = ".kept.json"
 """Beside the figures of a report: what each of them shows, as a hash, by which the next report may keep it."""
+
+_MOST_BYTES = 2**28
+"""More than the drawings of any report take together."""
 
 _MOST_TEXTS = INLINE_SVG_LIMIT // 120
 """Texts of a figure that may fit in the page: a number takes some 150 bytes there."""
@@ -118,7 +122,7 @@ class KeptPictures:
         self._folder = folder
         self._entries: dict[str, dict[str, Any]] = {}
         try:
-            self._earlier = json.loads((folder / KEPT).read_bytes())
+            self._earlier = read_json(folder / KEPT, _MOST_BYTES)
         except (OSError, ValueError):
             self._earlier = {}
 

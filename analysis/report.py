@@ -24,6 +24,7 @@ from clops_sweep.analysis.style import write_whole
 from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.tracings import Frames
 from clops_sweep.analysis.verdicts import verdicts
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import check_names, file_name
@@ -110,7 +111,8 @@ def write_report(
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     if compared is not None:
         sections.insert(0, compared)
-    claimed = claims_section(verdicts(written, store, frames), sections, files)
+    on_known_data = [it for it in verdicts(written, store, frames) if it.dataset not in DATASETS.added]
+    claimed = claims_section(on_known_data, sections, files)
     if claimed is not None:
         sections.insert(0, claimed)
     lead, sources, files_needed = _lead(experiments), provenance(experiments), files_of_plugins(experiments)

@@ -11,7 +11,7 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -177,16 +177,16 @@ def sweep(
 def read(
     results: str | PathLike[str] = "results",
     table: Literal["runs", "r_matrix", "curves", "instances", "predictions"] = "runs",
-    run_ids: Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
+    run_ids: str | Iterable[str] | None = None,
+    columns: str | Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """A table of a store, each finished run once, also while a sweep writes to it.
 
     Args:
         results: the store, a folder or a URI.
         table: which one; docs/store.md says what a row of each is.
-        run_ids: only the rows of these runs.
-        columns: only these columns.
+        run_ids: only the rows of this run or of these runs.
+        columns: only this column or these columns.
 
     Raises:
         BadInput: there is no such store, table or column, or it cannot be read.
@@ -199,10 +199,6 @@ def read(
         raise BadInput(f"table {table!r}: not known; known: {', '.join(SCHEMAS)}")
     store = RunStore.named(str(results))
     store.files.check_is_there()
-    names = store.parts[table].with_own_columns().schema.names if columns else []
-    for column in columns or ():
-        if column not in names:
-            raise BadInput(f"table {table!r} has no column {column!r}; it has {', '.join(names)}")
     return store.read(table, run_ids, columns)
 
 

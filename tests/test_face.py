@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import clops_sweep
 from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.errors import BadInput
 from clops_sweep.machine import installed_version
+from clops_sweep.store.run_store import RunStore
 
 SCRIPT = """
 import json, sys
@@ -83,6 +87,25 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
     empty = read(tmp_path / "results", columns=["run_id", "auc"])
     assert isinstance(empty, pd.DataFrame)
     assert list(empty) == ["run_id", "auc"]
+
+
+def test_one_run_or_column_is_read_as_several_are(
+    tmp_path: Path, finished_tables: Callable[..., dict[str, pa.Table]]
+) -> None:
+    ids = ["a" * 24, "b" * 24]
+    store = RunStore(tmp_path / "results")
+    for run_id in ids:
+        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
+    for one in (ids[0], ids[:1], (ids[0],), np.array(ids[:1]), pd.Series(ids[:1]), {ids[0]: 1}, iter(ids[:1])):
+        assert read(store.uri, run_ids=one)["run_id"].tolist() == ids[:1]
+    for column in ("auc", ["auc"], np.array(["auc"]), pd.Index(["auc"])):
+        assert list(read(store.uri, columns=column)) == ["auc"]
+        assert len(store.read("runs", ids, column)) == 2
+    for wrong in (3, [3], b"a", [None], np.array([1.0])):
+        with pytest.raises(BadInput, match=r"^run_ids: .* is no text; expected one name or a list of them$"):
+            read(store.uri, run_ids=wrong)  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match=r"^columns: .* is no text"):
+            read(store.uri, columns=wrong)  # type: ignore[arg-type]
 
 
 def test_everything_that_is_promised_is_there() -> None:

@@ -45,7 +45,7 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
     import click
 
     from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FINISHED, EXIT_INTERRUPTED
-    from clops_sweep.errors import BadInput, one_line
+    from clops_sweep.errors import BadInput, one_line, sentence
 
     try:
         _check_current_folder()
@@ -61,7 +61,7 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
         from clops_sweep.store.rows import printable
 
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"clops-sweep: {printable(one_line(message))}", err=True)
+        click.echo(f"clops-sweep: {printable(sentence(one_line(message)))}", err=True)
         return EXIT_BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)

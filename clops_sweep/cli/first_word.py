@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from clops_sweep.errors import masked
+
 
 @contextlib.contextmanager
 def first_word(arguments: Sequence[str]) -> Iterator[None]:
@@ -18,7 +20,7 @@ def first_word(arguments: Sequence[str]) -> Iterator[None]:
         yield
         return
     files = (Path(argument).name for argument in arguments if argument.endswith(".py"))
-    subject = next(files, arguments[0])
+    subject = next(files, masked(arguments[0]))
     terminal.write(f"clops-sweep: {subject if subject.isprintable() else 'working'} ...\r")
     terminal.flush()
     word = _Word(terminal)

@@ -14,7 +14,7 @@ from clops_sweep.cli.options import EXIT_FAILED, EXIT_FINISHED, EXIT_INTERRUPTED
 from clops_sweep.cli.plan import Facts, counts, say_cost, say_first, say_plan
 from clops_sweep.cli.report import render
 from clops_sweep.cli.search import print_searches
-from clops_sweep.errors import BadInput, several, shown
+from clops_sweep.errors import BadInput, masked, several, shown
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.search.launch import Outcome
@@ -95,7 +95,7 @@ def launch(
 
 def _say_outcome(asked: Asked, outcome: Outcome) -> None:
     """How things stand; ends the command where the launch did not come to its end."""
-    resume = shlex.join(["clops-sweep", *sys.argv[1:]])
+    resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
         if outcome.plan.asked:
             click.echo(counts(outcome.plan))
@@ -117,6 +117,11 @@ def _say_outcome(asked: Asked, outcome: Outcome) -> None:
             click.echo("--retry failed takes up again what has failed")
     print_searches(outcome.searches)
     click.echo(f"results: {asked.store.files.shown}")
+
+
+def resume_command(arguments: Sequence[str]) -> str:
+    """The command line that goes on with a launch, as it may be printed: without the password of a store."""
+    return shlex.join(["clops-sweep", *map(masked, arguments)])
 
 
 def under_way_in_words(runs: int, checkpointed: int) -> str:

@@ -111,7 +111,7 @@ def appearing_file(final: Path) -> Iterator[IO[bytes]]:
     """
     staging = _beside(final, "partial")
     try:
-        with open(staging, "wb") as file:
+        with open(staging, "xb") as file:  # a link that lies there is not followed
             yield file
             file.flush()
             os.fsync(file.fileno())

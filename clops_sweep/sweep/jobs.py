@@ -172,7 +172,7 @@ class Workplace:
 
     frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
     data_hashes: Mapping[DataKey, str]
-    store_uri: str
+    store_uri: str = field(repr=False)  # it may hold a password
     checkpoints: str
     software: Mapping[str, Any]
     plugins: Mapping[str, Mapping[str, Plugin | PackedPlugin]]

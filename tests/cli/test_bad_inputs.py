@@ -489,6 +489,8 @@ def studied(tmp_path: Path, place: Path, prepared_root: Path) -> Path:
         ("update trial_params set distribution_json = 'x'", "damaged, or edited (JSONDecodeError: "),
         ("update trial_params set param_value = 77", "damaged, or edited (IndexError: "),
         ("update trials set state = 'ODD'", "damaged, or edited (LookupError: "),
+        ("update trial_values set value = 'abc'", "damaged, or edited (TypeError: trial 0: 'abc' is no number)"),
+        ("update trials set number = 'x'", "damaged, or edited (TypeError: trial x: 'x' is no number)"),
     ],
 )
 @pytest.mark.parametrize("verb", ["plan", "status", "launch"])
@@ -502,6 +504,25 @@ def test_a_damaged_study(refused: Refused, studied: Path, verb: str, damage: str
             connection.commit()
     sentence = refused([verb, "space.py", "--results", str(studied)], TRIALS)
     _begins(sentence, f"study database {database}: {expected}")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update trial_values set value = 'abc'",
+        "update trial_user_attributes set value_json = '[3]' where key = 'run_ids'",
+        f"update trial_user_attributes set value_json = '{'[' * 50_000}'",
+        "delete from study_directions",
+    ],
+    ids=lambda it: it[:45],
+)
+def test_a_study_that_was_edited_without_a_file(refused: Refused, studied: Path, damage: str) -> None:
+    database = studied / "optuna.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("insert into trial_user_attributes (trial_id, key, value_json) values (1, 'run_ids', '[]')")
+        connection.execute(damage)
+        connection.commit()
+    _begins(refused(["status", "--results", str(studied)]), f"study database {database}: damaged, or edited (")
 
 
 @pytest.mark.parametrize("content", [b"", bytes(range(1, 256)) * 100])
