@@ -132,8 +132,8 @@ class FollowedStore:
             return self.snapshot
         before = self.snapshot.runs
         same = [
-            statuses.get(run_id) == str(status) and failures.get(run_id) == self._failures.get(run_id)
-            for run_id, status in before["status"].items()
+            statuses.get(run_id) == status and failures.get(run_id) == self._failures.get(run_id)
+            for run_id, status in zip(map(str, before.index), map(str, before["status"]), strict=True)
         ]
         kept = before[np.array(same, dtype=bool)]
         new = sorted(statuses.keys() - set(kept.index))
