@@ -10,6 +10,7 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.search_space import SearchSpace
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.search.launch import Outcome
+
+if sys.platform == "win32":  # no fcntl, no SIGHUP
+    raise ImportError("clops-sweep runs on Linux and macOS; on Windows, use WSL")
 
 __version__ = "0.2.0"
 __all__ = [

@@ -51,7 +51,7 @@ def dashboard(asked: Asked, port: int, host: str | None) -> None:
     source = StoreSource(asked.store, partial(_frames, asked.data), spaces)
     server = make_server(asked.store, source, host=host, port=port, token=token)
     click.echo(f"dashboard: {server.address}")
-    click.echo("Ctrl-C ends it", err=True)
+    click.echo("Press Ctrl-C to stop.", err=True)
     with contextlib.suppress(KeyboardInterrupt):
         server.serve()
 

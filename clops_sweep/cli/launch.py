@@ -140,7 +140,7 @@ def _say_if_slow() -> None:
     from clops_sweep import native
 
     if not native.available():
-        click.echo(f"clops-sweep: {native.NOT_BUILT}", err=True)
+        click.echo(f"clops-sweep: {native.why_missing()}", err=True)
 
 
 def _stack(text: str) -> int | None:

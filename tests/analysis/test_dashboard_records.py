@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +27,7 @@ from clops_sweep.analysis.tracings import Frames
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import BadInput
 from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 
 
@@ -158,6 +160,53 @@ def test_a_store_that_cannot_be_read_is_shown_as_it_was(tmp_path: Path, generate
     assert followed.refresh().version == shown.version, "the same problem is no news"
     damaged.unlink()
     assert followed.refresh().problem == ""
+
+
+def test_a_run_that_fails_again_shows_its_new_error(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    config = RunConfig()
+    run_id = config.run_id("generated0001")
+
+    def fail(error: str) -> None:
+        record_failure(store, {run_id: config}, f"ValueError: {error}\n", lambda _: "generated0001", {})
+
+    fail("first")
+    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
+    assert [it.reason for it in failures(followed.snapshot)] == ["ValueError: first"]
+    version = followed.refresh().version
+    fail("other")
+    assert followed.refresh().version == version + 1
+    assert [it.reason for it in failures(followed.snapshot)] == ["ValueError: other"]
+    assert followed.refresh().version == version + 1
+
+
+@pytest.mark.parametrize("replacement", ["nothing", "a FIFO", "a device", "a file"])
+@pytest.mark.parametrize("place", ["", "runs"])
+def test_a_store_that_is_replaced_while_it_is_followed_is_a_sentence(
+    place: str, replacement: str, tmp_path: Path, generated: ModuleType
+) -> None:
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [SearchSpace(name="one", base=RunConfig(), seeds=[0])])
+    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
+    path = tmp_path / "results" / place
+    path.rename(tmp_path / "before")
+    if replacement == "a FIFO":
+        os.mkfifo(path)
+    elif replacement == "a device":
+        path.symlink_to("/dev/zero")
+    elif replacement == "a file":
+        path.write_text("no folder")
+    snapshot = followed.refresh()
+    if place and replacement == "nothing":  # as in a store that has no run yet
+        assert (snapshot.problem, len(snapshot.runs)) == ("", 0)
+    else:
+        assert "results" in snapshot.problem
+        assert len(snapshot.runs) == 1, "what was there is shown still"
+    if path.is_symlink() or path.exists():
+        path.unlink()
+    (tmp_path / "before").rename(path)
+    assert followed.refresh().problem == ""
+    assert len(followed.snapshot.runs) == 1
 
 
 def test_of_many_who_ask_at_a_time_one_reads(store: RunStore) -> None:

@@ -186,4 +186,4 @@ def test_without_the_extension_it_says_so_once(
         assert native.available() == ()
         assert native.chosen() is None
         assert native.chosen() is None
-    assert [record.getMessage() for record in caplog.records].count(native.NOT_BUILT) == 1
+    assert [record.getMessage() for record in caplog.records].count(native.why_missing()) == 1
