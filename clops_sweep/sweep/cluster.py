@@ -132,7 +132,7 @@ def _start_here(frames: Mapping[DataKey, FrameSet], folder: str) -> None:
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
     # Tune starts workers of its own; those that Ray would start before, one a core, would have nothing to do.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
-    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", f"{_SECONDS_TO_START:.0f}")
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "180")
     with _on_loopback(), _without_dashboard_and_patiently():
         ray.init(
             address="local",
