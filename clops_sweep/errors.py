@@ -44,6 +44,10 @@ class Diverged(FloatingPointError):
         return self.message
 
 
+OF_USERS = (Exception, SystemExit)
+"""What a user's code may raise: it must not end the command, as SystemExit would. Ctrl-C is not among them."""
+
+
 def one_line(what: object) -> str:
     """What an exception says, or any text, on one line; what a user's code raises may not let itself be printed."""
     try:

@@ -40,6 +40,9 @@ class Lenient:
             except OSError as error:
                 self.error = error
 
+    def close(self) -> None:
+        """Do nothing: a search-space file or a network that is tried may close standard output."""
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
