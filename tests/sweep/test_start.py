@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,13 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from launching import ONE_WORKER, Sweep
+from launching import ONE_WORKER, Sweep, Tables, assert_same
 from preloaded import Preloaded
 
 from clops_sweep.errors import BadInput
 from clops_sweep.sweep.start_check import check_ray_can_start, memory_limit_in_words
 
 Launch = Callable[..., Sweep]
+
+CLOCK = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
 
 BUSY = """
 import os
@@ -114,3 +119,48 @@ def test_a_limit_on_memory_is_named_where_ray_dies() -> None:
         assert memory_limit_in_words() == f"; virtual memory is limited to {2**26} MiB here (ulimit -v): raise that"
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def test_a_user_without_roots_rights(console_script: str, environment: dict[str, str]) -> None:
+    user = os.getuid()
+    before: list[str] = []
+    if user == 0:  # what the interpreter lies in may be root's alone to read
+        user = pwd.getpwnam("nobody").pw_uid
+        rights = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+        before = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *rights]
+        if shutil.which("setpriv") is None or subprocess.run([*before, "true"], capture_output=True).returncode:
+            pytest.skip("root's rights cannot be given up here")
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        (folder / "space.py").write_text(
+            "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('s', RunConfig(strategy='finetune'))\n"
+        )
+        for path in (folder, folder / "space.py"):
+            os.chown(path, user, -1)
+        changes = {"HOME": name, "TMPDIR": name, "CLOPS_PREPARED_ROOT": str(folder / "prepared")}
+        done = subprocess.run(
+            [*before, console_script, *COMMAND],
+            cwd=folder, env={**environment, **changes}, capture_output=True, text=True, check=False, timeout=250,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert {path.stat().st_uid for path in folder.rglob("*")} == {user}
+        assert not list(folder.glob("clops-*"))
+
+
+@pytest.mark.skipif(not CLOCK.exists(), reason="libfaketime is not installed")
+def test_a_clock_that_jumps_changes_nothing(launch: Launch, alone: Tables, tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("+0")
+    changes = {
+        "LD_PRELOAD": str(CLOCK),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    sweep = launch("space.py", "--no-report", "--epoch-timeout", "120", "--max-retries", "0", changes=changes)
+    for number, jump in ((1, "+2d"), (2, "-2d"), (3, "+9y")):
+        sweep.read_until(f"[{number}/")
+        clock.write_text(jump)
+    assert sweep.wait() == 0, sweep.output
+    assert sweep.errors == ""
+    assert_same(tmp_path / "results", alone)
