@@ -213,7 +213,7 @@ def _without_dashboard_and_patiently() -> Iterator[None]:
         until = time.monotonic() + _SECONDS_TO_START
         while True:
             try:
-                return look(*arguments, **options)
+                return look(*arguments, **options)  # type: ignore[no-untyped-call]
             except RuntimeError:  # it is not there yet
                 if gone := [name for node in nodes for name, _ in node.dead_processes()]:
                     raise ChildProcessError(

@@ -155,10 +155,9 @@ def test_a_clock_that_jumps_changes_nothing(launch: Launch, alone: Tables, tmp_p
         "LD_PRELOAD": str(CLOCK),
         "FAKETIME_TIMESTAMP_FILE": str(clock),
         "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
-    sweep = launch("space.py", "--no-report", "--epoch-timeout", "120", "--max-retries", "0", changes=changes)
-    for number, jump in ((1, "+2d"), (2, "-2d"), (3, "+9y")):
+    sweep = launch("space.py", "--no-report", "--max-retries", "0", changes=changes)
+    for number, jump in ((1, "+2d"), (3, "-2d")):
         sweep.read_until(f"[{number}/")
         clock.write_text(jump)
     assert sweep.wait() == 0, sweep.output
