@@ -52,7 +52,7 @@ SEARCH = (
         "\n]\n",
         """
     SearchSpace(name="search", base=BASE, seeds=range(2), search=OptunaSearch(
-        {"storage_fraction": FloatDistribution(0.1, 1.0)}, trials=6, sampler="random", seed=1, max_concurrent=1)),
+        {"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=6, sampler="random", max_concurrent=1)),
 ]
 """,
     )
