@@ -1,4 +1,4 @@
-"""Private folders of launches: nobody else enters them, and those of killed launches are removed."""
+"""Private folders of launches: no other user enters them, and those of killed launches are removed."""
 
 from __future__ import annotations
 
