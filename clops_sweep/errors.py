@@ -81,6 +81,10 @@ class Diverged(FloatingPointError):
         return self.message
 
 
+OF_USERS = (Exception, SystemExit)
+"""What a user's code may raise: it must not end the command, as SystemExit would. Ctrl-C is not among them."""
+
+
 @contextmanager
 def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
     """Raise `refused(error)` for any error of the user's code in the block, also for `sys.exit()`.

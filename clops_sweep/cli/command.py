@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 
 from clops_sweep.cli.first_word import first_word
+from clops_sweep.data.termination import terminated_like_interrupted
 
 _INTERRUPTED = 130
 
@@ -18,7 +19,7 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every foreseen error is one sentence on standard error and exit status 2."""
     try:
-        with first_word(sys.argv[1:] if arguments is None else arguments):
+        with terminated_like_interrupted(), first_word(sys.argv[1:] if arguments is None else arguments):
             status = _main(arguments)
     except KeyboardInterrupt:  # while modules were imported, or something was printed
         os.write(2, b"interrupted\n")

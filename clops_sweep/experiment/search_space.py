@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.errors import OF_USERS, BadInput, one_line, shown
 from clops_sweep.experiment.beside import importable
 from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
 from clops_sweep.experiment.grid import Grid
@@ -190,7 +190,7 @@ class SearchSpace:
     def _keeps(self, where: Callable[[RunConfig], bool], config: RunConfig) -> bool:
         try:
             kept = where(config)
-        except Exception as error:  # the user's own code raises whatever it likes
+        except OF_USERS as error:
             raise BadInput(f"search space {self.name!r}: where raises {type(error).__name__}: {_said(error)}") from None
         if type(kept).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
             raise BadInput(f"search space {self.name!r}: where returns {shown(kept)}: expected True or False")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
@@ -120,8 +119,7 @@ def launch(
     pending, ran = _to_do(plan, retry_failed), False
     if pending:
         frames = _frames(asked, [run.config for run in pending])
-        if not resources.address:
-            _check_temporary_folder()
+        _check_start(resources, frames)
         starting(plan, pending)
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
         from clops_sweep.sweep.driver import run_sweep
@@ -197,31 +195,16 @@ def _frames(asked: Asked, configs: Sequence[RunConfig]) -> Mapping[DataKey, Fram
     return frames
 
 
-_ROOM_FOR_RAY = 32 * 2**20
-
-
-def _check_temporary_folder() -> None:
-    """Sees whether Ray can start a cluster here: its processes meet over files, and wait for each other in vain else.
+def _check_start(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> None:
+    """See whether Ray can start, where a launch starts one.
 
     Raises:
-        BadInput: there is no such folder, it cannot be written to, or it is full.
+        BadInput: it cannot.
     """
-    name = next((name for name in ("RAY_TMPDIR", "TMPDIR") if name in os.environ), "TMPDIR")
-    folder = Path(os.environ.get(name, "/tmp"))
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(2**16))
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise BadInput(
-            f"temporary folder {folder}: cannot be written to ({error.strerror}), and Ray needs it; set {name} to a "
-            "folder that can be"
-        ) from None
-    if free < _ROOM_FOR_RAY:
-        raise BadInput(
-            f"temporary folder {folder}: {free / 2**20:.0f} MiB are free, and Ray needs {_ROOM_FOR_RAY >> 20}; free "
-            f"some, or set {name} to a folder on another disk"
-        )
+    from clops_sweep.sweep.start_check import check_ray_can_start
+
+    if not resources.address:
+        check_ray_can_start(frames)
 
 
 def _outcome(
@@ -269,8 +252,7 @@ def _search(
         if not study.left:
             return False
         frames = _frames(asked, configs_at_bounds(space))
-        if not resources.address:
-            _check_temporary_folder()
+        _check_start(resources, frames)
         with make_display() as display:
             try:
                 run_search(

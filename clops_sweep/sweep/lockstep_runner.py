@@ -152,6 +152,7 @@ class LockstepRunner:
     def _after(self, error: BaseException) -> Report:
         """Another try from the last checkpoint, one without the runs that are at fault, or the end of the job."""
         job, runs = self._job, len(self._job.run_ids)
+        self._process.restore()
         self._run = self._taken_up = None
         if isinstance(error, Diverged | BadScores) and len(error.runs) < runs:
             self._record_failure(job.part(error.runs))
@@ -216,6 +217,7 @@ class LockstepRunner:
                 return Running(**vars(progress))
         with self._watch.epoch():
             result = run.result()
+        self._process.restore()  # what records the result may not depend on what the run's code has left behind
         self._run = None
         seconds = None if self._taken_up is None else time.monotonic() - self._taken_up
         ended = partial(self._record, self._job, result, self._checkpoint, self._facts(), seconds)

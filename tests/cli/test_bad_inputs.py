@@ -452,7 +452,7 @@ def test_a_temporary_folder_that_ray_cannot_use(
     refused: Refused, monkeypatch: pytest.MonkeyPatch, folder: str, free: int, expected: str
 ) -> None:
     monkeypatch.setattr(Asked, "frames", lambda *_: {})
-    monkeypatch.setattr(run_of_a_launch.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     monkeypatch.setattr(run_of_a_launch, "storing", lambda *_: pytest.fail("workers would start"))
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
     monkeypatch.setenv("TMPDIR", folder)

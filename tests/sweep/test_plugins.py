@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import shutil
 import subprocess
@@ -24,7 +23,6 @@ from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.sweep.plugins import packed_plugins
 from clops_sweep.sweep.reports import bounded, is_timed_out, timed_out
-from clops_sweep.sweep.scratch import remove_left_behind, scratch_folder
 
 Launch = Callable[..., Sweep]
 
@@ -283,37 +281,6 @@ def test_modules_beside_a_file_go_with_what_makes_use_of_them(tmp_path: Path, mo
     packed = pickle.dumps(list(packed_plugins()["acquisition"].values()))
     done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, cwd="/", check=False)
     assert done.stdout.decode() == "0 0 0\n1 1 1\n", done.stderr.decode()
-
-
-def test_what_killed_drivers_left_in_the_temporary_folder_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    with scratch_folder() as folder:
-        prefix, _, _ = folder.name.rpartition(f"-{os.getpid()}-")
-        precious = tmp_path / "precious"
-        precious.mkdir()
-        left = tmp_path / f"{prefix}-{ended.pid}-abc"
-        kept = [
-            tmp_path / f"clops-sweep-elsewhere-{ended.pid}-abc",
-            tmp_path / f"{prefix}-{os.getppid()}-abc",
-            tmp_path / "clops-sweep-abc",
-        ]
-        for path in (left, *kept):
-            path.mkdir()
-            (path / "file").touch()
-        (left / "link").symlink_to(precious)
-        link = tmp_path / f"{prefix}-{ended.pid}-link"
-        link.symlink_to(precious)
-        (precious / "file").touch()
-        remove_left_behind(tmp_path)
-        assert not left.exists()
-        assert all((path / "file").exists() for path in (*kept, precious))
-        assert link.is_symlink()
-        assert folder.is_dir()
-    assert not folder.exists()
 
 
 def test_long_errors_keep_their_beginning_and_their_end() -> None:
