@@ -20,7 +20,7 @@ def kind_in_words(value: Any) -> str:
 
 def is_whole(value: Any) -> bool:
     """Whether it is a whole number, also with a decimal point."""
-    return is_number(value) and (isinstance(value, numbers.Integral) or float(value).is_integer())
+    return is_number(value) and (isinstance(value, numbers.Integral) or bool(value == value // 1))
 
 
 def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
