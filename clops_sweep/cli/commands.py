@@ -16,7 +16,7 @@ from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.launch import launch
 from clops_sweep.cli.logs import logs
 from clops_sweep.cli.new import new
-from clops_sweep.cli.options import Share, json_option, print_json
+from clops_sweep.cli.options import cpus_option, gpus_option, json_option, print_json
 from clops_sweep.cli.plan import Facts, plan_as_data, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.runs import compact, rerun
@@ -61,8 +61,8 @@ def command() -> None:
 @command.command("plan")
 @asks(keep=True)
 @click.option("--calibrate", is_flag=True, help="Measure kinds of runs of which none is finished; half a minute.")
-@click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
-@click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
+@cpus_option
+@gpus_option
 @json_option
 def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
     """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -10,11 +9,20 @@ from collections.abc import Sequence
 import click
 
 from clops_sweep.cli.asks import asks
-from clops_sweep.cli.options import EXIT_FAILED, EXIT_FINISHED, EXIT_INTERRUPTED, NotEmpty, Share
+from clops_sweep.cli.options import (
+    EXIT_FAILED,
+    EXIT_FINISHED,
+    EXIT_INTERRUPTED,
+    NotEmpty,
+    Number,
+    cpus_option,
+    gpus_option,
+)
 from clops_sweep.cli.plan import Facts, counts, say_cost, say_first, say_plan
 from clops_sweep.cli.report import render
 from clops_sweep.cli.search import print_searches
-from clops_sweep.errors import BadInput, several, shown
+from clops_sweep.errors import BadInput, several
+from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, MAX_RETRIES, STACK
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.search.launch import Outcome
@@ -29,14 +37,27 @@ from clops_sweep.search.launch import launch as launched
     metavar="HOST:PORT",
     help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.",
 )
-@click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
-@click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
+@cpus_option
+@gpus_option
 @click.option(
-    "--stack", default="auto", show_default=True, metavar="N|auto", help="Runs trained in lockstep in a trial."
+    "--stack",
+    type=Number(STACK, auto=True),
+    default="auto",
+    show_default=True,
+    metavar="N|auto",
+    help="Runs trained in lockstep in a trial.",
 )
-@click.option("--max-retries", type=click.IntRange(min=0), default=2, show_default=True)
-@click.option("--checkpoint-every", type=click.IntRange(min=0), default=0, metavar="EPOCHS", help="Beside task ends.")
-@click.option("--epoch-timeout", type=float, metavar="SECONDS", help="End a run whose epoch takes longer.")
+@click.option("--max-retries", type=Number(MAX_RETRIES), default=2, show_default=True)
+@click.option(
+    "--checkpoint-every",
+    type=Number(CHECKPOINT_EVERY),
+    default=0,
+    metavar="EPOCHS",
+    help="Beside task ends.",
+)
+@click.option(
+    "--epoch-timeout", type=Number(EPOCH_TIMEOUT), metavar="SECONDS", help="End a run whose epoch takes longer."
+)
 @click.option("--retry", type=click.Choice(["failed"]), help="Take up failed runs again.")
 @click.option(
     "--observe",
@@ -52,7 +73,7 @@ def launch(
     address: str | None,
     cpus_per_trial: float,
     gpus_per_trial: float,
-    stack: str,
+    stack: int | None,
     max_retries: int,
     checkpoint_every: int,
     epoch_timeout: float | None,
@@ -66,7 +87,7 @@ def launch(
     from clops_sweep.sweep.jobs import Resources
 
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, _stack(stack), max_retries, checkpoint_every, epoch_timeout, observe
+        address, cpus_per_trial, gpus_per_trial, stack, max_retries, checkpoint_every, epoch_timeout, observe
     )
     if dry_run:
         plan = asked.plan()
@@ -136,11 +157,3 @@ def _say_if_slow() -> None:
 
     if not native.available():
         click.echo(f"clops-sweep: {native.NOT_BUILT}", err=True)
-
-
-def _stack(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if re.fullmatch("[0-9]{1,9}", text) is None or int(text) < 1:
-        raise BadInput(f"--stack {shown(text)}: expected a number from 1, or auto")
-    return int(text)

@@ -15,6 +15,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import shorten
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
 from clops_sweep.experiment.registry import SCENARIOS
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces, names_in
 from clops_sweep.experiment.where import Where
@@ -41,8 +42,8 @@ class Selection:
         files: where they come from, if from files.
 
     Raises:
-        BadInput: a name or label that cannot be printed, or names of search spaces that cannot be those of files
-            beside each other (see `check_names`).
+        BadInput: a number is out of bounds, `settings` is no mapping, `where` is no text; a name or label cannot be
+            printed, or names of search spaces cannot be those of files beside each other (see `check_names`).
     """
 
     given: tuple[SearchSpace, ...]
@@ -53,6 +54,11 @@ class Selection:
     files: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
+        check_limits(self, {"seeds": SEEDS, "limit": LIMIT})
+        if not isinstance(self.settings, Mapping) or not all(isinstance(name, str) for name in self.settings):
+            raise BadInput(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
+        if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
+            raise BadInput(f"where = {shown(self.where)}: expected a condition such as 'storage_fraction == 0.5'")
         check_names(self.given)
 
     @classmethod
@@ -74,16 +80,16 @@ class Selection:
         """
         if isinstance(space, str | PathLike):
             return cls.of_files([Path(space)], **options)
-        spaces = (space,) if isinstance(space, SearchSpace) else tuple(space)
-        if not spaces or not all(isinstance(it, SearchSpace) for it in spaces):
+        spaces = (space,) if isinstance(space, SearchSpace) else space
+        if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(it, SearchSpace) for it in spaces):
             raise BadInput("expected a SearchSpace, a list of them, or the path of a search-space file")
-        return cls(spaces, **options)
+        return cls(tuple(spaces), **options)
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
         """The search spaces, as the options change them, but for those that are left out."""
         spaces = [space.overridden(self.settings) for space in self.given if space not in self.left_out]
-        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds else spaces
+        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
 
     @cached_property
     def left_out(self) -> list[SearchSpace]:
@@ -104,7 +110,7 @@ class Selection:
             BadInput: there is none, and no search; or anything is wrong with the spaces and options.
         """
         requests = all_requests(self.spaces)
-        if self.where and requests:
+        if self.where is not None and requests:
             holds = Where(self.where)
             requests = [request for request in requests if holds(request.config)]
         permuted = [it for it in requests if isinstance(it.config.task_order, tuple)]

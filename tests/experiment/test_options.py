@@ -121,7 +121,7 @@ def test_that_of_a_function_matters_where_the_strategy_looks_at_the_function() -
     assert config(temperature=2, strategy="looks_at_all").identity != config(strategy="looks_at_all").identity
 
 
-class _Memory(str, enum.Enum):
+class _Memory(enum.StrEnum):
     RING = "ring"
 
 
@@ -151,7 +151,8 @@ def test_a_default_and_an_equal_value_are_one_run(case: tuple[Callable[[Any], An
     declare, (default, value) = case
     strategy("with_an_option", options={"quantity": declare(default)})(Mine)
     try:
-        by_default, with_value = RunConfig(strategy="with_an_option"), RunConfig(strategy="with_an_option", quantity=value)
+        by_default = RunConfig(strategy="with_an_option")
+        with_value = by_default.replace(quantity=value)
         stored = config_from_row(config_row(by_default))
         assert by_default.run_id("data") == with_value.run_id("data") == stored.run_id("data")
         kinds = {type(it.options["quantity"]) for it in (by_default, with_value, stored)}

@@ -45,8 +45,8 @@ def check_observers(texts: Sequence[str]) -> None:
         BadInput: no such observer, one that is asked for twice, one that needs a package or a target and has none, or a
             target for a function, which takes none.
     """
-    if isinstance(texts, str):
-        raise BadInput(f"observe = {shown(texts)}: expected a list of names, such as [{shown(texts)}]")
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
+        raise BadInput(f"observe = {shown(texts)}: expected a list of names, such as ['tensorboard']")
     seen = set()
     for text in texts:
         name, colon, target = text.partition(":")
@@ -59,7 +59,7 @@ def check_observers(texts: Sequence[str]) -> None:
             raise BadInput(f"--observe {shown(text)}: nothing stands behind the colon; expected {name}:TARGET")
         if name not in OBSERVERS.added:
             if importlib.util.find_spec(name) is None:
-                raise BadInput(f"--observe {name} needs {name}: pip install 'clops-sweep[{name}]'")
+                raise BadInput(f"--observe {name} needs the package {name}: pip install {name}")
             if name == "mlflow" and not (target or os.environ.get("MLFLOW_TRACKING_URI")):
                 raise BadInput(
                     "--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLFLOW_TRACKING_URI"
