@@ -46,7 +46,8 @@ def check_observers(texts: Sequence[str]) -> None:
             target for a function, which takes none.
     """
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
-        raise BadInput(f"observe = {shown(texts)}: expected a list of names, such as ['tensorboard']")
+        example = texts if isinstance(texts, str) else "tensorboard"
+        raise BadInput(f"observe = {shown(texts)}: expected a list of names, such as [{shown(example)}]")
     seen = set()
     for text in texts:
         name, colon, target = text.partition(":")
