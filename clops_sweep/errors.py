@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class BadInput(ValueError):
@@ -58,7 +59,7 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)[:_LONGEST_REASON]}"
 
 
-_LONGEST_REASON = 500
+_LONGEST_REASON = 200
 _LONGEST_VALUE = 100
 
 
@@ -69,6 +70,34 @@ def shown(value: object) -> str:
     except Exception:  # a number of thousands of digits; an object of the user's own
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
+@contextmanager
+def calling(what: str) -> Iterator[None]:
+    """Around a call of the user's own code, which may raise anything, `SystemExit` included.
+
+    Args:
+        what: names the function and where it comes from, such as ``search space 'mine': where``.
+
+    Raises:
+        BadInput: the code raised something other than a `BadInput` or an interrupt.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, BadInput):
+        raise
+    except BaseException as error:
+        raise BadInput(f"{what} raises {reason(error)}") from None
+
+
+MOST_NAMES = 12
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names with commas between them; of very many the first dozen, and how many others there are."""
+    texts = [str(name) for name in names]
+    left = len(texts) - MOST_NAMES
+    return ", ".join(texts) if left <= 1 else f"{', '.join(texts[:MOST_NAMES])} and {left} others"
 
 
 def several(count: int, what: str) -> str:

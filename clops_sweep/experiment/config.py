@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from clops_sweep.data.catalog import (
     DATASETS,
@@ -21,11 +30,11 @@ from clops_sweep.data.catalog import (
     Normalization,
     ScenarioName,
 )
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import BadInput, listed, shown
 from clops_sweep.experiment.identity import identity_of
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
-from clops_sweep.experiment.values import groups_of_classes, is_number, is_whole, kind_in_words
+from clops_sweep.experiment.values import as_list, groups_of_classes, is_number, is_whole, kind_in_words
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
@@ -36,7 +45,7 @@ RUN_ID_LENGTH = 24
 Fraction = Annotated[float, Field(gt=0, le=1)]
 PositiveInt = Annotated[int, Field(ge=1, lt=2**31)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(abs)]  # -0.0 becomes 0.0
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
@@ -66,6 +75,8 @@ NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
 
 _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_ORDERS)
 
+
+_MOST_TASKS = 10_000
 
 NUMBERS = (
     *("storage_fraction", "acquisition_fraction", "mc_samples", "acquire_every", "replay_ratio"),
@@ -168,7 +179,7 @@ class RunConfig(BaseModel):
     @classmethod
     def _known_dataset(cls, value: str) -> str:
         if value not in DATASETS:
-            raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {', '.join(DATASETS)}")
+            raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {listed(DATASETS)}")
         return value
 
     @field_validator("scenario", "strategy", "acquisition", "storage_function", "network")
@@ -176,7 +187,7 @@ class RunConfig(BaseModel):
     def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
         registry = REGISTRIES[str(info.field_name)]
         if value not in registry:
-            raise ValueError(f"not known{nearest(value, registry)}; known: {', '.join(registry)}")
+            raise ValueError(f"not known{nearest(value, registry)}; known: {listed(registry)}")
         return value
 
     @field_validator(*NUMBERS, mode="before")
@@ -204,10 +215,10 @@ class RunConfig(BaseModel):
             if value not in _NAMES_OF_ORDERS:
                 raise ValueError("no name of an order")
             return NAMED_TASK_ORDERS.get(value, value)
-        in_order = isinstance(value, Iterable) and not isinstance(value, Set | Mapping | Iterator)
-        positions = list(value) if in_order else [value]
-        if not positions or not all(map(is_whole, positions)):
-            raise ValueError("no positions")
+        if not is_whole(value):
+            value = as_list(value)
+            if not 0 < len(value) <= _MOST_TASKS or not all(map(is_whole, value)):
+                raise ValueError("no positions")
         return value
 
     @field_validator("task_classes", mode="before")
@@ -234,7 +245,7 @@ class RunConfig(BaseModel):
                 f"{max(sizes)} classes; make them of one size, or take class_il_union"
             )
         if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
-            raise ValueError(f"task_order {list(self.task_order)} is not a permutation of 0..N-1")
+            raise ValueError(f"task_order {shown(list(self.task_order))} is not a permutation of 0..N-1")
         if self.weight_replay and self.strategy == "clops" and self.storage_order == "random":
             raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
         return self

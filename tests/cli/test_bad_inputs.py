@@ -149,7 +149,7 @@ SPACES: list[tuple[str, str]] = [
     (grid("axes={'v': {'a': {'seed': 1}}}"), "space.py: search space 's', axis 'v': give seeds as seeds=..."),
     (grid("seeds=[]"), "space.py: search space 's': seeds has no values"),
     (grid("seeds=[1, 1]"), "space.py: search space 's': seeds holds a value twice"),
-    (grid("seeds=5"), "space.py: search space 's': seeds: expected a list of numbers or a range, not int"),
+    (grid("seeds=5"), "space.py: search space 's': seeds: expected a list of values, not int"),
     (grid("seeds=['1']"), "space.py: search space 's': seed = '1': expected a whole number, not text"),
     (grid("seeds=[0.5]"), "space.py: search space 's': seed = 0.5: "),
     (
