@@ -36,17 +36,22 @@ CHECKPOINT_EVERY = IntOption(0, ge=0)
 EPOCH_TIMEOUT = FloatOption(60, gt=0)
 
 
-def check_limits(it: object, limits: Mapping[str, Limit]) -> None:
-    """Check attributes of a frozen object and store them as plain Python numbers; None stays None where it is default.
+def check_limits(it: object, limits: Mapping[str, Limit], where: str = "") -> None:
+    """Check attributes of a frozen object and store them as plain Python numbers; a default of None may stay None.
+
+    Args:
+        it: the object.
+        limits: bounds by the name of the attribute.
+        where: begins the message.
 
     Raises:
         BadInput: a value is not a number, or is out of bounds.
     """
     for name, limit in limits.items():
         value = getattr(it, name)
-        if value is None and getattr(type(it), name) is None:
+        if value is None and getattr(type(it), name, ...) is None:
             continue
         try:
             object.__setattr__(it, name, limit.checked(value))
         except ValueError as error:
-            raise BadInput(f"{name} = {shown(value)}: {error}") from None
+            raise BadInput(f"{where}{name} = {shown(value)}: {error}") from None

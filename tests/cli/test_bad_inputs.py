@@ -173,8 +173,8 @@ SPACES: list[tuple[str, str]] = [
     (search("sampler_options=3"), "space.py: OptunaSearch: sampler_options = 3: expected a mapping from names"),
     (search("objectives={'aucc': 'maximize'}"), "space.py: objective 'aucc': the table runs has no numeric column"),
     (search("objectives={'auc': 'max'}"), "space.py: objective 'auc': 'max': expected maximize or minimize"),
-    (search("sampler_seed=-1"), "space.py: OptunaSearch: sampler_seed = -1: expected a whole number from 0"),
-    (search("max_concurrent=True"), "space.py: OptunaSearch: max_concurrent = True: expected a whole number from 1"),
+    (search("sampler_seed=-1"), "space.py: OptunaSearch: sampler_seed = -1: expected a whole number, at least 0"),
+    (search("max_concurrent=True"), "space.py: OptunaSearch: max_concurrent = True: expected a whole number"),
     (search("storage='nonsense'"), "study database 'nonsense': "),
     (search("storage='sqlite:////nowhere/at/all.db?x={'"), "study database /nowhere/at/all.db: there is no folder"),
 ]
