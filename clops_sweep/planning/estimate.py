@@ -86,13 +86,15 @@ _SEEDS = ("seed", "split_seed", "weight_seed")
 def _loads(configs: Iterable[RunConfig]) -> list[Load]:
     """The load of each run; runs that differ in seeds alone have one of them between them."""
     known: dict[tuple[tuple[str, Any], ...], Load] = {}
+    of_config: dict[int, tuple[RunConfig, Load]] = {}  # by address: the trials of a search have one config a seed
     loads = []
     for config in configs:
-        fields = config.model_dump()
-        key = tuple((name, value) for name, value in fields.items() if name not in _SEEDS)
-        if key not in known:
-            known[key] = Load.of(config.model_dump(mode="json"))
-        loads.append(known[key])
+        if id(config) not in of_config:
+            key = tuple((name, value) for name, value in config.model_dump().items() if name not in _SEEDS)
+            if key not in known:
+                known[key] = Load.of(config.model_dump(mode="json"))
+            of_config[id(config)] = config, known[key]
+        loads.append(of_config[id(config)][1])
     return loads
 
 
