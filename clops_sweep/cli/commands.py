@@ -24,6 +24,7 @@ from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.errors import several
 from clops_sweep.planning.asked import Asked
+from clops_sweep.search.fit import check_fit
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
 
@@ -67,6 +68,7 @@ def command() -> None:
 def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
     """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
     plan = asked.plan()
+    check_fit(asked, plan)
     facts = Facts.of(asked, plan, gpus_per_trial, calibrate)
     if as_json:
         print_json(plan_as_data(plan, facts))

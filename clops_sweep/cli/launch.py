@@ -13,6 +13,7 @@ from clops_sweep.cli.options import (
     EXIT_FAILED,
     EXIT_FINISHED,
     EXIT_INTERRUPTED,
+    Ended,
     NotEmpty,
     Number,
     cpus_option,
@@ -25,6 +26,7 @@ from clops_sweep.errors import BadInput, several
 from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, MAX_RETRIES, STACK
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.search.fit import check_fit
 from clops_sweep.search.launch import Outcome
 from clops_sweep.search.launch import launch as launched
 
@@ -91,6 +93,7 @@ def launch(
     )
     if dry_run:
         plan = asked.plan()
+        check_fit(asked, plan)
         facts = Facts.of(asked, plan, gpus_per_trial)
         say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         return
@@ -111,7 +114,7 @@ def launch(
             render(asked, None, keep=not outcome.ran)
         except BadInput as error:  # what has been asked for is there; the report can be had later
             click.echo(f"clops-sweep: no report: {error}", err=True)
-    sys.exit(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
+    raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 
 
 def _say_outcome(asked: Asked, outcome: Outcome) -> None:
@@ -124,10 +127,10 @@ def _say_outcome(asked: Asked, outcome: Outcome) -> None:
         if outcome.under_way:
             click.echo(under_way_in_words(outcome.under_way, outcome.checkpointed))
         click.echo(f"interrupted; resume with: {resume}")
-        sys.exit(EXIT_INTERRUPTED)
+        raise Ended(EXIT_INTERRUPTED)
     if outcome.stopped:
         click.echo(f"clops-sweep: stopped: {outcome.stopped}; once that is mended, resume with: {resume}", err=True)
-        sys.exit(EXIT_FAILED)
+        raise Ended(EXIT_FAILED)
     plan = outcome.plan
     if plan.asked:
         if not outcome.ran:

@@ -16,6 +16,10 @@ from clops_sweep.experiment.limits import CPUS_PER_TRIAL, GPUS_PER_TRIAL, Limit
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
+class Ended(SystemExit):
+    """The end of a command with this exit status. Any other `SystemExit` comes from a user's code."""
+
+
 def print_json(data: Any) -> None:
     """Prints what a command tells as JSON; numbers that JSON does not have, nan and infinity, are null."""
     click.echo(json.dumps(_finite(data), indent=2, default=str))

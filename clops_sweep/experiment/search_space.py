@@ -12,8 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import BadInput, calling, listed, one_line, shown
-from clops_sweep.experiment.beside import importable
+from clops_sweep.errors import BadInput, calling, listed, one_line, several, shown
+from clops_sweep.experiment.beside import importable, unharmed
 from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
 from clops_sweep.experiment.grid import Grid
 from clops_sweep.experiment.options import OPTIONS
@@ -152,7 +152,7 @@ class SearchSpace:
         if self.axes:
             raise BadInput(f"{where} has axes and a search; expected one of them")
         self._check_count(
-            f"{search.n_trials:,} trials of {len(self.seeds)} seeds make", search.n_trials * len(self.seeds)
+            f"{search.n_trials:,} trials of {several(len(self.seeds), 'seed')} make", search.n_trials * len(self.seeds)
         )
         if self.where is not None:
             raise BadInput(f"{where}: where goes with axes; bound the distributions of a search instead")
@@ -327,7 +327,7 @@ def names_in(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BadInput(f"{path}: no such search-space file")
     try:
-        with importable(path.resolve().parent):
+        with importable(path.resolve().parent), unharmed():
             return runpy.run_path(str(path), run_name="clops_sweep_search_space")
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None

@@ -246,7 +246,7 @@ class _Probe:
             if not str(error).startswith(_ONE_VALUE):
                 self._refuse(f"raises in training on a batch of one instance ({reason(error)})")
             return 2
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._refuse(f"raises in training on a batch of one instance ({reason(error)})")
         return 1
 
@@ -273,7 +273,7 @@ class _Probe:
         with torch.set_grad_enabled(gradients), traced(self._module) as trace:
             try:
                 logits = self._raw(mode, frames, seed, module)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 shape = list(frames.shape)
                 self._refuse(f"raises on frames {shape}, in {trace.unfinished} ({reason(error)})")
         expected = [len(frames), self._outputs]

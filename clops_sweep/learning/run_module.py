@@ -56,7 +56,7 @@ def made(
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # the user's own code raises whatever it likes
             given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
             wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
             raise BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})") from error

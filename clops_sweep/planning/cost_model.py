@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 from clops_sweep.data.catalog import DATASETS, LEAD
-from clops_sweep.experiment.declarations import Fields
+from clops_sweep.errors import BadInput, calling, shown
+from clops_sweep.experiment.declarations import Fields, Work
 from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.values import is_number
 
 Kind = tuple[str, str, str, int, str, str]
 """Data set, scenario, strategy, batch size, network and leads: in all runs of a kind, work costs about the same."""
@@ -36,11 +38,25 @@ class Load(NamedTuple):
         trained = scored = evaluated = 0.0
         for task in range(tasks):
             done = min(fields["epochs_per_task"], max(0, epochs - task * fields["epochs_per_task"]))
-            work = declared(fields, task, tasks)
+            work = _work(declared, fields, task, tasks)
             trained += done * work.trained
             scored += done * work.scored
             evaluated += tasks * (done + (done == fields["epochs_per_task"]))
         return cls(kind_of(fields), (trained, scored, evaluated))
+
+
+def _work(declared: Callable[[Fields, int, int], Work], fields: Fields, task: int, tasks: int) -> Work:
+    """What a strategy declares of an epoch.
+
+    Raises:
+        BadInput: the function of a user's strategy raises, or returns anything but a `Work` of finite numbers.
+    """
+    function = f"strategy {fields['strategy']!r}: work"
+    with calling(function):
+        work = declared(fields, task, tasks)
+    if not isinstance(work, Work) or not all(is_number(it) and 0 <= it < math.inf for it in work):
+        raise BadInput(f"{function} returns {shown(work)}: expected Work(trained, scored) with numbers from 0")
+    return work
 
 
 class Measured(NamedTuple):

@@ -72,7 +72,7 @@ def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapp
         made = function(frames, **options)
     except BadInput:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(
             f"scenario {name!r} raises {type(error).__name__} for {frames.name!r}: {one_line(error)}"
         ) from None
