@@ -11,7 +11,7 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -198,19 +198,22 @@ def read(
     Raises:
         BadInput: there is no such store, table or column, or it cannot be read.
     """
-    from clops_sweep.errors import BadInput
+    from clops_sweep.errors import BadInput, listed, shown
     from clops_sweep.store.run_store import RunStore
     from clops_sweep.store.tables import SCHEMAS
 
-    if table not in SCHEMAS:
-        raise BadInput(f"table {table!r}: not known; known: {', '.join(SCHEMAS)}")
+    if not isinstance(table, str) or table not in SCHEMAS:
+        raise BadInput(f"table {shown(table)}: not known; known: {listed(SCHEMAS)}")
+    for name, texts in (("run_ids", run_ids), ("columns", columns)):
+        if isinstance(texts, str) or not isinstance(texts, Iterable | None):
+            raise BadInput(f"{name} = {shown(texts)}: expected a list of texts")
     _check_path("results", results)
     store = RunStore.named(str(results))
     store.files.check_is_there()
     names = store.parts[table].with_own_columns().schema.names if columns else []
     for column in columns or ():
         if column not in names:
-            raise BadInput(f"table {table!r} has no column {column!r}; it has {', '.join(names)}")
+            raise BadInput(f"table {table!r} has no column {shown(column)}; it has {listed(names)}")
     return store.read(table, run_ids, columns)
 
 

@@ -68,8 +68,8 @@ def command() -> None:
 def plan_command(asked: Asked, calibrate: bool, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
     """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
     plan = asked.plan()
-    check_fit(asked, plan)
     facts = Facts.of(asked, plan, gpus_per_trial, calibrate)
+    check_fit(asked, plan)
     if as_json:
         print_json(plan_as_data(plan, facts))
     else:

@@ -93,8 +93,8 @@ def launch(
     )
     if dry_run:
         plan = asked.plan()
-        check_fit(asked, plan)
         facts = Facts.of(asked, plan, gpus_per_trial)
+        check_fit(asked, plan)
         say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         return
 

@@ -346,10 +346,32 @@ def any_combination(base: RunConfig, changes: Mapping[str, Any]) -> RunConfig | 
 
 
 def known_key(name: str) -> str:
-    """`name` if it is a config field or an option; otherwise BadInput that names the nearest one."""
+    """`name` if it is a config field or an option; otherwise BadInput that names those like it."""
+    if not isinstance(name, str):
+        raise BadInput(f"unknown key {shown(name)}: expected text")
     if name in RunConfig.model_fields or name in OPTIONS:
         return name
-    raise BadInput(f"unknown key {shown(name)}{nearest(name, [*RunConfig.model_fields, *OPTIONS])}")
+    known = [*RunConfig.model_fields, *OPTIONS]
+    close = _closest(name, known)
+    if close:
+        of = f" of {_owners(close)}" if close in OPTIONS else ""
+        raise BadInput(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
+    words = {word for word in name.lower().split("_") if len(word) >= _SHORTEST_WORD}
+    related = [key for key in known if words.intersection(key.split("_"))]
+    alike = difflib.get_close_matches(name, related, n=2, cutoff=0)
+    described = [f"{key} ({_owners(key)})" if key in OPTIONS else key for key in alike]
+    raise BadInput(f"unknown key {shown(name)}{'; related keys: ' * bool(alike)}{', '.join(described)}")
+
+
+_SHORTEST_WORD = 3
+
+
+def _owners(key: str) -> str:
+    """The plug-ins that have an option, such as "strategy 'er', 'er_ace'"."""
+    owners = sorted(OPTIONS.owners(key))
+    kind = owners[0].partition(" ")[0]
+    names = [owner.removeprefix(f"{kind} ") for owner in owners]
+    return f"{kind} {', '.join(names)}"
 
 
 def kind_of(name: str) -> Any:
@@ -364,8 +386,18 @@ def names_of(configs: Iterable[RunConfig]) -> list[str]:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A question to be put behind an unknown name, if one that is known is like it."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    close = _closest(name, known)
+    return f" (did you mean {close!r}?)" if close else ""
+
+
+_CLOSE = 0.75
+"""How like two names must be, as `difflib` has it, for one to be taken for a slip in the other."""
+
+
+def _closest(name: str, known: Iterable[str]) -> str | None:
+    names = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=_CLOSE)
+    return names[close[0]] if close else None
 
 
 def _first_sentence(error: ValidationError) -> str:

@@ -18,8 +18,8 @@ class _GpuOption(FloatOption):
 
     def checked(self, value: Any) -> float:
         """The value as it is stored; see the base class."""
-        share: float = super().checked(value)
-        if not (share == 0 or _SMALLEST_SHARE <= share <= 1 or (share > 1 and share.is_integer())):
+        share: float | None = super().checked(value) if self._of_this_kind(value) else None
+        if share is None or not (share == 0 or _SMALLEST_SHARE <= share <= 1 or (share > 1 and share.is_integer())):
             raise ValueError(f"expected 0, a share from {_SMALLEST_SHARE} to 1, or a whole number")
         return share
 

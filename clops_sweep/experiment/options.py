@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -268,6 +268,10 @@ class DeclaredOptions(Mapping[str, Option]):
 
     def __len__(self) -> int:
         return len(self._options)
+
+    def owners(self, name: str) -> Set[str]:
+        """The plug-ins that have an option, such as ``strategy 'ewc'``."""
+        return self._owners[name]
 
     def reserve(self, names: Iterable[str], what: str) -> None:
         """Keeps names from being those of options.

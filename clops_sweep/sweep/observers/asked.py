@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import BadInput, listed, shown
 from clops_sweep.experiment.config import nearest
 from clops_sweep.experiment.registry import OBSERVERS
 
@@ -52,8 +52,8 @@ def check_observers(texts: Sequence[str]) -> None:
     for text in texts:
         name, colon, target = text.partition(":")
         if name not in OBSERVERS:
-            known = ", ".join(OBSERVERS)
-            raise BadInput(f"--observe {shown(text)}: no such observer{nearest(name, OBSERVERS)}; there are {known}")
+            known = f"no such observer{nearest(name, OBSERVERS)}; there are {listed(OBSERVERS)}"
+            raise BadInput(f"--observe {shown(text)}: {known}")
         if name in seen:
             raise BadInput(f"--observe {name} is there twice; expected it once")
         if colon and not target:
