@@ -50,7 +50,8 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
         if self._auto and value == "auto":
             return None
         try:
-            return self._limit.checked(self._read(value))
+            checked: float = self._limit.checked(self._read(value))
+            return checked
         except ValueError as error:
             self.fail(f"{shown(value)}: {error}{', or auto' * self._auto}", param, ctx)
 

@@ -237,7 +237,7 @@ class ChoiceOption:
 Option = FloatOption | IntOption | BoolOption | ChoiceOption
 
 
-def _store_default(option: Option) -> None:
+def _store_default(option: _NumberOption | BoolOption | ChoiceOption) -> None:
     """Check an option's default and keep it as a config keeps an equal value, so that both give one run.
 
     Raises:

@@ -272,8 +272,9 @@ def _parameter(name: str, it: Parameter) -> Distribution | Mapping[str, Mapping[
         return it
     if isinstance(it, Mapping) and it:
         return {label: _variant(name, label, settings) for label, settings in it.items()}
+    values: Any = it
     if isinstance(it, list | tuple | range) or isinstance(as_python(it), list):
-        return CategoricalDistribution(it)
+        return CategoricalDistribution(values)
     if it is None and name in OPTIONS:
         try:
             return OPTIONS[name].distribution()

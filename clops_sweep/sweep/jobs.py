@@ -20,6 +20,7 @@ from clops_sweep.experiment.limits import (
     GPUS_PER_TRIAL,
     MAX_RETRIES,
     STACK,
+    Limit,
     check_limits,
 )
 from clops_sweep.experiment.registry import Plugin
@@ -98,7 +99,7 @@ class Job:
         return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
 
 
-_LIMITS = {
+_LIMITS: Mapping[str, Limit] = {
     "cpus_per_trial": CPUS_PER_TRIAL,
     "gpus_per_trial": GPUS_PER_TRIAL,
     "stack": STACK,

@@ -671,7 +671,7 @@ def test_a_file_that_closes_a_stream(clops_sweep: Command, tmp_path: Path, closi
 
 def test_a_user_s_code_that_exits_where_no_error_is_expected(clops_sweep: Command, tmp_path: Path) -> None:
     name = "class Name(str):\n    def __str__(self):\n        exit(0)\n\n\n"
-    (tmp_path / "space.py").write_text(f"{name}{grid(\"axes={'variant': {Name('a'): {}}}\")}")
+    (tmp_path / "space.py").write_text(name + grid("axes={'variant': {Name('a'): {}}}"))
     done = clops_sweep("plan", "space.py")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("clops-sweep: space.py, line 3: __str__ ends the command (SystemExit: 0)")
