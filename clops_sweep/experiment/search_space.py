@@ -201,7 +201,7 @@ class SearchSpace:
             if self.where is not None and unchecked is not None and not self._keeps(self.where, unchecked):
                 return None
             hint = "; where= may leave it out" if unchecked is not None else ""
-            place = f", cell {in_words(labels)}" if labels else ""
+            place = f", cell {in_words(labels)[:_LONGEST_SAID]}" if labels else ""
             raise BadInput(f"search space {self.name!r}{place}: {error}{hint}") from None
 
     def _keeps(self, where: Callable[[RunConfig], bool], config: RunConfig) -> bool:
