@@ -34,7 +34,7 @@ from clops_sweep.errors import BadInput, listed, shown
 from clops_sweep.experiment.identity import identity_of
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
-from clops_sweep.experiment.values import as_list, groups_of_classes, is_number, is_whole, kind_in_words
+from clops_sweep.experiment.values import as_list, groups_of_classes, is_number, is_whole, kind_in_words, length
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
@@ -216,8 +216,10 @@ class RunConfig(BaseModel):
                 raise ValueError("no name of an order")
             return NAMED_TASK_ORDERS.get(value, value)
         if not is_whole(value):
+            if not 0 < (length(value) or 0) <= _MOST_TASKS:
+                raise ValueError("no positions")
             value = as_list(value)
-            if not 0 < len(value) <= _MOST_TASKS or not all(map(is_whole, value)):
+            if not all(map(is_whole, value)):
                 raise ValueError("no positions")
         return value
 
