@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 _LONGEST_SENTENCE, _BEGINNING, _END = 800, 560, 220
 """Characters of an error that a user reads, and of its two ends where it is longer."""
@@ -113,7 +113,7 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)[:_LONGEST_REASON]}"
 
 
-_LONGEST_REASON = 500
+_LONGEST_REASON = 200
 _LONGEST_VALUE = 100
 _LONGEST_LIST = 160
 
@@ -125,6 +125,11 @@ def shown(value: object) -> str:
     except Exception:  # a number of thousands of digits; an object of the user's own
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
+def calling(what: str) -> AbstractContextManager[None]:
+    """Around a call of the user's own code: any error but an interrupt becomes a `BadInput` that begins with `what`."""
+    return user_code(lambda error: BadInput(f"{what} raises {reason(error)}"))
 
 
 def listed(names: Iterable[object]) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from clops_sweep.cli.options import EXIT_FAILED, results_option
+from clops_sweep.cli.options import EXIT_FAILED, Ended, results_option
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import faults
 
@@ -22,5 +20,5 @@ def check(results: str) -> None:
         click.echo(fault)
         whole = False
     if not whole:
-        sys.exit(EXIT_FAILED)
+        raise Ended(EXIT_FAILED)
     click.echo(f"every part in {store.files.shown} is whole: {len(store.statuses())} runs")

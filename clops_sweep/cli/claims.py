@@ -38,8 +38,6 @@ def claims(asked: Asked, conditions: bool, own_data: bool, as_json: bool) -> Non
 
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("claims are about whole search spaces: it takes neither --limit nor --where")
-    if not asked.selection.given and (asked.selection.settings or asked.selection.seeds):
-        raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
     asked.store.files.check_is_there()
     spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)

@@ -51,6 +51,11 @@ class _After:
     def __init__(self, word: _Word, stream: TextIO) -> None:
         self._word, self._stream = word, stream
 
+    @property
+    def closed(self) -> bool:
+        """Whether the stream is closed; to look at this is no use of the stream."""
+        return self._stream.closed
+
     def __getattr__(self, name: str) -> Any:
         self._word.erase()
         return getattr(self._stream, name)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from clops_sweep.errors import BadInput, one_line, shown
-from clops_sweep.experiment.config import RunConfig, known_key, nearest
+from clops_sweep.experiment.config import known_key, nearest
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.registry import REGISTRIES
 
@@ -175,10 +175,10 @@ class Where:
 
     def _wrong(self, what: str) -> BadInput:
         if self._columns is not None:
-            return BadInput(f"condition {self.expression[:200]!r}: {what}")
-        fields = ", ".join(RunConfig.model_fields)
+            return BadInput(f"condition {shown(self.expression)}: {what}")
         return BadInput(
-            f"--where {self.expression[:200]!r}: {what}; expected a condition on config fields ({fields}) and options"
+            f"--where {shown(self.expression)}: {what}; expected a condition on config fields and options, such as "
+            "storage_fraction == 0.5"
         )
 
 

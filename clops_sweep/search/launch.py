@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import BadInput, DamagedStore, StoreError, several
-from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.search.fit import check_fit, fitting_frames
 from clops_sweep.search.standing import Standing, check_samplers, data_hashes, standings
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
@@ -24,7 +24,6 @@ from clops_sweep.store.verification import without_damage
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
     from clops_sweep.data.frames import FrameSet
-    from clops_sweep.experiment.config import RunConfig
     from clops_sweep.sweep.display import Display
     from clops_sweep.sweep.jobs import Job, Resources
 
@@ -117,8 +116,9 @@ def launch(
     _check(asked, resources)
     plan = _plan_without_damage(asked, warn)
     pending, ran = _to_do(plan, retry_failed), False
+    check_fit(asked, plan)
     if pending:
-        frames = _frames(asked, [run.config for run in pending])
+        frames = fitting_frames(asked, [run.config for run in pending])
         _check_start(resources, frames)
         starting(plan, pending)
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
@@ -181,20 +181,6 @@ def _check_work_folder(folder: Path) -> None:
             ) from None
 
 
-def _frames(asked: Asked, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
-    """The prepared data of some configs, after their networks have been tried on the shapes of these.
-
-    Raises:
-        BadInput: data, scenario and network do not fit, or a network cannot be trained.
-    """
-    frames = asked.frames(configs)
-    if any(config.network in NETWORKS.added for config in configs):  # else there is no need of PyTorch in this process
-        from clops_sweep.learning.module_probe import check_networks
-
-        check_networks(configs, frames)
-    return frames
-
-
 def _check_start(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> None:
     """See whether Ray can start, where a launch starts one.
 
@@ -251,7 +237,7 @@ def _search(
             study.retry_failed()
         if not study.left:
             return False
-        frames = _frames(asked, configs_at_bounds(space))
+        frames = fitting_frames(asked, configs_at_bounds(space))
         _check_start(resources, frames)
         with make_display() as display:
             try:
