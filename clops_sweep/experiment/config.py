@@ -392,13 +392,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {close!r}?)" if close else ""
 
 
-_CLOSE = 0.75
-"""How like two names must be, as `difflib` has it, for one to be taken for a slip in the other."""
+_CLOSE, _CLOSE_IF_SHORT = 0.75, 0.6
+"""Least `difflib` similarity of a suggested name; one wrong letter of three leaves 0.67."""
 
 
 def _closest(name: str, known: Iterable[str]) -> str | None:
     names = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=_CLOSE)
+    close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=_CLOSE if len(name) > 4 else _CLOSE_IF_SHORT)
     return names[close[0]] if close else None
 
 

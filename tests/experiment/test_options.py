@@ -276,7 +276,7 @@ def test_without_bounds_a_search_needs_a_distribution() -> None:
         ({"strength": None}, "strength = None: expected a number"),
         ({"online": 1}, "online = 1: expected true or false"),
         ({"memory": "none"}, "memory = 'none': expected one of reservoir, ring"),
-        ({"widht": 1}, "unknown key 'widht' \\(did you mean 'width'\\?\\)"),
+        ({"widht": 1}, "unknown key 'widht' \\(did you mean 'width' of network 'small'\\?\\)"),
     ],
 )
 def test_bad_values(value: dict[str, Any], message: str) -> None:
