@@ -11,7 +11,6 @@ from clops_sweep.analysis.claims_section import claims_section
 from clops_sweep.analysis.collect import Experiment
 from clops_sweep.analysis.formats import plural
 from clops_sweep.analysis.page import render_page
-from clops_sweep.analysis.pictures import KEPT, KeptPictures
 from clops_sweep.analysis.provenance import distinct_runs, files_of_plugins, provenance
 from clops_sweep.analysis.results import Reference
 from clops_sweep.analysis.search_section import build_search_section
@@ -58,7 +57,7 @@ def write_report(
     """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
     Works at any moment of a sweep: what is not there yet is hatched, counted or named. The same store gives the same
-    files, byte for byte. Figures of an earlier report in the folder that would show the same are kept.
+    files, byte for byte.
 
     Args:
         spaces: the search spaces to show, on one page.
@@ -86,8 +85,7 @@ def write_report(
     experiments = [*(experiment for experiment, _ in collected), *as_stored]
     written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
     grids = [*written, *as_stored]
-    kept = KeptPictures(folder / "figures")
-    sections, files, titles = [], SectionFiles(kept=kept), TaskTitles(frames)
+    sections, files, titles = [], SectionFiles(), TaskTitles(frames)
     referenced = [
         _references(experiment, grids) if space.search is None else []
         for space, (experiment, _) in zip(spaces, collected, strict=True)
@@ -118,7 +116,6 @@ def write_report(
     try:
         write_whole(folder / MARKER, b"")
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
-        write_whole(folder / "figures" / KEPT, kept.as_json())
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
         index = write_whole(folder / "index.html", page.encode())
     except OSError as error:

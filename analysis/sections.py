@@ -28,7 +28,7 @@ from clops_sweep.analysis.latex import to_latex
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.mosaic import draw_mosaic
 from clops_sweep.analysis.page import LinkedTable, RunEntry, RunList, Section
-from clops_sweep.analysis.pictures import KeptPictures, Picture, Sketch, sketch
+from clops_sweep.analysis.pictures import Picture, Sketch, sketch
 from clops_sweep.analysis.profiles import describe_profile, draw_profile, profile
 from clops_sweep.analysis.published import Departure
 from clops_sweep.analysis.results import Reference, ResultTable, result_table
@@ -50,16 +50,14 @@ class SectionFiles:
     Args:
         figures: each as two files.
         tables: each as three.
-        kept: the figures of the report that was there before, if there may be one.
     """
 
     figures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
-    kept: KeptPictures | None = None
 
     def add_picture(self, item: Sketch) -> Picture:
-        """Draws a figure, where it is not there from before, and keeps its two files."""
-        picture = item.drawn() if self.kept is None else self.kept.drawn(item)
+        """Draw a figure and keep its two files."""
+        picture = item.drawn()
         gc.collect(1)  # tens of thousands of objects, which all lived until it was done
         self.figures[f"{picture.name}.png"] = picture.png
         self.figures[f"{picture.name}.svg"] = picture.svg
