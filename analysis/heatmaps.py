@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 CELL_HEIGHT = 0.48
 """Inches that a cell is high."""
 
-MOST_WRITTEN = 4_000
+MOST_WRITTEN = 1_000
 """Cells up to which a figure has their values."""
 
 _MOST_NAMED = 5
