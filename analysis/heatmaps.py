@@ -234,7 +234,7 @@ def place_in_words(record: Heatmap, panel: Panel, at: tuple[int, int]) -> str:
     mean, sd, n, asked = float(panel.mean[at]), float(panel.sd[at]), int(panel.n[at]), int(panel.asked[at])
     if not math.isfinite(mean):
         return f"{place}: {f'{panel.failed[at]} of {asked} failed' if panel.failed[at] else 'no finished run yet'}"
-    value = record.metric.text(mean) + (f" ± {record.metric.text(sd)}" if math.isfinite(sd) else "")
+    value = record.metric.with_spread(mean, sd)
     ids = record.runs.get(int(panel.cells[at]), ())
     some = f"{' '.join(ids[:_MOST_NAMED])}{' …' if len(ids) > _MOST_NAMED else ''}"
     return f"{place}: {record.metric.plain} {value}, n = {n} of {asked}" + (f"; runs {some}" if ids else "")

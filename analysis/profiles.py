@@ -15,6 +15,7 @@ from clops_sweep.analysis.axis_names import axis_title
 from clops_sweep.analysis.collect import Experiment, label_text
 from clops_sweep.analysis.labels import in_lines, legend_columns, name_columns, name_rows, shortened
 from clops_sweep.analysis.metrics import METRICS, Metric, known_metric, metric_named
+from clops_sweep.analysis.statistics import estimate
 from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
 from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
@@ -153,10 +154,8 @@ def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, of
 
 def _said(metric: Metric, names: Sequence[str], values: Floats) -> str:
     """A point in words: its configuration, mean, standard deviation, how many runs."""
-    sd = f" ± {metric.text(float(values.std(ddof=1)))}" if values.size > 1 else ""
-    return (
-        f"{', '.join(filter(None, names))}: {metric.plain} {metric.text(float(values.mean()))}{sd}, n = {values.size}"
-    )
+    it = estimate(values)
+    return f"{', '.join(filter(None, names))}: {metric.plain} {metric.with_spread(it.mean, it.sd)}, n = {it.n}"
 
 
 def _other_label(axis: str, label: Any) -> str:

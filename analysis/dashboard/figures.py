@@ -84,13 +84,12 @@ def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Seq
     bins = np.minimum(((record.values - low) / reach * _BINS).astype(int), _BINS - 1)
     limits = (-max(abs(low), abs(high), 1e-9), max(abs(low), abs(high), 1e-9)) if record.metric.signed else (low, high)
     data: list[Figure] = []
+    quantity = plain(record.metric.plain)
     for number in np.unique(bins):
         lines = np.flatnonzero(bins == number).tolist()
         ink = colours([record.values[lines].mean()], limits, record.metric)[0]
         texts = [
-            f"{plain(names[line])}<br>{plain(record.metric.plain)}: {record.metric.text(it.mean)}"
-            + (f" ± {record.metric.text(it.sd)}" if it.n > 1 else "")
-            + f" (n = {it.n})"
+            f"{plain(names[line])}<br>{quantity}: {record.metric.with_spread(it.mean, it.sd)} (n = {it.n})"
             for line in lines
             for it in [record.estimates[line]]
         ]

@@ -14,7 +14,7 @@ from clops_sweep.analysis.dashboard.view import View
 from clops_sweep.analysis.dashboard.widgets import choice, experiment_choice, graph, metric_choice, rerun, table
 from clops_sweep.analysis.formats import DASH, plural
 from clops_sweep.analysis.heatmaps import Heatmap, Panel
-from clops_sweep.analysis.metrics import Metric, metric_named
+from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.analysis.r_matrices import describe_r_matrices
 from clops_sweep.analysis.style import readable_on
 from clops_sweep.errors import BadInput
@@ -81,7 +81,7 @@ def _cell(
         text = "failed" if panel.failed[at] else DASH
         return element("Td", text, className="empty" if cell >= 0 else "nothing")
     place = f"{label_text(record.rows[at[0]])}, {label_text(record.columns[at[1]])}"
-    said = f"{mean_and_spread(record.metric, mean, sd)}, n = {n} of {asked}"
+    said = f"{record.metric.with_spread(mean, sd)}, n = {n} of {asked}"
     best, is_chosen = panel.best == at, cell in chosen
     name = " ".join(["best"] * best + ["chosen"] * is_chosen)
     text = record.metric.text(mean)
@@ -156,7 +156,7 @@ def _r(scene: Scene, cell: int) -> Element:
         cells: list[Element | str] = [trained]
         for column, ink in enumerate(inks):
             value = record.mean[place, column]
-            text = mean_and_spread(metric, float(value), float(record.sd[place, column]))
+            text = metric.with_spread(float(value), float(record.sd[place, column])) if math.isfinite(value) else DASH
             style = {"background": ink, "color": readable_on(ink)} if math.isfinite(value) else {}
             frame = "best" if column == place and len(record.trained) > 1 else ""
             shown = metric.text(float(value)) if math.isfinite(value) else DASH
@@ -166,10 +166,3 @@ def _r(scene: Scene, cell: int) -> Element:
         "R: trained on (rows), evaluated on (columns)", ("trained on", *record.evaluated), rows, className="heatmap"
     )
     return element("Div", found, hidden(describe_r_matrices([record])))
-
-
-def mean_and_spread(metric: Metric, mean: float, sd: float) -> str:
-    """Mean ± standard deviation, where there is one."""
-    if not math.isfinite(mean):
-        return DASH
-    return metric.text(mean) + (f" ± {metric.text(sd)}" if math.isfinite(sd) else "")

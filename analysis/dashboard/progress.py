@@ -1,4 +1,4 @@
-"""How experiments stand, and why runs have failed."""
+"""How experiments stand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pandas as pd
 
 from clops_sweep.analysis.dashboard.snapshot import Followed, Snapshot
-from clops_sweep.store.rows import failure_reason
 
 
 @dataclass(frozen=True)
@@ -28,36 +27,9 @@ class Progress:
         return self.finished + self.failed + self.missing
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Runs that have failed for one reason, with the whole error of the first of them."""
-
-    experiment: str
-    reason: str
-    error: str
-    run_ids: tuple[str, ...]
-
-
 def progress(snapshot: Snapshot) -> list[Progress]:
     """How every experiment stands."""
     return [_progress(name, followed) for name, followed in snapshot.followed.items()]
-
-
-def failures(snapshot: Snapshot) -> list[Failure]:
-    """Why runs have failed, by experiment, the most frequent reason first."""
-    found = []
-    for name, followed in snapshot.followed.items():
-        runs = followed.experiment.runs
-        failed = runs[runs["status"] == "failed"]
-        if failed.empty:
-            continue
-        reasons = failed["error"].map(failure_reason)
-        for reason, count in reasons.value_counts().items():
-            rows = failed[reasons == reason]
-            error = str(rows["error"].iloc[0] or "")
-            found.append(Failure(name, str(reason), error, tuple(map(str, rows["run_id"]))))
-            assert count == len(rows)
-    return found
 
 
 def _progress(name: str, followed: Followed) -> Progress:

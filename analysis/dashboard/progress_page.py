@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from clops_sweep.analysis.dashboard.element import Element, element, link, notice, signature
-from clops_sweep.analysis.dashboard.progress import Failure, Progress, failures, progress
+from clops_sweep.analysis.dashboard.progress import Progress, progress
 from clops_sweep.analysis.dashboard.snapshot import Snapshot
 from clops_sweep.analysis.dashboard.view import View
 from clops_sweep.analysis.dashboard.widgets import table
+from clops_sweep.analysis.failures import Failure, failures
 from clops_sweep.analysis.formats import DASH, plural
 from clops_sweep.errors import one_line
 
@@ -21,7 +22,8 @@ def progress_page(view: View, snapshot: Snapshot) -> tuple[Element, ...]:
         return (notice("No run has ended here yet; this page shows them as soon as there are any."),)
     header = ("experiment", "finished", "failed", "missing", "progress", "last run ended", "trials")
     rows = [_row(view, it) for it in found]
-    return (table("Experiments", header, rows), *_failed(view, failures(snapshot)))
+    failed = [(name, it) for name, followed in snapshot.followed.items() for it in failures(followed.experiment.runs)]
+    return (table("Experiments", header, rows), *_failed(failed))
 
 
 def _row(view: View, it: Progress) -> list[Element | str]:
@@ -46,21 +48,21 @@ def _row(view: View, it: Progress) -> list[Element | str]:
     ]
 
 
-def _failed(view: View, found: list[Failure]) -> list[Element]:
+def _failed(found: list[tuple[str, Failure]]) -> list[Element]:
     if not found:
         return []
     parts = [element("H2", "Failed runs")]
-    for failure in found[:_MOST_REASONS]:
+    for experiment, failure in found[:_MOST_REASONS]:
         runs = [element("Li", element("Code", run_id)) for run_id in failure.run_ids[:_MOST_RUNS]]
         if len(failure.run_ids) > _MOST_RUNS:
-            address = View(page="runs", experiment=failure.experiment, where='status == "failed"').address()
+            address = View(page="runs", experiment=experiment, where='status == "failed"').address()
             runs.append(element("Li", link(f"all {len(failure.run_ids):,}", address)))
         summary = element(
             "Summary",
-            element("Span", f"{failure.experiment}: {plural(len(failure.run_ids), 'run')}, "),
+            element("Span", f"{experiment}: {plural(len(failure.run_ids), 'run')}, "),
             element("Code", one_line(failure.reason)),
         )
-        key = f"failed-{signature((element('Code', failure.experiment, failure.reason),))[:12]}"
+        key = f"failed-{signature((element('Code', experiment, failure.reason),))[:12]}"
         parts.append(element("Details", summary, element("Pre", failure.error), element("Ul", *runs), id=key))
     if len(found) > _MOST_REASONS:
         parts.append(element("P", f"{len(found) - _MOST_REASONS} other reasons are not listed here."))

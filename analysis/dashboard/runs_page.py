@@ -81,8 +81,7 @@ def _row(scene: Scene, row: Row, chosen: set[int]) -> list[Element | str]:
         next(iter(row.counts)) if all_runs == 1 else f"{finished}" if finished == all_runs else f"{finished}/{all_runs}"
     )
     values = [
-        (metric.text(it.mean) + (f" ± {metric.text(it.sd)}" if it.n > 1 else "")) if it.n else DASH
-        for metric, it in zip(metrics, row.values, strict=True)
+        metric.with_spread(it.mean, it.sd) if it.n else DASH for metric, it in zip(metrics, row.values, strict=True)
     ]
     target: Element | str = DASH
     if len(row.cells) == 1 and (address := scene.choose(row.cells[0])):
