@@ -124,7 +124,7 @@ def draw_replay_overlap(record: ReplayOverlap) -> Figure:
     scale = Normalize(0, 1)
     pairs = {at: f"{record.names[at[0]]} and {record.names[at[1]]}" for at in np.ndindex(n, n)}
     texts = {at: f"{pair}: {record.matrix[at]:.2f}, n = {record.n[at]}" for at, pair in pairs.items()}
-    painted = draw_cells(axes, record.matrix, texts, scale, SEQUENTIAL)  # type: ignore[arg-type]
+    painted = draw_cells(axes, record.matrix, texts, scale, SEQUENTIAL)
     for at in np.argwhere(np.isfinite(record.matrix)).tolist():
         write_in_cell(axes, tuple(at), f"{record.matrix[tuple(at)]:.2f}", painted[tuple(at)])
     name_columns(axes, record.names, (np.arange(n) + 0.5).tolist(), 0.75)

@@ -17,6 +17,9 @@ from matplotlib.patches import Rectangle
 from clops_sweep.analysis.style import readable_on
 
 Floats = npt.NDArray[np.float64]
+Place = tuple[int, ...]
+"""Row and column, as `np.ndenumerate` has them."""
+
 _SQUARE = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
 _FRAME = (("white", 1.0), ("black", 0.5))
 """A black line on a wider white one, which is seen on every colour."""
@@ -25,7 +28,7 @@ _FRAME = (("white", 1.0), ("black", 0.5))
 def draw_cells(
     axes: Axes,
     values: Floats,
-    texts: Mapping[tuple[int, int], str],
+    texts: Mapping[Place, str],
     scale: Normalize,
     colours: str,
     line: float = 1.0,
@@ -62,14 +65,14 @@ def draw_cells(
 
 
 def write_in_cell(
-    axes: Axes, at: tuple[int, int], text: str, background: object, down: float = 0.5, right: float = 0.5, **look: Any
+    axes: Axes, at: Place, text: str, background: object, down: float = 0.5, right: float = 0.5, **look: Any
 ) -> None:
     """Write a text into a cell, black or white, whichever is readable."""
     placed = axes.text(at[1] + right, at[0] + down, text, ha="center", va="center", **look)
     placed.set(color=readable_on(background), in_layout=False)
 
 
-def frame_cell(axes: Axes, at: tuple[int, int], width: float) -> None:
+def frame_cell(axes: Axes, at: Place, width: float) -> None:
     """Draw a frame, at most so many points wide, just inside a cell."""
     for colour_name, share in _FRAME:
         frame = Rectangle((at[1] + 0.04, at[0] + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width * share)

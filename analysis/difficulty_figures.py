@@ -107,7 +107,7 @@ def draw_similarity(record: TaskSimilarity) -> Figure:
     axes = figure.subplots()
     ordered, scale = record.matrix[np.ix_(order, order)], Normalize(0, 1)
     texts = {at: f"{names[at[0]]} and {names[at[1]]}: {value:.2f}" for at, value in np.ndenumerate(ordered)}
-    painted = draw_cells(axes, ordered, texts, scale, SEQUENTIAL)  # type: ignore[arg-type]
+    painted = draw_cells(axes, ordered, texts, scale, SEQUENTIAL)
     for (row, column), value in np.ndenumerate(ordered):
         write_in_cell(axes, (row, column), f"{value:.2f}", painted[row, column], fontsize=8.5)
     for step in range(n - 1):

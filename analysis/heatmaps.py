@@ -54,7 +54,7 @@ class Panel:
     cells: npt.NDArray[np.int64]
     marked: npt.NDArray[np.bool_] | None = None
 
-    def texts(self, record: Heatmap) -> dict[tuple[int, int], str]:
+    def texts(self, record: Heatmap) -> dict[tuple[int, ...], str]:
         """Tooltip by (row, column) of the cells that were asked for."""
         return {(r, c): place_in_words(record, self, (r, c)) for r, c in np.argwhere(self.asked > 0).tolist()}
 
@@ -303,7 +303,7 @@ def _middles(count: int) -> list[float]:
     return [place + 0.5 for place in range(count)]
 
 
-def _write(axes: Axes, metric: Metric, panel: Panel, at: tuple[int, int], painted: Floats, holds_best: bool) -> None:
+def _write(axes: Axes, metric: Metric, panel: Panel, at: tuple[int, ...], painted: Floats, holds_best: bool) -> None:
     """The value, with an asterisk or star where due, and the number of runs where some are missing."""
     if not np.isfinite(panel.mean[at]):
         if panel.failed[at]:

@@ -50,7 +50,8 @@ def draw_mosaic(record: Heatmap) -> Figure:
     figure = new_figure(across * wide * _CELL + 1.9, down * high * _CELL + 0.8)
     axes = figure.subplots()
     field = np.full((down * high, across * wide), np.nan)
-    scale, texts, best, marked = Normalize(*record.limits), {}, None, []
+    scale, best, marked = Normalize(*record.limits), None, []
+    texts: dict[tuple[int, ...], str] = {}
     for index, panel in enumerate(record.panels):
         top, left = index // across * high + _ABOVE, index % across * wide
         field[top : top + n_rows, left : left + n_columns] = panel.mean

@@ -140,16 +140,17 @@ def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, of
     mean = np.array([finite[place].mean() for place in there])
     sd = np.array([finite[place].std(ddof=1) if finite[place].size > 1 else 0.0 for place in there])
     beside = 0.0 if in_rows else 0.07
-    turned = slice(None, None, -1 if in_rows else 1)
+    x, y = (mean, places) if in_rows else (places, mean)
     for place, at in zip(there, places, strict=True):
-        dots = np.full(finite[place].size, at + beside), finite[place]
-        axes.plot(*dots[turned], ".", ms=3, color=tint, alpha=0.45)
+        runs, across = finite[place], np.full(finite[place].size, at + beside)
+        dots = (runs, across) if in_rows else (across, runs)
+        axes.plot(*dots, ".", ms=3, color=tint, alpha=0.45)
     axes.errorbar(
-        *(places, mean)[turned], **{"xerr" if in_rows else "yerr": sd}, marker="o", ms=4.5, lw=1.3, elinewidth=1.3,
+        x, y, xerr=sd if in_rows else None, yerr=None if in_rows else sd, marker="o", ms=4.5, lw=1.3, elinewidth=1.3,
         capsize=2.5, color=tint, ls="-" if record.is_scale else "none", label=name or record.name,
     )  # fmt: skip
     said = [_said(metric, (name, label_text(record.labels[place])), finite[place]) for place in there]
-    tell_points(axes, *(places, mean)[turned], said)
+    tell_points(axes, x, y, said)
 
 
 def _said(metric: Metric, names: Sequence[str], values: Floats) -> str:

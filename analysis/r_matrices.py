@@ -162,7 +162,8 @@ def _room_for_names(records: Sequence[RMatrix], cell: float) -> tuple[float, flo
 
 def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize) -> None:
     rows, columns = record.mean.shape
-    texts = {(r, c): _in_words(record, r, c) for r, c in np.argwhere(np.isfinite(record.mean)).tolist()}
+    known = np.argwhere(np.isfinite(record.mean)).tolist()
+    texts: dict[tuple[int, ...], str] = {(r, c): _in_words(record, r, c) for r, c in known}
     painted = draw_cells(axes, record.mean, texts, scale, SEQUENTIAL, 0.8)
     name_columns(axes, record.evaluated, (np.arange(columns) + 0.5).tolist(), cell)
     name_rows(axes, record.trained, (np.arange(rows) + 0.5).tolist(), cell)

@@ -14,9 +14,9 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.dashboard.instances import instances_table
+from clops_sweep.analysis.dashboard.instances_page import instances_table
 from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
-from clops_sweep.analysis.dashboard.progress import progress
+from clops_sweep.analysis.dashboard.progress_page import progress
 from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
