@@ -69,6 +69,19 @@ def plus_minus(mean: float, sd: float | None) -> str:
     return number(mean) + spread
 
 
+def with_interval(mean: float, low: float, high: float) -> str:
+    """A difference with its sign, and its interval as far as that is defined."""
+    interval = f" [{number(low)}, {number(high)}]" if math.isfinite(low) else ""
+    return f"{'+' if mean >= 0.0005 else ''}{number(mean)}{interval}"
+
+
+def p_text(value: float) -> str:
+    """A p-value with three decimals; a dash where there is none."""
+    if not math.isfinite(value):
+        return DASH
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def result_text(
     table: ResultTable, name: str, title: str, notes: Sequence[str] = (), metrics: Sequence[str] = tuple(METRICS)
 ) -> TextTable:
