@@ -13,11 +13,12 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from scipy import stats
 
-from clops_sweep.analysis.cells import add_colour_bar, draw_cells, write_in_cell
-from clops_sweep.analysis.labels import inches, name_columns, name_rows
-from clops_sweep.analysis.style import GRID, MUTED, SEQUENTIAL, new_figure, styled
-from clops_sweep.analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
+
+from .cells import add_colour_bar, draw_cells, write_in_cell
+from .labels import inches, name_columns, name_rows
+from .style import GRID, MUTED, SEQUENTIAL, new_figure, styled
+from .task_styles import task_styles
 
 Floats = npt.NDArray[np.float64]
 

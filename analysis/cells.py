@@ -14,7 +14,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from clops_sweep.analysis.style import readable_on
+from .style import readable_on
 
 Floats = npt.NDArray[np.float64]
 Place = tuple[int, ...]

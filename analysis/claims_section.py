@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from clops_sweep.analysis.axis_names import axis_symbol
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable, as_csv, p_text, plural, with_interval
-from clops_sweep.analysis.page import LinkedTable, RunList, Section
-from clops_sweep.analysis.sections import SectionFiles
-from clops_sweep.analysis.verdicts import ALPHA, Outcome, Verdict
+from .axis_names import axis_symbol
+from .collect import label_text
+from .formats import DASH, TextCell, TextTable, as_csv, p_text, plural, with_interval
+from .page import LinkedTable, RunList, Section
+from .sections import SectionFiles
+from .verdicts import ALPHA, Outcome, Verdict
 
 NAME = "claims"
 _SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}

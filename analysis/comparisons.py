@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
-from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.results import Reference, aligned
-from clops_sweep.analysis.selection import cell_name
-from clops_sweep.analysis.statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_differences
+from .collect import Experiment
+from .formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
+from .metrics import METRICS
+from .results import Reference, aligned
+from .selection import cell_name
+from .statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_differences
 
 Kind = Literal["variant", "reference"]
 

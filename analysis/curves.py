@@ -15,12 +15,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.analysis.labels import in_lines, in_one_size
-from clops_sweep.analysis.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
-from clops_sweep.analysis.style import GRID, new_figure, styled
-from clops_sweep.analysis.task_styles import TaskStyle, short_names, task_styles
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import MEASURES
+
+from .labels import in_lines, in_one_size
+from .line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
+from .style import GRID, new_figure, styled
+from .task_styles import TaskStyle, short_names, task_styles
 
 Floats = npt.NDArray[np.float64]
 PLOT_WIDTH = 4.2

@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
-from clops_sweep.analysis.difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
-from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
-from clops_sweep.analysis.style import MUTED, SEQUENTIAL, decimals, new_figure, styled
-from clops_sweep.analysis.task_styles import task_styles
+from .cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
+from .difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
+from .labels import in_lines, inches, name_columns, name_rows
+from .style import MUTED, SEQUENTIAL, decimals, new_figure, styled
+from .task_styles import task_styles
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from clops_sweep.analysis.formats import plural
 from clops_sweep.store.rows import failure_reason
+
+from .formats import plural
 
 _MOST_REASONS = 3
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.results import ResultTable, Row
-from clops_sweep.analysis.statistics import Estimate
 from clops_sweep.errors import one_line
 from clops_sweep.store.rows import printable
+
+from .metrics import METRICS
+from .results import ResultTable, Row
+from .statistics import Estimate
 
 DASH = "\N{EN DASH}"
 

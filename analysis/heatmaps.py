@@ -13,14 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.axis_names import axis_symbol, axis_title
-from clops_sweep.analysis.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
-from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
-from clops_sweep.analysis.metrics import Metric, known_metric
-from clops_sweep.analysis.statistics import Estimate, estimates
-from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, styled
 from clops_sweep.errors import BadInput
+
+from .axis_names import axis_symbol, axis_title
+from .cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
+from .collect import Experiment, label_text
+from .labels import corners, in_lines, inches, name_columns, name_panel, name_rows
+from .metrics import Metric, known_metric
+from .statistics import Estimate, estimates
+from .style import DIVERGING, SEQUENTIAL, new_figure, styled
 
 Floats = npt.NDArray[np.float64]
 CELL_HEIGHT = 0.48

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable, in_a_line
-from clops_sweep.analysis.metrics import METRICS
+from .formats import DASH, TextCell, TextTable, in_a_line
+from .metrics import METRICS
 
 LONG = 40
 """Rows up to which a table is one float; a longer one breaks over pages."""

@@ -10,12 +10,12 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.cells import add_colour_bar, draw_cells, write_in_cell
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.heatmaps import Heatmap
-from clops_sweep.analysis.labels import in_lines, inches, shortened
-from clops_sweep.analysis.style import new_figure, styled
+from .axis_names import axis_title
+from .cells import add_colour_bar, draw_cells, write_in_cell
+from .collect import label_text
+from .heatmaps import Heatmap
+from .labels import in_lines, inches, shortened
+from .style import new_figure, styled
 
 _CELL = 0.11
 """Inches of a cell, either way."""

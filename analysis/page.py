@@ -12,10 +12,11 @@ from types import MappingProxyType
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from clops_sweep.analysis.axis_names import axis_symbol
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable
-from clops_sweep.analysis.pictures import Picture
 from clops_sweep.store.run_store import rerun_command
+
+from .axis_names import axis_symbol
+from .formats import DASH, TextCell, TextTable
+from .pictures import Picture
 
 MOST_OPEN = 3
 """Experiments that a page shows at once; of more, each is folded."""

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.style import as_png
-from clops_sweep.analysis.svg import as_element, as_svg
+from .style import as_png
+from .svg import as_element, as_svg
 
 INLINE_SVG_LIMIT = 150_000
 """Characters of an SVG element above which the page shows a figure as PNG."""

@@ -11,14 +11,15 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.labels import in_lines, legend_columns, name_columns, name_rows, shortened
-from clops_sweep.analysis.metrics import METRICS, Metric, known_metric, metric_named
-from clops_sweep.analysis.statistics import estimate
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
-from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
+
+from .axis_names import axis_title
+from .collect import Experiment, label_text
+from .labels import in_lines, legend_columns, name_columns, name_rows, shortened
+from .metrics import METRICS, Metric, known_metric, metric_named
+from .statistics import estimate
+from .style import GRID, MUTED, colour, new_figure, styled
+from .svg import tell_points
 
 Floats = npt.NDArray[np.float64]
 

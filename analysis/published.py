@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import unregistered
+
+from .metrics import METRICS
 
 Pair = tuple[float, float] | None
 

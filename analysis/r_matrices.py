@@ -13,11 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
-from clops_sweep.analysis.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.style import SEQUENTIAL, new_figure, styled
 from clops_sweep.errors import BadInput
+
+from .cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
+from .labels import corners, in_lines, inches, name_columns, name_panel, name_rows
+from .metrics import metric_named
+from .style import SEQUENTIAL, new_figure, styled
 
 Floats = npt.NDArray[np.float64]
 TOGETHER = "all tasks"

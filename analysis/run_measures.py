@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from clops_sweep.analysis.difficulty import fit_gaussians
-from clops_sweep.analysis.tracings import Frames
 from clops_sweep.learning.difficulty import chain, similarity_matrix
 from clops_sweep.store.tables import TableName
+
+from .difficulty import fit_gaussians
+from .tracings import Frames
 
 Floats = npt.NDArray[np.float64]
 

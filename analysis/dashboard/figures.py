@@ -10,14 +10,15 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import Normalize, to_hex, to_rgb
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.curves import LearningCurves
-from clops_sweep.analysis.dashboard.parallel import ParallelCoordinates
-from clops_sweep.analysis.importance import Importance
-from clops_sweep.analysis.metrics import Metric, metric_named
-from clops_sweep.analysis.optimization_history import OptimizationHistory
-from clops_sweep.analysis.style import DIVERGING, GRID, MUTED, SEQUENTIAL, colour
 from clops_sweep.store.rows import printable
+
+from ..axis_names import axis_title
+from ..curves import LearningCurves
+from ..importance import Importance
+from ..metrics import Metric, metric_named
+from ..optimization_history import OptimizationHistory
+from ..style import DIVERGING, GRID, MUTED, SEQUENTIAL, colour
+from .parallel import ParallelCoordinates
 
 Figure = dict[str, Any]
 _BINS = 24

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.curves import describe_learning_curves
-from clops_sweep.analysis.dashboard.element import Element, element, hidden, link, notice
-from clops_sweep.analysis.dashboard.figures import colours, curves_figure
-from clops_sweep.analysis.dashboard.scene import Scene
-from clops_sweep.analysis.dashboard.view import View
-from clops_sweep.analysis.dashboard.widgets import choice, experiment_choice, graph, metric_choice, rerun, table
-from clops_sweep.analysis.formats import DASH, plural
-from clops_sweep.analysis.heatmaps import Heatmap, Panel
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.r_matrices import describe_r_matrices
-from clops_sweep.analysis.style import readable_on
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import rerun_command
+
+from ..axis_names import axis_title
+from ..collect import label_text
+from ..curves import describe_learning_curves
+from ..formats import DASH, plural
+from ..heatmaps import Heatmap, Panel
+from ..metrics import metric_named
+from ..r_matrices import describe_r_matrices
+from ..style import readable_on
+from .element import Element, element, hidden, link, notice
+from .figures import colours, curves_figure
+from .scene import Scene
+from .view import View
+from .widgets import choice, experiment_choice, graph, metric_choice, rerun, table
 
 
 def heatmap_controls(scene: Scene) -> tuple[Element, ...]:

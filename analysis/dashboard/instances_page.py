@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.dashboard.element import Element, element, link, notice
-from clops_sweep.analysis.dashboard.scene import Scene
-from clops_sweep.analysis.dashboard.widgets import choice, experiment_choice, pager, sorted_by, table
-from clops_sweep.analysis.formats import DASH, plural
-from clops_sweep.analysis.style import as_png
-from clops_sweep.analysis.task_titles import TaskTitles
-from clops_sweep.analysis.tracings import describe_tracings, draw_tracings, tracing_of
 from clops_sweep.errors import BadInput
+
+from ..collect import label_text
+from ..formats import DASH, plural
+from ..style import as_png
+from ..task_titles import TaskTitles
+from ..tracings import describe_tracings, draw_tracings, tracing_of
+from .element import Element, element, link, notice
+from .scene import Scene
+from .widgets import choice, experiment_choice, pager, sorted_by, table
 
 PAGE = 25
 """Instances of a page."""

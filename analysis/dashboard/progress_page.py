@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from clops_sweep.analysis.dashboard.element import Element, element, link, notice, signature
-from clops_sweep.analysis.dashboard.snapshot import Followed, Snapshot
-from clops_sweep.analysis.dashboard.view import View
-from clops_sweep.analysis.dashboard.widgets import table
-from clops_sweep.analysis.failures import Failure, failures
-from clops_sweep.analysis.formats import DASH, plural
 from clops_sweep.errors import one_line
+
+from ..failures import Failure, failures
+from ..formats import DASH, plural
+from .element import Element, element, link, notice, signature
+from .snapshot import Followed, Snapshot
+from .view import View
+from .widgets import table
 
 
 @dataclass(frozen=True)
