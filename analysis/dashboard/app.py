@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import validate_call
 
-from clops_sweep.analysis.dashboard.element import Element
-from clops_sweep.analysis.dashboard.pages import Pages
 from clops_sweep.errors import BadInput
+
+from .element import Element
+from .pages import Pages
 
 NOT_INSTALLED = "the dashboard needs Dash and waitress; install them with: pip install 'clops-sweep[dashboard]'"
 _CORE = {"Checklist", "Graph", "Input", "Store"}

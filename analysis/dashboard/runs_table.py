@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.statistics import Estimate, estimate
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.experiment.where import Where
+
+from ..collect import Experiment
+from ..statistics import Estimate, estimate
 
 PAGE = 50
 """Rows of a page."""

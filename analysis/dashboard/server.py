@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from clops_sweep.analysis.dashboard.app import NOT_INSTALLED, make_app
-from clops_sweep.analysis.dashboard.pages import Pages
-from clops_sweep.analysis.dashboard.snapshot import FollowedStore, Source
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.store.run_store import RunStore
+
+from .app import NOT_INSTALLED, make_app
+from .pages import Pages
+from .snapshot import FollowedStore, Source
 
 LOOPBACK = "127.0.0.1"
 _NAMES_OF_LOOPBACK = {"localhost", LOOPBACK, "[::1]"}

@@ -11,15 +11,16 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.tracings import Frames
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.experiment.columns import CONFIG, RECORDED
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.part_names import Status, single
 from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment
+from ..metrics import METRICS
+from ..tracings import Frames
 
 T = TypeVar("T")
 _MOST_KEPT = 100

@@ -15,14 +15,15 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.dashboard.instances import instances_table
+from clops_sweep.analysis.dashboard.instances_page import instances_table
 from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
-from clops_sweep.analysis.dashboard.progress import failures, progress
+from clops_sweep.analysis.dashboard.progress_page import progress
 from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import MOST_CELLS, PAGES, View
+from clops_sweep.analysis.failures import failures
 from clops_sweep.analysis.tracings import Frames
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import BadInput
@@ -336,7 +337,7 @@ def test_progress_counts_and_failures_have_their_errors(followed: FollowedStore,
     ended = clops["started_at"] + clops["seconds"].fillna(0).map(lambda seconds: timedelta(seconds=seconds))
     assert it.last is not None
     assert abs(it.last - ended.max()) < timedelta(milliseconds=1)
-    (failure,) = failures(followed.snapshot)
+    (failure,) = failures(followed.snapshot.followed["synthetic class_il clops"].experiment.runs)
     assert failure.reason == "ValueError: generated failure"
     assert failure.error.startswith("Traceback (most recent call last):")
     assert set(failure.run_ids) == set(runs.loc[runs["status"] == "failed", "run_id"])
