@@ -15,7 +15,6 @@ from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.registry import STRATEGIES
 from clops_sweep.learning.batches import Batch
-from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.strategies.finetune import FineTuning
@@ -118,7 +117,6 @@ def test_no_two_instances_of_an_epoch_share_a_dropout_mask(monkeypatch: pytest.M
 
     monkeypatch.setattr(Learner, "train_step", noting)
     monkeypatch.setenv(native.ENVIRONMENT, "off")
-    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
     config = tiny_config("class_il", strategy="mir", batch_size=3, epochs_per_task=1, storage_fraction=1.0)
     ContinualRun(config.replace(acquisition_fraction=1.0), tiny_frames("class_il", tasks=2)).run()
     steps = math.ceil(SIZE["class_il"] / 3)
