@@ -1,0 +1,1 @@
+"""Today's numbers, kept as data, and a comparison with them: `python -m tests.snapshot`."""
