@@ -39,9 +39,9 @@ class PaperNetwork(nn.Module):
         super().__init__()
         del channels, samples
         self._outputs = outputs
-        for block, (inputs, filters) in enumerate(pairwise(CHANNELS), start=1):
-            self.add_module(f"conv{block}", nn.Conv1d(inputs, filters, KERNEL, STRIDE))
-            self.add_module(f"norm{block}", nn.BatchNorm1d(filters))
+        self.conv1, self.norm1 = nn.Conv1d(1, 4, KERNEL, STRIDE), nn.BatchNorm1d(4)
+        self.conv2, self.norm2 = nn.Conv1d(4, 16, KERNEL, STRIDE), nn.BatchNorm1d(16)
+        self.conv3, self.norm3 = nn.Conv1d(16, 32, KERNEL, STRIDE), nn.BatchNorm1d(32)
         self.dropout = nn.Dropout(DROPOUT)
         self.linear1, self.linear2 = nn.Linear(FEATURES, HIDDEN), nn.Linear(HIDDEN, outputs)
 
@@ -55,13 +55,11 @@ class PaperNetwork(nn.Module):
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """Float32 [B, 1, 2500] to logits [B, C]."""
         hidden = frames
-        for block in range(1, len(CHANNELS)):
-            conv, norm = self.get_submodule(f"conv{block}"), self.get_submodule(f"norm{block}")
-            bias = conv.bias
-            if norm.training:
-                # Batch statistics cancel the bias. Its gradient would be rounding noise, which Adam turns into full
-                # steps: here it is exactly zero.
-                bias = bias.detach() + 0 * bias
+        for conv, norm in ((self.conv1, self.norm1), (self.conv2, self.norm2), (self.conv3, self.norm3)):
+            assert conv.bias is not None
+            # Batch statistics cancel the bias. Its gradient would be rounding noise, which Adam turns into full steps:
+            # here it is exactly zero.
+            bias = conv.bias.detach() + 0 * conv.bias if norm.training else conv.bias
             hidden = norm(F.conv1d(hidden, conv.weight, bias, STRIDE))
             hidden = self.dropout(F.max_pool1d(hidden, 2).relu())
         logits: torch.Tensor = self.linear2(self.linear1(hidden.flatten(1)).relu())
