@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from clops_sweep.errors import OF_USERS, BadInput, reason
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
+from clops_sweep.learning.network import PaperNetwork
 from clops_sweep.learning.process_state import torch_state_kept
 
 Mode = Literal["training", "training without dropout", "sampling", "evaluation"]
@@ -62,6 +63,8 @@ def made(
             raise BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})") from error
     if not isinstance(module, nn.Module):
         raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
+    if isinstance(module, PaperNetwork):
+        module.draw(seed, task)
     return module
 
 
@@ -87,15 +90,15 @@ class RunModule:
             parameter.data = parameters[name]
             parameter.grad = gradients[name]
 
-    def logits(self, frames: torch.Tensor, mode: Mode) -> torch.Tensor:
-        """Float32 [B, channels, samples] to [B, C].
+    def logits(self, frames: torch.Tensor, mode: Mode, passes: int | None = None) -> torch.Tensor:
+        """Float32 [B, channels, samples] to [B, C], or [passes, C] where dropout repeats instances.
 
         Raises:
             ValueError: the module returned something else.
         """
         self.set(mode)
         logits: torch.Tensor = self.module(frames)
-        self.check(logits, len(frames))
+        self.check(logits, passes or len(frames))
         if torch.is_grad_enabled() and not logits.requires_grad:
             raise ValueError("the network returned logits that hang on none of its parameters; expected a gradient")
         return logits
