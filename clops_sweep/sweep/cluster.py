@@ -6,7 +6,6 @@ It is watched meanwhile: when it dies, Ray ends the driver without a word to the
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import os
 import signal
@@ -83,7 +82,8 @@ def cluster(
     # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
     # They are to import the one that the driver has imported.
     with contextlib.ExitStack() as until_its_end:
-        with contextlib.chdir(Path(__file__).parents[2]), _signals_kept(), _pandas_imported_meanwhile():
+        # No thread may load libraries meanwhile: Ray forks, and its child would wait for the loader's lock for ever.
+        with contextlib.chdir(Path(__file__).parents[2]), _signals_kept():
             folder = None if address else until_its_end.enter_context(private_folder(_base()))
             if folder:
                 until_its_end.enter_context(fork_server(folder))
@@ -143,15 +143,6 @@ def _start_here(frames: Mapping[DataKey, FrameSet], folder: str) -> None:
             _temp_dir=folder,
             object_store_memory=object_store_bytes(frames),
         )
-
-
-@contextmanager
-def _pandas_imported_meanwhile() -> Iterator[None]:
-    """Imports what is needed afterwards and imports no Ray, which mostly waits for its processes while it starts."""
-    thread = threading.Thread(target=importlib.import_module, args=("pandas",), daemon=True)
-    thread.start()
-    yield
-    thread.join()  # not after an interrupt: one that comes in the middle of an import keeps the lock of all imports
 
 
 @contextmanager
