@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class BadInput(ValueError):
@@ -42,6 +43,20 @@ class Diverged(FloatingPointError):
 
     def __str__(self) -> str:
         return self.message
+
+
+@contextmanager
+def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
+    """Raise `refused(error)` for any error of the user's code in the block, also for `sys.exit()`.
+
+    BadInput and an interrupt pass unchanged.
+    """
+    try:
+        yield
+    except (BadInput, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # SystemExit would end the command, with exit status 0 and without a word
+        raise refused(error) from None
 
 
 def one_line(what: object) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.folder import one_sentence
-from clops_sweep.errors import DamagedStore
+from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.regular_files import open_regular
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
@@ -54,8 +55,10 @@ class Arrays:
         """One array, read or mapped; DamagedStore where its file is none."""
         path = self.folder / f"{name}.npy"
         try:
-            with one_sentence(path):
+            with one_sentence(path), open_regular(path):
                 array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        except BadInput:
+            raise
         except (ValueError, SyntaxError, TokenError):  # the latter two of a damaged header
             raise DamagedStore(
                 f"{path}: not a whole array file; run 'clops-sweep data prepare {self.folder.name}' again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from clops_sweep.data.reader import Source
 from clops_sweep.data.recording_items import Common, Item
 from clops_sweep.data.recording_stack import Outline, Stack, stacked
 from clops_sweep.data.recordings import Recordings
-from clops_sweep.errors import AbsentData, BadInput, one_line
+from clops_sweep.errors import AbsentData, BadInput, one_line, user_code
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,8 @@ class DeclaredFunction:
     def _called(self) -> tuple[Common, Iterator[Item | Stack]]:
         declared = self.declared()
         try:
-            returned = declared.member(self._root)
+            with user_code(partial(_raised, declared)):
+                returned = declared.member(self._root)
             if isinstance(returned, Recordings):
                 if declared.recording:
                     given = next(iter(declared.recording))
@@ -120,20 +122,16 @@ class DeclaredFunction:
                 raise BadInput(
                     f"the function returns a {what}; expected Recordings(...), or that it yields Recording(...)"
                 )
-            common, items = one_by_one(returned, declared.recording)
-        except Exception as error:
-            raise self.refused(_said(error, declared)) from None
-        return common, stacked(self._guarded(items, declared))
+            common, items = one_by_one(_guarded(returned, declared), declared.recording)
+        except BadInput as problem:
+            raise self.refused(str(problem)) from None
+        return common, stacked(self._guarded(items))
 
-    def _guarded(self, items: Iterator[Item], declared: Declared) -> Iterator[Item]:
-        while True:
-            try:
-                item = next(items, None)
-            except Exception as error:
-                raise self.refused(_said(error, declared)) from None
-            if item is None:
-                return
-            yield item
+    def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:
+        try:
+            yield from items
+        except BadInput as problem:
+            raise self.refused(str(problem)) from None
 
     def _called_again(self, source: Source, place: int) -> Stack:
         if self._at is not None and self._at[0] == place:
@@ -162,10 +160,19 @@ class DeclaredFunction:
         )
 
 
-def _said(error: Exception, declared: Declared) -> str:
-    """What a declared function raises, in a sentence: its own checks as they are, others with their line."""
-    if isinstance(error, BadInput):
-        return str(error)
+def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:
+    """What a generator yields; an error of its code becomes one sentence."""
+    ended = object()
+    while True:
+        with user_code(partial(_raised, declared)):
+            each = next(yielded, ended)
+        if each is ended:
+            return
+        yield each
+
+
+def _raised(declared: Declared, error: BaseException) -> BadInput:
+    """One sentence about an error of a declared function, with its line."""
     place = getattr(declared.member, "__code__", None)
     lines = [
         frame.lineno
@@ -173,4 +180,4 @@ def _said(error: Exception, declared: Declared) -> str:
         if place is not None and frame.filename == place.co_filename
     ]
     line = f" in line {lines[-1]}" if lines else ""
-    return f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}"
+    return BadInput(f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}")

@@ -27,6 +27,7 @@ _REMEDIES = {
     errno.EEXIST: "there is a file where a folder is needed; choose another folder",
     errno.ENOTDIR: "part of the path is a file, not a folder; check the path",
     errno.EISDIR: "this is a folder where a file was expected; check the path",
+    errno.ELOOP: "the links lead in a circle; point them to a file",
     errno.EIO: "the disk cannot read or write it; check the disk or copy the file again",
 }
 

@@ -16,13 +16,16 @@ from typing import Final
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import one_sentence, shorten, write_file
-from clops_sweep.data.manifest import SOURCES, Manifest, file_sha256
-from clops_sweep.errors import AbsentData
+from clops_sweep.data.manifest import SOURCES, Manifest, file_sha256, remedy
+from clops_sweep.errors import AbsentData, BadInput, DamagedStore, one_line
+from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 FILES: Final = "files.json"
 
 State = list[int]
-"""Size in bytes, and time of the last change in nanoseconds."""
+"""Size in bytes, times of the last change of the content and of the inode in nanoseconds, and the inode's number.
+
+The first time can be set back; the second cannot."""
 
 
 def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -> dict[str, Path]:
@@ -40,7 +43,11 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -
     found: dict[str, Path] = {}
     with one_sentence(data_root):
         for pattern in patterns:
-            matched = [data_root / pattern] if os.path.lexists(data_root / pattern) else list(data_root.glob(pattern))
+            try:
+                exact = os.path.lexists(data_root / pattern)
+                matched = [data_root / pattern] if exact else list(data_root.glob(pattern))
+            except ValueError as error:  # a pattern that glob cannot read, or a NUL
+                raise BadInput(f"dataset {name!r}: files: {pattern!r}: {one_line(error)}; correct it") from None
             files = [file for place in matched for file in ([place] if place.is_file() else _below(place))]
             if not files:
                 raise AbsentData(
@@ -52,7 +59,9 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -
 
 
 def _below(folder: Path) -> list[Path]:
-    return [Path(place) / name for place, _, names in os.walk(folder) for name in names]
+    """The files below a folder, without FIFOs, sockets and the like."""
+    found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
+    return [file for file in found if file.is_file()]
 
 
 def states_of(files: Mapping[str, Path]) -> dict[str, State]:
@@ -60,15 +69,35 @@ def states_of(files: Mapping[str, Path]) -> dict[str, State]:
     states = {}
     for key, file in files.items():
         with contextlib.suppress(OSError):
-            status = os.stat(file)
-            states[key] = [status.st_size, status.st_mtime_ns]
+            states[key] = state_of(file)
     return states
+
+
+def state_of(file: Path) -> State:
+    """Size, times and inode of a file."""
+    status = os.stat(file)
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) -> None:
     """Writes down how the files of prepared frames are now."""
     root = None if data_root is None else os.path.abspath(data_root)
     write_file(folder / FILES, json.dumps({"root": root, "files": dict(states)}).encode())
+
+
+def source_sums(folder: Path) -> dict[str, str]:
+    """SHA-256 of every source file of prepared frames, by its key.
+
+    Raises:
+        DamagedStore: `sources.json` is not what was written.
+    """
+    path = folder / SOURCES
+    try:
+        with open_regular(path, METADATA_LIMIT) as file:
+            sums = json.load(file)
+        return {str(key): str(sha256) for key, sha256 in sums.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise DamagedStore(f"{path}: not readable ({type(error).__name__}); {remedy(folder)}") from None
 
 
 def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
@@ -83,12 +112,13 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     if declared.fingerprint != manifest.fingerprint:
         return False
     try:
-        remembered = json.loads((folder / FILES).read_bytes())
+        with open_regular(folder / FILES, METADATA_LIMIT) as file:
+            remembered = json.load(file)
         known: dict[str, State] = remembered["files"]
         root = data_root or (Path(remembered["root"]) if remembered["root"] else None)
     except (OSError, ValueError, KeyError, TypeError):
         known, root = {}, data_root
-    sums: dict[str, str] = json.loads((folder / SOURCES).read_bytes())
+    sums = source_sums(folder)
     try:
         declared_now = declared_files(manifest.name, declared.files, root)
     except AbsentData:

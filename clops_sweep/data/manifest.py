@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -17,7 +18,8 @@ from clops_sweep.data.arrays import bytes_of, npy_header
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.folder import one_sentence
 from clops_sweep.data.frames import FRAME_LENGTH
-from clops_sweep.errors import DamagedStore
+from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 FORMAT_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -113,10 +115,13 @@ def read_manifest(folder: Path) -> Manifest | None:
     """
     path = folder / MANIFEST
     try:
-        values = json.loads(path.read_bytes())
-    except FileNotFoundError:
+        with open_regular(path, METADATA_LIMIT) as file:
+            values = json.load(file)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, OSError) as error:
+    except BadInput as error:
+        raise DamagedStore(f"{error}; {remedy(folder)}") from None
+    except (ValueError, OSError, RecursionError) as error:
         raise DamagedStore(f"{path}: not a readable manifest ({type(error).__name__}); {remedy(folder)}") from None
     try:
         if values["format_version"] != FORMAT_VERSION:
@@ -142,9 +147,12 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
     for name, record in manifest.files.items():
         path = folder / name
         try:
-            size = path.stat().st_size
+            status = path.stat()
         except OSError:
             raise DamagedStore(f"{path}: the file is missing; {remedy(folder)}") from None
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            raise DamagedStore(f"{path}: is not a regular file; {remedy(folder)}")
         if size != record.size:
             raise DamagedStore(f"{path}: has {size:,} bytes instead of {record.size:,}; {remedy(folder)}")
 
@@ -176,7 +184,7 @@ def remedy(folder: Path) -> str:
 
 def file_sha256(path: Path) -> str:
     """Hex SHA-256 of a file, read in pieces."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -184,7 +192,7 @@ def _sha256_of_array_in(path: Path, kind: str, shape: Sequence[int]) -> str | No
     """`array_sha256` of the array of this type and shape in an .npy file; None where it begins as no such file does."""
     dtype = np.dtype(kind)
     header = npy_header(dtype, tuple(shape))
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         if file.read(len(header)) != header:
             return None
         return hashlib.file_digest(file, partial(digest_of_array, dtype, tuple(shape))).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -74,18 +75,14 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     together = checks.Together(common.classes)
 
     def items() -> Iterator[Item]:
-        following: Any = first
-        for place in range(2**62):
+        for place, recording in enumerate(chain([first], recordings)):
             try:
-                item = _item(following, place, common, usual, first)
+                item = _item(recording, place, common, usual, first)
             except BadInput as problem:
                 raise BadInput(f"recording {place}: {problem}") from None
             together.add(item.name, item.patient, item.label, item.part)
             yield item
-            following = next(recordings, None)
-            if following is None:
-                together.check()
-                return
+        together.check()
 
     return common, items()
 

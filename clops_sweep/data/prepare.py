@@ -30,6 +30,7 @@ from clops_sweep.data.prepared_split import make_splits, split_at_hand, split_of
 from clops_sweep.data.reader import OnError, OptionValue
 from clops_sweep.data.readers import reader_for
 from clops_sweep.data.termination import terminated_like_interrupted
+from clops_sweep.data.verified_frames import check_frames, frames_written
 from clops_sweep.errors import DamagedStore
 
 
@@ -80,6 +81,7 @@ def prepare(
             folder = folder_of(name, prepared_root)
             make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
             prepared = required_set(name, prepared_root, data_root)
+            frames_written(prepared.folder, prepared.manifest)
         make_splits(prepared, split_seeds, progress)
     return prepared
 
@@ -95,7 +97,8 @@ def open_frames(
 ) -> FrameSet:
     """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
 
-    Sizes of all files and the content of all but the frames are checked. A split that takes a solver and is not there
+    Sizes of all files and the content of all but the frames are checked; that of the frames where their file has been
+    touched since it was last checked on this machine (`verified_frames`). A split that takes a solver and is not there
     is solved, and kept in the prepared folder.
 
     Args:
@@ -114,6 +117,7 @@ def open_frames(
     prepared = required_set(name, prepared_root or default_prepared_root(), data_root)
     manifest = prepared.manifest
     check_small_files(prepared.folder, manifest)
+    check_frames(prepared.folder, manifest)
     load = Arrays(prepared.folder)
     frames = mapped_frames(prepared)
     gain, offset = normalized_gain_offset(normalize, load("gain"), load("offset"), load("statistics"))

@@ -146,5 +146,6 @@ def remember_files(
     after = states_of(files)
     for key, state in before.items():
         if after.get(key) != state:
-            raise BadInput(f"{shorten(files[key])}: has changed while {reader.name} was made from it; start again")
+            what = "has changed" if key in after else "has vanished"
+            raise BadInput(f"{shorten(files.get(key, key))}: {what} while {reader.name} was made from it; start again")
     remember(staging, data_root, after)

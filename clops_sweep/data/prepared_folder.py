@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +15,8 @@ from clops_sweep.data.arrays import Arrays
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.checksums import unlike
 from clops_sweep.data.folder import is_file, one_sentence
-from clops_sweep.data.freshness import is_fresh
+from clops_sweep.data.freshness import is_fresh, source_sums
 from clops_sweep.data.manifest import (
-    SOURCES,
     Manifest,
     check_content,
     check_sizes,
@@ -164,7 +162,7 @@ def prepared_problems(reader: Reader, *, prepared_root: Path, files: Sequence[Pa
         mapped_frames(prepared)
     except BadInput as damage:
         return [str(damage)]
-    known = json.loads((prepared.folder / SOURCES).read_bytes())
+    known = source_sums(prepared.folder)
     changed = f"has changed since {name} was prepared; {remedy(prepared.folder)}"
     return [
         problem

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.arrays import Arrays, npy_bytes
 from clops_sweep.data.folder import write_file
-from clops_sweep.data.manifest import check_content
+from clops_sweep.data.manifest import array_sha256, check_content
 from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, Reader
 from clops_sweep.data.readers import reader_for
-from clops_sweep.errors import DamagedStore
+from clops_sweep.errors import BadInput
+from clops_sweep.regular_files import open_regular
 
 _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
 """Splits that this process has solved, by content and seed: a folder that cannot be written to keeps none."""
@@ -117,11 +118,18 @@ def _path(prepared: PreparedSet, seed: int) -> Path:
 
 
 def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
-    """The split that is kept in the folder; None where there is none or it was cut short."""
-    load = Arrays(prepared.folder)
-    with contextlib.suppress(DamagedStore):
-        if _path(prepared, seed).exists() and _parts_patients(split := load(f"splits/{seed}"), load("patients")):
-            return split
+    """The split that is kept in the folder; None where there is none, or its file has changed since."""
+    load, path = Arrays(prepared.folder), _path(prepared, seed)
+    with contextlib.suppress(BadInput):
+        if path.exists() and _parts_patients(split := load(f"splits/{seed}"), load("patients")):
+            return split if _recorded_sum(path) in (None, array_sha256(split)) else None
+    return None
+
+
+def _recorded_sum(path: Path) -> str | None:
+    """The SHA-256 that a split was kept with; None for one that an earlier version has kept."""
+    with contextlib.suppress(FileNotFoundError), open_regular(path.with_suffix(".sha256"), limit=100) as file:
+        return file.read().decode("ascii", "replace").strip()
     return None
 
 
@@ -138,4 +146,5 @@ def _keep(path: Path, split: NDArray[np.int8]) -> None:
     """Saves a split where it can be saved; a read-only folder only means that the next process solves it again."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(exist_ok=True)
+        write_file(path.with_suffix(".sha256"), f"{array_sha256(split)}\n".encode())
         write_file(path, npy_bytes(split))

@@ -97,7 +97,7 @@ def test_prepared_splits_are_known_in_every_process(small_mitbih: PreparedSet) -
     root = small_mitbih.folder.parent
     assert _prepare(small_mitbih, 40, 33) == small_mitbih
     before = _listing(small_mitbih.folder)
-    assert sorted(path.name for path in (small_mitbih.folder / "splits").iterdir()) == ["33.npy", "40.npy"]
+    assert sorted(path.name for path in (small_mitbih.folder / "splits").glob("*.npy")) == ["33.npy", "40.npy"]
     prepared_split._SOLVED.clear()
     for seed in (33, 40):
         assert _hash(small_mitbih, seed) == open_frames("mitbih", prepared_root=root, split_seed=seed).data_hash

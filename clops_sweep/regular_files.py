@@ -1,0 +1,51 @@
+"""Opening files that other programs may have replaced by something that is not a file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import BinaryIO, Final
+
+from clops_sweep.errors import BadInput
+
+METADATA_LIMIT: Final = 2**28
+"""Bytes of the largest manifest or other JSON that is read: names of several million recordings fit."""
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> BinaryIO:
+    """Open a regular file for reading, without ever waiting for another process.
+
+    Opening a FIFO waits for its writer, and reading a device such as /dev/zero never ends.
+
+    Args:
+        path: the file; links are followed.
+        limit: the most bytes that the file may have; None for any size.
+
+    Raises:
+        BadInput: the path is not a regular file, or the file is larger than `limit`.
+        OSError: the file cannot be opened; a loop of links is `errno.ELOOP`.
+    """
+    _check(path, os.stat(path), limit)  # before opening, which can start a device
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _check(path, os.fstat(handle), limit)  # it may have been replaced since
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _check(path: str | os.PathLike[str], status: os.stat_result, limit: int | None) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((kind for matches, kind in _KINDS if matches(status.st_mode)), "something else")
+        raise BadInput(f"{os.fspath(path)}: is {kind}; expected a regular file")
+    if limit is not None and status.st_size > limit:
+        raise BadInput(f"{os.fspath(path)}: has {status.st_size:,} bytes; expected at most {limit:,}")

@@ -1,0 +1,170 @@
+"""Prepared frames that have changed are never trained on, whatever the times of their files say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.freshness import FILES, state_of
+from clops_sweep.data.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.prepared_data import PreparedData
+from clops_sweep.data.prepared_folder import PreparedSet, is_to_be_made_again
+from clops_sweep.data.prepared_split import split_of
+from clops_sweep.data.verified_frames import VERIFIED
+from clops_sweep.errors import BadInput, DamagedStore
+from tests.data.declared_files import declare, forget
+
+FAKETIME = shutil.which("faketime")
+
+TWELVE = """
+@dataset("twelve", files=["twelve.npy"])
+def twelve(data_root):
+    x = np.load(data_root / "twelve.npy")
+    return Recordings(x, 8, ["a"], "g", np.arange(12) % 2, ("p", "q"), np.arange(12))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """The prepared folder of a small data set."""
+    forget()
+    (tmp_path / "data").mkdir()
+    np.save(tmp_path / "data" / "twelve.npy", np.random.default_rng(0).normal(size=(12, 1, 8)))
+    declare(tmp_path / "space.py", TWELVE)
+    prepare("twelve", prepared_root=tmp_path / "prepared", data_root=tmp_path / "data")
+    yield tmp_path / "prepared" / "twelve"
+    forget()
+
+
+def _open(folder: Path) -> FrameSet:
+    return open_frames("twelve", prepared_root=folder.parent)
+
+
+def _edit(file: Path) -> None:
+    with open(file, "r+b") as opened:
+        opened.seek(-4, os.SEEK_END)
+        opened.write(b"\0\0\0\x40")
+
+
+def _keeping_times(file: Path) -> None:
+    before = file.stat()
+    _edit(file)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _replacing(file: Path) -> None:
+    other = file.with_name("other")
+    shutil.copy2(file, other)
+    _keeping_times(other)
+    os.replace(other, file)
+
+
+def _in_the_future(file: Path) -> None:
+    _edit(file)
+    os.utime(file, (2**32, 2**32))
+
+
+@pytest.mark.parametrize("edit", [_edit, _keeping_times, _replacing, _in_the_future])
+@pytest.mark.parametrize("opened_before", [False, True])
+def test_a_launch_refuses_frames_that_have_changed(folder: Path, edit: object, opened_before: bool) -> None:
+    assert callable(edit)
+    key = DataKey("twelve", 0, "none", "all")
+    data = PreparedData.found(folder.parent, folder.parents[1] / "data")
+    before = data.frames(key).frames[-1, -1] if opened_before else None
+    edit(folder / "frames.npy")
+    for _ in range(2):
+        data.prepare([key])
+        with pytest.raises(DamagedStore, match=r"frames\.npy: its content has changed since it was prepared; run"):
+            data.frames(key)
+    assert is_to_be_made_again("twelve", prepared_root=folder.parent, data_root=data.source, on_error="stop")
+    prepare("twelve", prepared_root=folder.parent, data_root=data.source, anew=True)
+    assert data.frames(key).frames[-1, -1] in ({before} if opened_before else np.load(folder / "frames.npy")[-1])
+
+
+def test_frames_whose_file_was_only_touched_are_read_once(folder: Path) -> None:
+    frames = folder / "frames.npy"
+    assert str(state_of(frames))[1:] in (folder / VERIFIED).read_text()
+    for moment in (1, 2**32):  # a clock that was wrong, either way
+        os.utime(frames, (moment, moment))
+        _open(folder)
+        assert str(state_of(frames))[1:] in (folder / VERIFIED).read_text()
+    shutil.copytree(folder, folder.parent / "copy")
+    shutil.rmtree(folder)
+    (folder.parent / "copy").rename(folder)  # another inode
+    _open(folder)
+    assert str(state_of(frames))[1:] in (folder / VERIFIED).read_text()
+
+
+@pytest.mark.parametrize("memory", [b"", b"{", b"[]", b"null", b'["", 1, 2, 3, 4]', b"\xff"])
+def test_a_damaged_memory_means_that_frames_are_read_again(folder: Path, memory: bytes) -> None:
+    (folder / VERIFIED).write_bytes(memory)
+    assert len(_open(folder)) == 12
+    _edit(folder / "frames.npy")
+    (folder / VERIFIED).write_bytes(memory)
+    with pytest.raises(DamagedStore):
+        _open(folder)
+
+
+@pytest.mark.skipif(FAKETIME is None, reason="faketime is not installed")
+@pytest.mark.parametrize("clock", ["2001-01-01", "2090-01-01"])
+def test_a_clock_that_jumps_changes_nothing(folder: Path, clock: str) -> None:
+    code = "import sys, pathlib; from clops_sweep.data.prepare import open_frames; "
+    code += "print(len(open_frames('twelve', prepared_root=pathlib.Path(sys.argv[1]))))"
+    code = "from clops_sweep.data.prepared_folder import know; import pathlib, sys; " + (
+        "know('twelve', pathlib.Path(sys.argv[1])); " + code
+    )
+
+    def opened() -> subprocess.CompletedProcess[str]:
+        command = [str(FAKETIME), clock, sys.executable, "-c", code, str(folder.parent)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    assert opened().stdout == "12\n"
+    _keeping_times(folder / "frames.npy")
+    assert "its content has changed" in opened().stderr.splitlines()[-1]
+
+
+def test_a_source_that_was_edited_with_its_time_kept_makes_frames_stale(folder: Path) -> None:
+    source = folder.parents[1] / "data" / "twelve.npy"
+    assert data_hash("twelve", prepared_root=folder.parent) is not None
+    _keeping_times(source)
+    assert data_hash("twelve", prepared_root=folder.parent) is None
+
+
+def test_a_kept_split_that_has_changed_is_solved_anew(small_mitbih: PreparedSet) -> None:
+    split = np.array(split_of(small_mitbih, 7))
+    kept = small_mitbih.folder / "splits" / "7.npy"
+    other = np.where(split == 0, 2, np.where(split == 2, 0, split)).astype(np.int8)
+    np.save(kept, other)
+    from clops_sweep.data import prepared_split
+
+    prepared_split._SOLVED.clear()
+    np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
+    np.testing.assert_array_equal(np.load(kept), split)
+    kept.with_suffix(".sha256").unlink()  # as an earlier version left it
+    prepared_split._SOLVED.clear()
+    np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "frames.npy", "labels.npy", "sources.json", FILES, VERIFIED])
+@pytest.mark.parametrize("what", ["fifo", "zero", "loop"])
+def test_what_is_no_file_never_holds_a_command_up(folder: Path, name: str, what: str) -> None:
+    (folder / name).unlink()
+    if what == "fifo":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to("/dev/zero" if what == "zero" else name)
+    if name in (FILES, VERIFIED):  # they only save time
+        assert len(_open(folder)) == 12
+        return
+    with pytest.raises(BadInput, match="twelve") as caught:
+        _open(folder)
+    assert "\n" not in str(caught.value)

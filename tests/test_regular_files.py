@@ -1,0 +1,57 @@
+"""`open_regular` opens regular files and refuses everything else at once."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from clops_sweep.errors import BadInput
+from clops_sweep.regular_files import open_regular
+
+
+def test_a_regular_file_is_read_also_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    for name in ("file", "link"):
+        with open_regular(tmp_path / name, limit=7) as file:
+            assert file.read() == b"content"
+
+
+def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    with pytest.raises(BadInput, match=r"file: has 7 bytes; expected at most 6$"):
+        open_regular(tmp_path / "file", limit=6)
+
+
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    Path("link").symlink_to("pipe")
+    Path("zero").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        kinds = {"pipe": "a FIFO", "link": "a FIFO", "folder": "a folder", "zero": "a device", "socket": "a socket"}
+        for name, kind in kinds.items():
+            with pytest.raises(BadInput, match=f"^{name}: is {kind}; expected a regular file$"):
+                open_regular(name)
+
+
+def test_a_loop_of_links_is_an_error_of_the_file_system(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="symbolic links") as caught:
+        open_regular(tmp_path / "loop")
+    assert caught.value.errno == errno.ELOOP
+
+
+def test_no_handle_is_left_open(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(BadInput):
+            open_regular(tmp_path / "pipe")
+    assert len(os.listdir("/proc/self/fd")) == before
