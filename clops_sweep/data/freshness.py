@@ -1,7 +1,7 @@
 """Whether prepared frames of a declared data set are still those of its code and files, found out in milliseconds.
 
-What they were made from is in the prepared folder: the fingerprint of the code in its manifest, the SHA-256 of every
-file in `sources.json`. Beside them, `files.json` remembers size and time of each file as they were, and where: as long
+What they were made from is in the manifest: the fingerprint of the code and the SHA-256 of every file. Beside it,
+`files.json` remembers size and time of each file as they were, and where: as long
 as these are the same, no file is read. It is no part of the prepared data, and may be written again.
 """
 
@@ -16,8 +16,8 @@ from typing import Final
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import one_sentence, shorten, write_file
-from clops_sweep.data.manifest import SOURCES, Manifest, file_sha256, remedy
-from clops_sweep.errors import AbsentData, BadInput, DamagedStore, one_line
+from clops_sweep.data.manifest import Manifest, file_sha256
+from clops_sweep.errors import AbsentData, BadInput, one_line
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 FILES: Final = "files.json"
@@ -85,21 +85,6 @@ def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) 
     write_file(folder / FILES, json.dumps({"root": root, "files": dict(states)}).encode())
 
 
-def source_sums(folder: Path) -> dict[str, str]:
-    """SHA-256 of every source file of prepared frames, by its key.
-
-    Raises:
-        DamagedStore: `sources.json` is not what was written.
-    """
-    path = folder / SOURCES
-    try:
-        with open_regular(path, METADATA_LIMIT) as file:
-            sums = json.load(file)
-        return {str(key): str(sha256) for key, sha256 in sums.items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise DamagedStore(f"{path}: not readable ({type(error).__name__}); {remedy(folder)}") from None
-
-
 def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     """Whether the code and the files are those that prepared frames were made from.
 
@@ -118,7 +103,7 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
         root = data_root or (Path(remembered["root"]) if remembered["root"] else None)
     except (OSError, ValueError, KeyError, TypeError):
         known, root = {}, data_root
-    sums = source_sums(folder)
+    sums = manifest.sources
     try:
         declared_now = declared_files(manifest.name, declared.files, root)
     except AbsentData:

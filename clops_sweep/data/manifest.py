@@ -21,15 +21,10 @@ from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
-SOURCES: Final = "sources.json"
-
-_ARRAYS: Final = frozenset(
-    f"{name}.npy" for name in ("frames", "gain", "offset", "statistics", "patients", "labels", "leads", "split")
-)
-"""The arrays that no prepared set is without."""
+FRAMES: Final = "frames.npy"
 
 
 @dataclass(frozen=True)
@@ -49,15 +44,24 @@ class FileRecord:
 class Manifest:
     """What a prepared folder holds; written as JSON, last of all.
 
-    `files` has every file of the folder but this one. `dropped` counts frames by reason, `skipped` lists records
-    that were left out under --on-error skip, with the reason. `content_hash` is a SHA-256 over the arrays (dtype,
-    shape, bytes), the classes and the leads: the part of a run's data hash that depends on neither the split nor
-    the normalisation. `data_hash` is the whole one for split seed 0 without normalisation. `frame_seconds` is how long
-    a frame lasts; a manifest without it says so by the data set and its options. `samples` is how many a frame has,
-    2,500 in a manifest without it, and `sampling_rate` how many a second, where that is known. `domains` are the names
-    in the columns of that name. `whole_moments` says that rows follow one another moment by moment, with all leads of
-    each in their order. Of data sets that a file of the user's declares, `fingerprint` is that of its code,
-    `info` what is known of it (`DatasetInfo`), and `given_split` says whether the split is the same for every seed.
+    Attributes:
+        files: size and SHA-256 of `frames.npy` and `index.parquet`.
+        sources: SHA-256 of every file that the frames were made from, by its key.
+        dropped: number of frames left out, by reason.
+        skipped: records left out under --on-error skip, with the reason.
+        content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
+            hash that depends on neither the split nor the normalisation.
+        data_hash: the data hash for split seed 0 without normalisation.
+        frame_seconds: length of a frame; None if the sampling rate is not known.
+        samples: of a frame.
+        sampling_rate: samples a second, if known.
+        domains: names that the codes of each domain count.
+        multi_label: whether labels are [n, C] instead of [n].
+        dated: whether frames have dates.
+        whole_moments: whether rows follow one another moment by moment, with all leads of each in their order.
+        fingerprint: of the code that declares the data set; None for a built-in one.
+        info: what is known of a declared data set (`DatasetInfo`).
+        given_split: whether the split is the same for every seed.
     """
 
     format_version: int
@@ -77,6 +81,9 @@ class Manifest:
     files: Mapping[str, FileRecord]
     content_hash: str
     data_hash: str
+    sources: Mapping[str, str] = field(default_factory=dict)
+    multi_label: bool = False
+    dated: bool = False
     frame_seconds: float | None = None
     samples: int = FRAME_LENGTH
     sampling_rate: float | None = None
@@ -127,7 +134,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         if values["format_version"] != FORMAT_VERSION:
             return None
         values["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
-        if not values["files"].keys() >= _ARRAYS:
+        if not values["files"].keys() == {FRAMES, INDEX}:
             raise KeyError("files")
         for key in ("classes", "lead_names", "patient_names", "notes"):
             values[key] = tuple(values[key])
@@ -164,7 +171,7 @@ def check_small_files(folder: Path, manifest: Manifest) -> None:
         DamagedStore: names the first file whose content is not what was written.
     """
     for name, record in manifest.files.items():
-        if name != "frames.npy":
+        if name != FRAMES:
             check_content(folder, name, record)
 
 

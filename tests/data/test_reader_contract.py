@@ -71,7 +71,7 @@ def test_again_gives_the_same_hash(published: tuple[str, Path], opened: FrameSet
 
 def test_sources_are_listed_with_their_hash(published: tuple[str, Path], prepared: PreparedSet) -> None:
     _, root = published
-    sources = json.loads((prepared.folder / "sources.json").read_text())
+    sources = json.loads((prepared.folder / "manifest.json").read_text())["sources"]
     files = {path.name: path for path in root.rglob("*") if path.is_file()}
     assert sources
     assert all(file_sha256(files[name]) == sha256 for name, sha256 in sources.items())
