@@ -10,7 +10,7 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # hadolint ignore=DL3008  (the newest compiler of the base is as good as any)
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends g++ \
-    && su ray -c "/home/ray/anaconda3/bin/pip install --no-cache-dir /opt/clops-sweep" \
+    && su ray -c "/home/ray/anaconda3/bin/pip install --no-cache-dir -e /opt/clops-sweep" \
     && apt-get purge --yes --auto-remove g++ \
     && rm -rf /var/lib/apt/lists/*
 

@@ -25,7 +25,8 @@ FLAGS = [
     "-fno-trapping-math",
     "-fno-tree-slp-vectorize",  # takes neighbouring weights for a vector, and then has to tear it apart again
     "-fvisibility=hidden",
-    "-w",
+    "-Wall",
+    "-Wextra",
 ]
 """No fast-math: what may be reordered or fused is written out in the kernels, and rounds the same everywhere."""
 

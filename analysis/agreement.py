@@ -6,19 +6,19 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from scipy import stats
 
-from clops_sweep.analysis.labels import inches, name_columns, name_rows
-from clops_sweep.analysis.style import GRID, MUTED, SEQUENTIAL, new_figure, readable_on, styled
-from clops_sweep.analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
+
+from .cells import add_colour_bar, draw_cells, write_in_cell
+from .labels import inches, name_columns, name_rows
+from .style import GRID, MUTED, SEQUENTIAL, new_figure, styled
+from .task_styles import task_styles
 
 Floats = npt.NDArray[np.float64]
 
@@ -122,22 +122,15 @@ def draw_replay_overlap(record: ReplayOverlap) -> Figure:
     n = len(record.names)
     figure = new_figure(0.8 * n + 2.8, 0.55 * n + 1.5)
     axes = figure.subplots()
-    colours, scale = mpl.colormaps[SEQUENTIAL], Normalize(0, 1)
-    for (row, column), value in np.ndenumerate(record.matrix):
-        there = np.isfinite(value)
-        background = colours(scale(value)) if there else (0.95, 0.95, 0.95, 1.0)
-        axes.add_patch(
-            Rectangle((column, row), 1, 1, facecolor=background, edgecolor="white", hatch="" if there else "////")
-        )
-        if there:
-            axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", color=readable_on(background))
-    axes.set(xlim=(0, n), ylim=(n, 0))
+    scale = Normalize(0, 1)
+    pairs = {at: f"{record.names[at[0]]} and {record.names[at[1]]}" for at in np.ndindex(n, n)}
+    texts = {at: f"{pair}: {record.matrix[at]:.2f}, n = {record.n[at]}" for at, pair in pairs.items()}
+    painted = draw_cells(axes, record.matrix, texts, scale, SEQUENTIAL)
+    for at in np.argwhere(np.isfinite(record.matrix)).tolist():
+        write_in_cell(axes, tuple(at), f"{record.matrix[tuple(at)]:.2f}", painted[tuple(at)])
     name_columns(axes, record.names, (np.arange(n) + 0.5).tolist(), 0.75)
     name_rows(axes, record.names, (np.arange(n) + 0.5).tolist(), 0.5)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    bar = figure.colorbar(mpl.cm.ScalarMappable(scale, colours), ax=axes, label="overlap of replays", pad=0.03)
-    bar.outline.set_visible(False)
+    add_colour_bar(figure, axes, scale, SEQUENTIAL, "overlap of replays", pad=0.03)
     return figure
 
 

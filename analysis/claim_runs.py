@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clops_sweep.analysis.claims import Claim, Contrast, Settings, Side
-from clops_sweep.analysis.collect import Edition, Experiment
-from clops_sweep.analysis.selection import departures
-from clops_sweep.analysis.statistics import MIN_PAIRS
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.grid import OfAnySeed
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.run_store import RunStore
+
+from .claims import Claim, Contrast, Settings, Side
+from .collect import Edition, Experiment
+from .selection import departures
+from .statistics import MIN_PAIRS
 
 Replicate = tuple[int, int]
 """Patient split and seed."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from clops_sweep.analysis.axis_names import axis_symbol
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable, as_csv, number, plural
-from clops_sweep.analysis.page import LinkedTable, RunList, Section
-from clops_sweep.analysis.sections import SectionFiles
-from clops_sweep.analysis.verdicts import ALPHA, Outcome, Verdict
+from .axis_names import axis_symbol
+from .collect import label_text
+from .formats import DASH, TextCell, TextTable, as_csv, p_text, plural, with_interval
+from .page import LinkedTable, RunList, Section
+from .sections import SectionFiles
+from .verdicts import ALPHA, Outcome, Verdict
 
 NAME = "claims"
 _SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
@@ -42,8 +42,7 @@ def difference_in_words(verdict: Verdict) -> str:
     found = verdict.weakest
     if not found.n:
         return DASH
-    text = f"{'+' if found.mean >= 0.0005 else ''}{number(found.mean)}"
-    return text + (f" [{number(found.low)}, {number(found.high)}]" if np.isfinite(found.low) else "")
+    return with_interval(found.mean, found.low, found.high)
 
 
 def units_in_words(verdict: Verdict) -> str:
@@ -65,8 +64,8 @@ def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
                 TextCell(difference_in_words(verdict), found.mean),
                 TextCell(units_in_words(verdict), float(found.n)),
                 TextCell(f"{claim.matters:.2g}", claim.matters),
-                TextCell(_p(verdict.p_for), verdict.p_for),
-                TextCell(_p(verdict.p_against), verdict.p_against),
+                TextCell(p_text(verdict.p_for), verdict.p_for),
+                TextCell(p_text(verdict.p_against), verdict.p_against),
                 TextCell(claim.where, claim.where),
             )
         )
@@ -167,9 +166,3 @@ def _run_lists(verdicts: Sequence[Verdict], sections: Sequence[Section], anchor:
 def _shown_in(section: Section) -> Iterator[str]:
     yield from (picture.name for picture in (*section.pictures, *section.more_pictures))
     yield from (linked.table.name for linked in section.tables)
-
-
-def _p(value: float) -> str:
-    if not np.isfinite(value):
-        return DASH
-    return "<0.001" if value < 0.001 else f"{value:.3f}"

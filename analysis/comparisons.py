@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable, as_csv, number
-from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.results import Reference, aligned
-from clops_sweep.analysis.selection import cell_name
-from clops_sweep.analysis.statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_differences
+from .collect import Experiment
+from .formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
+from .metrics import METRICS
+from .results import Reference, aligned
+from .selection import cell_name
+from .statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_differences
 
 Kind = Literal["variant", "reference"]
 
@@ -110,7 +110,7 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
         for column in metrics:
             difference = row.differences[column]
             cells.append(TextCell(_interval(difference), difference.mean, difference.excludes_zero))
-            cells.append(TextCell(_p(row.corrected[column]), row.corrected[column]))
+            cells.append(TextCell(p_text(row.corrected[column]), row.corrected[column]))
         rows.append(tuple(cells))
     notes = (
         "Mean of paired differences over common seeds [95 % bootstrap interval, given from three pairs on].",
@@ -164,18 +164,9 @@ def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, K
 def _interval(difference: PairedDifference) -> str:
     if not difference.n:
         return DASH
-    text = f"{'+' if difference.mean >= 0.0005 else ''}{number(difference.mean)}"
-    if np.isfinite(difference.low):
-        text += f" [{number(difference.low)}, {number(difference.high)}]"
-    return text
+    return with_interval(difference.mean, difference.low, difference.high)
 
 
 def _coverage(pairs: int) -> Iterator[str]:
     if pairs >= MIN_PAIRS:
         yield f"With {pairs} pairs no such interval can cover more than {highest_coverage(pairs):.1%}."
-
-
-def _p(value: float) -> str:
-    if not np.isfinite(value):
-        return DASH
-    return "<0.001" if value < 0.001 else f"{value:.3f}"

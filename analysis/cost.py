@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.labels import inches, legend_columns, shortened
-from clops_sweep.analysis.selection import cell_name, chosen_how, variants
-from clops_sweep.analysis.style import GRID, colour, new_figure, styled
-from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
+
+from .collect import Experiment
+from .labels import inches, legend_columns, shortened
+from .selection import cell_name, chosen_how, variants
+from .style import GRID, colour, new_figure, styled
+from .svg import tell_points
 
 Floats = npt.NDArray[np.float64]
 COSTS = {"seconds": "seconds per run", "replayed": "instances replayed per run"}

@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.analysis.labels import in_lines, in_one_size
-from clops_sweep.analysis.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
-from clops_sweep.analysis.style import GRID, new_figure, styled
-from clops_sweep.analysis.svg import tell_line
-from clops_sweep.analysis.task_styles import TaskStyle, short_names, task_styles
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import MEASURES
+
+from .labels import in_lines, in_one_size
+from .line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
+from .style import GRID, new_figure, styled
+from .task_styles import TaskStyle, short_names, task_styles
 
 Floats = npt.NDArray[np.float64]
 PLOT_WIDTH = 4.2
@@ -184,7 +184,8 @@ def _draw(axes: Axes, record: LearningCurves, title: str, styles: Mapping[str, T
             axes.fill_between(epochs, mean - sd, mean + sd, color=look.colour, alpha=faint, lw=0)
         marker = "o" if epochs.size == 1 else None
         line = Line2D(epochs, mean, marker=marker, ms=4, color=look.colour, ls=look.dash, lw=1.6)
-        tell_line(axes.add_line(line), f"{task}: {record.quantity} {_last(mean)}, n = {record.n}")
+        line.set_url(f"{task}: {record.quantity} {_last(mean)}, n = {record.n}")
+        axes.add_line(line)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=2))
     ends = [float(row[np.isfinite(row)][-1]) if np.isfinite(row).any() else low for row in record.mean]
     name_lines(axes, record.tasks, ends, styles, height)

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.comparisons import Comparison, Comparisons
-from clops_sweep.analysis.heatmaps import Heatmap, Panel, heatmap
-from clops_sweep.analysis.metrics import Metric
 from clops_sweep.errors import BadInput
+
+from .collect import Experiment
+from .comparisons import Comparison, Comparisons
+from .heatmaps import Heatmap, Panel, heatmap
+from .metrics import Metric
 
 SIGNIFICANT = 0.05
 

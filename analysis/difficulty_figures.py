@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from clops_sweep.analysis.difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
-from clops_sweep.analysis.labels import in_lines, inches, name_columns, name_rows
-from clops_sweep.analysis.style import MUTED, SEQUENTIAL, decimals, new_figure, readable_on, styled
-from clops_sweep.analysis.task_styles import task_styles
+from .cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
+from .difficulty import TaskGaussians, TaskSimilarity, fit_gaussians
+from .labels import in_lines, inches, name_columns, name_rows
+from .style import MUTED, SEQUENTIAL, decimals, new_figure, styled
+from .task_styles import task_styles
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,28 +105,21 @@ def draw_similarity(record: TaskSimilarity) -> Figure:
     longest = min(max(inches(name, 8.5) for name in names), 2.2)
     figure = new_figure(size + 2.1 + max(longest, 0.5), size + 0.6 + (longest if longest > 0.5 else 0.2))
     axes = figure.subplots()
-    colours, scale = mpl.colormaps[SEQUENTIAL], Normalize(0, 1)
-    for (row, column), value in np.ndenumerate(record.matrix[np.ix_(order, order)]):
-        background = colours(scale(value))
-        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=background, edgecolor="white", lw=1))
-        ink = readable_on(background)
-        axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=8.5)
-        if column == row + 1:
-            axes.text(column + 0.15, row + 0.22, str(column), fontsize=6.5, fontweight="bold", color=ink, zorder=4)
+    ordered, scale = record.matrix[np.ix_(order, order)], Normalize(0, 1)
+    texts = {at: f"{names[at[0]]} and {names[at[1]]}: {value:.2f}" for at, value in np.ndenumerate(ordered)}
+    painted = draw_cells(axes, ordered, texts, scale, SEQUENTIAL)
+    for (row, column), value in np.ndenumerate(ordered):
+        write_in_cell(axes, (row, column), f"{value:.2f}", painted[row, column], fontsize=8.5)
     for step in range(n - 1):
-        for colour_name, width in (("white", 3.4), ("black", 1.7)):
-            frame = Rectangle((step + 1.05, step + 0.05), 0.9, 0.9, fill=False, edgecolor=colour_name, lw=width)
-            frame.set_zorder(3)
-            axes.add_patch(frame)
-    axes.set(xlim=(0, n), ylim=(n, 0), aspect="equal")
+        at = (step, step + 1)
+        write_in_cell(axes, at, str(step + 1), painted[at], 0.22, 0.19, fontsize=6.5, fontweight="bold", zorder=4)
+        frame_cell(axes, at, 3.4)
+    axes.set_aspect("equal")
     name_columns(axes, names, (np.arange(n) + 0.5).tolist(), 0.55)
     name_rows(axes, names, (np.arange(n) + 0.5).tolist(), 0.55)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     axes.set_xlabel("task, in the order of the curriculum")
     axes.set_ylabel("task")
-    bar = figure.colorbar(mpl.cm.ScalarMappable(scale, colours), ax=axes, label="similarity", fraction=0.046, pad=0.03)
-    bar.outline.set_visible(False)
+    add_colour_bar(figure, axes, scale, SEQUENTIAL, "similarity", fraction=0.046, pad=0.03)
     return figure
 
 

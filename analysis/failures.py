@@ -1,32 +1,54 @@
-"""Why runs have failed, in a sentence."""
+"""Why runs have failed: for the dashboard, and in a sentence for the report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pandas as pd
 
-from clops_sweep.analysis.formats import plural
 from clops_sweep.store.rows import failure_reason
+
+from .formats import plural
 
 _MOST_REASONS = 3
 
 
-def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
-    """How many runs have failed and for which reasons, the most frequent first; nothing where none has.
+@dataclass(frozen=True)
+class Failure:
+    """Runs that have failed for one reason, with the whole error of the first of them."""
+
+    reason: str
+    error: str
+    run_ids: tuple[str, ...]
+
+
+def failures(runs: pd.DataFrame) -> list[Failure]:
+    """Why runs have failed, the most frequent reason first.
 
     Args:
-        runs: rows with the columns `status` and, where a run has failed, `error`.
+        runs: rows with the columns `status` and, where a run has failed, `run_id` and `error`.
     """
     failed = runs[runs["status"] == "failed"]
     if failed.empty:
+        return []
+    found = [
+        Failure(str(reason), str(rows["error"].iloc[0] or ""), tuple(map(str, rows["run_id"])))
+        for reason, rows in failed.groupby(failed["error"].map(failure_reason), sort=False)
+    ]
+    return sorted(found, key=lambda it: -len(it.run_ids))
+
+
+def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
+    """How many runs have failed and for which reasons; nothing where all is well."""
+    found = failures(runs)
+    if not found:
         return
-    counts = failed["error"].map(failure_reason).value_counts(sort=False).sort_values(ascending=False, kind="stable")
-    listed = [f"{_times(count)} {text}" for text, count in counts.head(_MOST_REASONS).items()]
-    others = len(counts) - len(listed)
+    listed = [f"{_times(len(it.run_ids))} {it.reason}" for it in found[:_MOST_REASONS]]
+    others = len(found) - len(listed)
     if others:
         listed.append(f"the rest for {plural(others, 'other reason')}")
-    yield f"{plural(len(failed), 'run')} failed: {'; '.join(listed).rstrip('.')}."
+    yield f"{plural(sum(len(it.run_ids) for it in found), 'run')} failed: {'; '.join(listed).rstrip('.')}."
 
 
 def _times(count: int) -> str:

@@ -13,12 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from clops_sweep.analysis.labels import TO_THE_LEFT, in_lines, inches, name_rows
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.r_matrices import tasks_in_order
-from clops_sweep.analysis.statistics import Estimate, estimate
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
 from clops_sweep.errors import BadInput
+
+from .labels import TO_THE_LEFT, in_lines, inches, name_rows
+from .metrics import metric_named
+from .r_matrices import tasks_in_order
+from .statistics import Estimate, estimate
+from .style import GRID, MUTED, colour, new_figure, styled
 
 Floats = npt.NDArray[np.float64]
 _FELL, _ROSE = colour(1), colour(0)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.results import ResultTable, Row
-from clops_sweep.analysis.statistics import Estimate
 from clops_sweep.errors import one_line
 from clops_sweep.store.rows import printable
+
+from .metrics import METRICS
+from .results import ResultTable, Row
+from .statistics import Estimate
 
 DASH = "\N{EN DASH}"
 
@@ -67,6 +68,19 @@ def plus_minus(mean: float, sd: float | None) -> str:
     """Mean ± standard deviation, as far as they are defined."""
     spread = f" ± {number(sd)}" if sd is not None and math.isfinite(sd) else ""
     return number(mean) + spread
+
+
+def with_interval(mean: float, low: float, high: float) -> str:
+    """A difference with its sign, and its interval as far as that is defined."""
+    interval = f" [{number(low)}, {number(high)}]" if math.isfinite(low) else ""
+    return f"{'+' if mean >= 0.0005 else ''}{number(mean)}{interval}"
+
+
+def p_text(value: float) -> str:
+    """A p-value with three decimals; a dash where there is none."""
+    if not math.isfinite(value):
+        return DASH
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def result_text(

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch, Rectangle
-from matplotlib.path import Path
 
-from clops_sweep.analysis.axis_names import axis_symbol, axis_title
-from clops_sweep.analysis.cell_text import CellText, write_cells
-from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
-from clops_sweep.analysis.metrics import Metric, known_metric
-from clops_sweep.analysis.statistics import Estimate, estimates
-from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, new_figure, readable_on, styled
-from clops_sweep.analysis.svg import tell_cells
 from clops_sweep.errors import BadInput
+
+from .axis_names import axis_symbol, axis_title
+from .cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
+from .collect import Experiment, label_text
+from .labels import corners, in_lines, inches, name_columns, name_panel, name_rows
+from .metrics import Metric, known_metric
+from .statistics import Estimate, estimates
+from .style import DIVERGING, SEQUENTIAL, new_figure, styled
 
 Floats = npt.NDArray[np.float64]
 CELL_HEIGHT = 0.48
 """Inches that a cell is high."""
 
-MOST_WRITTEN = 4_000
+MOST_WRITTEN = 1_000
 """Cells up to which a figure has their values."""
 
 _MOST_NAMED = 5
@@ -58,6 +55,10 @@ class Panel:
     cells: npt.NDArray[np.int64]
     marked: npt.NDArray[np.bool_] | None = None
 
+    def texts(self, record: Heatmap) -> dict[tuple[int, ...], str]:
+        """Tooltip by (row, column) of the cells that were asked for."""
+        return {(r, c): place_in_words(record, self, (r, c)) for r, c in np.argwhere(self.asked > 0).tolist()}
+
 
 @dataclass(frozen=True)
 class Heatmap:
@@ -76,6 +77,11 @@ class Heatmap:
     limits: tuple[float, float]
     references: Mapping[str, Estimate] = field(default_factory=dict, hash=False)
     runs: Mapping[int, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    @property
+    def colours(self) -> str:
+        """The name of the colour map."""
+        return DIVERGING if self.metric.signed else SEQUENTIAL
 
     @property
     def is_large(self) -> bool:
@@ -179,13 +185,12 @@ def draw_heatmap(record: Heatmap) -> Figure:
         panel_rows * (n_rows * CELL_HEIGHT + 0.25 + 0.17 * lines) + 0.75 + (min(below, 2) if below > cell_width else 0),
     )
     grid = figure.subplots(panel_rows, panels_per_row, squeeze=False)
-    colours = mpl.colormaps[DIVERGING if record.metric.signed else SEQUENTIAL]
     scale = Normalize(*record.limits)
     for index, axes in enumerate(grid.flat):
         if index >= len(record.panels):
             axes.set_axis_off()
             continue
-        _draw_panel(axes, record, record.panels[index], index == record.best_panel, colours, scale)
+        _draw_panel(axes, record, record.panels[index], index == record.best_panel, scale)
         name_panel(axes, titles[index] or record.metric.figure, pad=5)
         # names stand at the edge alone; ticks that only say nothing would take most of the time
         is_lowest, is_first = index + panels_per_row >= len(record.panels), index % panels_per_row == 0
@@ -193,16 +198,9 @@ def draw_heatmap(record: Heatmap) -> Figure:
         name_rows(axes, names[:n_rows] if is_first else [], _middles(n_rows if is_first else 0), CELL_HEIGHT)
     figure.supxlabel(axis_title(record.column_axis), fontsize=9)
     figure.supylabel(axis_title(record.row_axis), fontsize=9)
-    bar = figure.colorbar(
-        mpl.cm.ScalarMappable(scale, colours),
-        ax=corners(grid),
-        label=record.metric.figure,
-        fraction=0.05,
-        aspect=18,
-        pad=0.015,
+    add_colour_bar(
+        figure, corners(grid), scale, record.colours, record.metric.figure, fraction=0.05, aspect=18, pad=0.015
     )
-    bar.outline.set_visible(False)
-    bar.ax.ticklabel_format(useOffset=False, style="plain")
     return figure
 
 
@@ -237,7 +235,7 @@ def place_in_words(record: Heatmap, panel: Panel, at: tuple[int, int]) -> str:
     mean, sd, n, asked = float(panel.mean[at]), float(panel.sd[at]), int(panel.n[at]), int(panel.asked[at])
     if not math.isfinite(mean):
         return f"{place}: {f'{panel.failed[at]} of {asked} failed' if panel.failed[at] else 'no finished run yet'}"
-    value = record.metric.text(mean) + (f" ± {record.metric.text(sd)}" if math.isfinite(sd) else "")
+    value = record.metric.with_spread(mean, sd)
     ids = record.runs.get(int(panel.cells[at]), ())
     some = f"{' '.join(ids[:_MOST_NAMED])}{' …' if len(ids) > _MOST_NAMED else ''}"
     return f"{place}: {record.metric.plain} {value}, n = {n} of {asked}" + (f"; runs {some}" if ids else "")
@@ -294,69 +292,30 @@ def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
     return (low, high) if high - low > 1e-3 else (low - 0.005, high + 0.005)
 
 
-def _draw_panel(
-    axes: Axes,
-    record: Heatmap,
-    panel: Panel,
-    holds_best: bool,
-    colours: mpl.colors.Colormap,
-    scale: Normalize,
-) -> None:
-    n_rows, n_columns = panel.mean.shape
-    axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="auto")
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    backgrounds = colours(scale(panel.mean))
-    mesh = axes.pcolormesh(
-        np.ma.masked_invalid(panel.mean), cmap=colours, norm=scale, edgecolors="white", linewidth=1, antialiased=True
-    )
-    mesh.set_in_layout(False)
-    asked = [at for at, count in np.ndenumerate(panel.asked) if count]
-    tell_cells(axes, asked, [place_in_words(record, panel, at) for at in asked])
-    hatch_cells(axes, [at for at in asked if not np.isfinite(panel.mean[at])])
-    finished = [at for at in asked if np.isfinite(panel.mean[at])]
-    values = (_value(record.metric, panel, at, backgrounds[at], holds_best) for at in finished)
-    write_cells(axes, [text for of_cell in values for text in of_cell])
-    for row, column in asked:
-        if panel.failed[row, column] and not np.isfinite(panel.mean[row, column]):
-            box = {"fc": "white", "ec": "none", "pad": 1}
-            axes.text(column + 0.5, row + 0.5, "failed", ha="center", va="center", fontsize=7, bbox=box)
+def _draw_panel(axes: Axes, record: Heatmap, panel: Panel, holds_best: bool, scale: Normalize) -> None:
+    painted = draw_cells(axes, panel.mean, panel.texts(record), scale, record.colours)
+    for at in np.argwhere(panel.asked > 0).tolist():
+        _write(axes, record.metric, panel, tuple(at), painted, holds_best)
     if panel.best is not None:
-        row, column = panel.best
-        for colour_name, width in (("white", 3.6), ("black", 1.8)):
-            frame = Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width)
-            frame.set_zorder(3)
-            axes.add_patch(frame)
-
-
-def hatch_cells(axes: Axes, cells: Sequence[tuple[int, int]]) -> None:
-    """Marks cells, (row, column), in which no run is finished."""
-    if cells:
-        squares = [Path([(c, r), (c + 1, r), (c + 1, r + 1), (c, r + 1), (c, r)], closed=True) for r, c in cells]
-        one = Path.make_compound_path(*squares)
-        patch = PathPatch(one, facecolor="#f4f4f4", edgecolor="#a8a8a8", hatch="////", lw=0)
-        axes.add_patch(patch).set_in_layout(False)
+        frame_cell(axes, panel.best, 3.6)
 
 
 def _middles(count: int) -> list[float]:
     return [place + 0.5 for place in range(count)]
 
 
-def _value(
-    metric: Metric, panel: Panel, at: tuple[int, int], background: npt.NDArray[np.float64], holds_best: bool
-) -> Iterator[CellText]:
+def _write(axes: Axes, metric: Metric, panel: Panel, at: tuple[int, ...], painted: Floats, holds_best: bool) -> None:
     """The value, with an asterisk or star where due, and the number of runs where some are missing."""
-    row, column = at
-    ink = readable_on(background)
-    incomplete = panel.n[at] < panel.asked[at]
-    best = panel.best == at
-    text = metric.text(float(panel.mean[at]))
-    if panel.marked is not None and panel.marked[at]:
-        text += "*"
-    y = row + 0.5 - 0.13 * incomplete
+    if not np.isfinite(panel.mean[at]):
+        if panel.failed[at]:
+            box = {"fc": "white", "ec": "none", "pad": 1}
+            write_in_cell(axes, at, "failed", "white", fontsize=7, bbox=box)
+        return
+    background, best, incomplete = painted[at], panel.best == at, panel.n[at] < panel.asked[at]
+    text = metric.text(float(panel.mean[at])) + "*" * (panel.marked is not None and bool(panel.marked[at]))
     weight = "bold" if best else "normal"
-    yield CellText(column + 0.5, y, text, 8.5, ink, weight)
+    write_in_cell(axes, at, text, background, 0.37 if incomplete else 0.5, fontsize=8.5, fontweight=weight)
     if holds_best and best:
-        yield CellText(column + 0.84, row + 0.24, "★", 7.5, ink)
+        write_in_cell(axes, at, "★", background, 0.24, 0.84, fontsize=7.5)
     if incomplete:
-        yield CellText(column + 0.5, row + 0.73, f"n = {panel.n[at]} of {panel.asked[at]}", 6.6, ink)
+        write_in_cell(axes, at, f"n = {panel.n[at]} of {panel.asked[at]}", background, 0.73, fontsize=6.6)

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.metrics import Metric, known_metric
-from clops_sweep.analysis.style import GRID, colour, new_figure, styled
-from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
+
+from .axis_names import axis_title
+from .collect import Experiment
+from .metrics import Metric, known_metric
+from .style import GRID, colour, new_figure, styled
+from .svg import tell_points
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestRegressor

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from clops_sweep.analysis.agreement import (
+from clops_sweep.errors import BadInput
+from clops_sweep.store.run_store import RunStore
+
+from .agreement import (
     describe_rank_agreement,
     describe_replay_overlap,
     draw_rank_agreement,
@@ -14,23 +17,21 @@ from clops_sweep.analysis.agreement import (
     rank_agreement,
     replay_overlap,
 )
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.difficulty import task_similarity
-from clops_sweep.analysis.difficulty_figures import (
+from .collect import Experiment
+from .difficulty import task_similarity
+from .difficulty_figures import (
     describe_distributions,
     describe_similarity,
     distributions,
     draw_distributions,
     draw_similarity,
 )
-from clops_sweep.analysis.pictures import Sketch, sketch
-from clops_sweep.analysis.selection import setting, typical_cell, variants
-from clops_sweep.analysis.task_titles import TaskTitles
-from clops_sweep.analysis.tracings import Frames, describe_tracings, draw_tracings, tracings
-from clops_sweep.analysis.trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
-from clops_sweep.analysis.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
-from clops_sweep.errors import BadInput
-from clops_sweep.store.run_store import RunStore
+from .pictures import Sketch, sketch
+from .selection import setting, typical_cell, variants
+from .task_titles import TaskTitles
+from .tracings import Frames, describe_tracings, draw_tracings, tracings
+from .trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
+from .trajectories import beta_trajectories, describe_trajectories, draw_trajectories
 
 
 def instance_figures(

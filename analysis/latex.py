@@ -1,96 +1,109 @@
-"""Tables in LaTeX: booktabs, columns grouped by metric, and never wider or longer than a page."""
+"""Tables in LaTeX: booktabs, columns grouped by metric, wide tables cut by metric, long ones over several pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable, in_a_line
-from clops_sweep.analysis.latex_layout import Columns, Layout, Size, one_name
-from clops_sweep.analysis.metrics import METRICS
+from .formats import DASH, TextCell, TextTable, in_a_line
+from .metrics import METRICS
 
 LONG = 40
-"""Rows up to which a table is one float; one of more breaks over pages."""
+"""Rows up to which a table is one float; a longer one breaks over pages."""
+
+MOST_COLUMNS, MOST_COLUMNS_OF_LONG = 6, 4
+"""Columns of metrics side by side: LaTeX scales a float down to the text's width, but not a table of several pages."""
+
+_LONG_LABEL = 24
+"""Characters above which a label wraps in a table of several pages."""
+
+_PLAIN = {metric.plain for metric in METRICS.values()}
+_OF_A_METRIC = {"published": "published", "difference": "diff.", "p": "p"}
+"""Columns that belong to the metric before them, with their headings."""
+
+Group = Sequence[int]
+"""Positions of a metric's columns."""
 
 
 def to_latex(table: TextTable) -> str:
-    """A table to paste into a document; the first line says which packages it needs.
-
-    Columns stand under their metric. A table of more than 40 rows breaks over pages, with its head on each. One that
-    would be too wide to read is cut by metric into several, each with all rows.
-    """
+    """Return a table to paste into a document; the first line names the packages that it needs."""
     is_long = len(table.rows) > LONG
-    layout = Layout.of(table, breaks=is_long)
-    packages = "booktabs and longtable" if is_long else "booktabs and graphicx"
-    lines = [f"% Needs the packages {packages}."]
-    parts = layout.parts()
-    if len(table.rows) * len(parts) <= LONG:
-        return "\n".join([*lines, *_floating(table, layout, parts, _caption(table))]) + "\n"
-    for position, part in enumerate(parts):
-        caption = _caption(table, position, len(parts))
-        lines += _long(table, layout, part, caption) if is_long else _floating(table, layout, [part], caption)
+    most = MOST_COLUMNS_OF_LONG if is_long else MOST_COLUMNS
+    labels, groups = _columns(table)
+    parts = _parts(groups, most)
+    lines = [f"% Needs the packages {'booktabs and longtable' if is_long else 'booktabs and graphicx'}."]
+    for number, part in enumerate(parts):
+        caption = _caption(table, number, len(parts))
+        lines += _long(table, labels, part, caption) if is_long else _floating(table, labels, part, caption)
     return "\n".join(lines) + "\n"
 
 
-def _floating(table: TextTable, layout: Layout, parts: Sequence[Sequence[Columns]], caption: str) -> Iterator[str]:
-    """A float with a tabular for each part; each becomes as wide as the text at most, whatever the style."""
-    size = min((layout.size(part) for part in parts), key=lambda size: size.points)
-    yield from (r"\begin{table}[tp]", r"\centering", caption, *_font(size))
-    for position, part in enumerate(parts):
-        if position:
-            yield from ("", r"\medskip")
-        yield r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-        yield rf"\begin{{tabular}}{{{layout.alignment(part, size)}}}"
-        yield from _head(table, layout, part)
-        yield from _body(table, layout, part)
-        yield from (r"\bottomrule", r"\end{tabular}}")
-    yield r"\end{table}"
+def _columns(table: TextTable) -> tuple[list[int], list[list[int]]]:
+    """Positions of the columns that tell rows apart, and of each metric's columns."""
+    labels: list[int] = []
+    groups: list[list[int]] = []
+    for position, name in enumerate(table.header):
+        if groups and name in _OF_A_METRIC:
+            groups[-1].append(position)
+        elif groups or name in _PLAIN:
+            groups.append([position])
+        else:
+            labels.append(position)
+    return labels, groups
 
 
-def _long(table: TextTable, layout: Layout, part: Sequence[Columns], caption: str) -> Iterator[str]:
-    size, head = layout.size(part), list(_head(table, layout, part))
-    yield from (r"\begingroup", *_font(size), rf"\begin{{longtable}}{{{layout.alignment(part, size)}}}")
-    yield caption + r" \\"
+def _parts(groups: Sequence[Group], most: int) -> list[list[Group]]:
+    """Metrics cut into parts of at most so many columns, but of one metric at least."""
+    parts: list[list[Group]] = [[]]
+    for group in groups:
+        if parts[-1] and sum(map(len, parts[-1])) + len(group) > most:
+            parts.append([])
+        parts[-1].append(group)
+    return parts
+
+
+def _floating(table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str) -> Iterator[str]:
+    yield from (r"\begin{table}[tp]", r"\centering", caption, r"\small", r"\setlength{\tabcolsep}{4pt}")
+    yield r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    yield rf"\begin{{tabular}}{{{'l' * len(labels)}{'c' * sum(map(len, part))}}}"
+    yield from (*_head(table, labels, part), *_body(table, labels, part))
+    yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
+
+
+def _long(table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str) -> Iterator[str]:
+    longest = {i: max(len(row[i].text) for row in table.rows) for i in labels}
+    kinds = "".join("p{90pt}" if longest[i] > _LONG_LABEL else "l" for i in labels)
+    head = list(_head(table, labels, part))
+    yield from (r"\begingroup", r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
+    yield from (rf"\begin{{longtable}}{{{kinds}{'c' * sum(map(len, part))}}}", caption + r" \\")
     yield from (*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot")
-    yield from _body(table, layout, part)
-    yield from (r"\end{longtable}", r"\endgroup")
+    yield from (*_body(table, labels, part), r"\end{longtable}", r"\endgroup")
 
 
-def _font(size: Size) -> tuple[str, str]:
-    return rf"\{size.name}", rf"\setlength{{\tabcolsep}}{{{size.gap:g}pt}}"
-
-
-def _head(table: TextTable, layout: Layout, part: Sequence[Columns]) -> Iterator[str]:
-    """The rules and rows over the body: metrics, and below them what of a metric a column has."""
-    names = [_stacked(table.header[i]) for i in layout.labels]
+def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Iterator[str]:
+    """The rules and rows above the body: the metrics, and below them what a column holds of its metric."""
+    names = [_stacked(table.header[i]) for i in labels]
+    metrics = [_metric(table.header[first]) for first, *_ in part]
     yield r"\toprule"
-    if any(columns.beside for columns in part):
-        above, rules, position = [""] * len(names), "", len(names) + 1
-        for columns in part:
-            span = len(columns.positions)
-            above.append(rf"\multicolumn{{{span}}}{{c}}{{{_metric(columns.heading)}}}")
-            rules += rf"\cmidrule(lr){{{position}-{position + span - 1}}}"
-            position += span
-        yield from (_row(above), rules)
-        yield _row([*names, *(escaped(name) for columns in part for name in columns.names)])
-    else:
-        yield _row([*names, *(_metric(columns.heading) for columns in part)])
-    yield r"\midrule"
+    if any(len(group) > 1 for group in part):
+        spans = [rf"\multicolumn{{{len(g)}}}{{c}}{{{metric}}}" for g, metric in zip(part, metrics, strict=True)]
+        ends = [len(labels) + sum(map(len, part[: i + 1])) for i in range(len(part))]
+        rules = (rf"\cmidrule(lr){{{e - len(g) + 1}-{e}}}" for g, e in zip(part, ends, strict=True))
+        yield from (_row([*[""] * len(labels), *spans]), "".join(rules))
+        ours = "ours" if "published" in table.header else "difference"
+        metrics = [name for group in part for name in (ours, *(_OF_A_METRIC[table.header[i]] for i in group[1:]))]
+    yield from (_row([*names, *metrics]), r"\midrule")
 
 
-def _body(table: TextTable, layout: Layout, part: Sequence[Columns]) -> Iterator[str]:
-    shown = [*layout.labels, *(i for columns in part for i in columns.positions)]
-    n = table.n_label_columns
+def _body(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Iterator[str]:
+    shown = [*labels, *(i for group in part for i in group)]
     for position, row in enumerate(table.rows):
-        cells = [_cell(row[i]) for i in shown]
-        if one_name(table, row):
-            cells[:n] = [rf"\multicolumn{{{n}}}{{l}}{{{cells[0]}}}"]
-        yield _row(cells)
+        yield _row([_cell(row[i]) for i in shown])
         if position in table.rules:
             yield r"\midrule"
 
 
-def _caption(table: TextTable, part: int = 0, parts: int = 1) -> str:
+def _caption(table: TextTable, part: int, parts: int) -> str:
     """Title and notes; of several parts, only the first has the notes."""
     which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if parts > 1 else ("", "")
     sentences = [f"{table.title}{which}.", *(table.notes if part == 0 else ())]

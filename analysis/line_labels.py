@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from clops_sweep.analysis.labels import inches, shortened
-from clops_sweep.analysis.style import spread
-from clops_sweep.analysis.task_styles import TaskStyle
+from .labels import inches, shortened
+from .style import spread
+from .task_styles import TaskStyle
 
 LINE_HEIGHT = 0.15
 """Inches from one name to the next, at least."""

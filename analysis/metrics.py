@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -34,6 +35,10 @@ class Metric:
         if self.decimals is not None:
             return f"{value:z.{self.decimals}f}"
         return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:.3g}"
+
+    def with_spread(self, mean: float, sd: float) -> str:
+        """A mean ± its standard deviation, where that is defined."""
+        return self.text(mean) + (f" ± {self.text(sd)}" if math.isfinite(sd) else "")
 
 
 METRICS: Mapping[str, Metric] = {

@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from os import PathLike
 from pathlib import Path
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.search_trials import collect_with_searches
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import Selection
 from clops_sweep.store.run_store import RunStore
+
+from .collect import Experiment
+from .search_trials import collect_with_searches
 
 
 def open_sweep(

@@ -11,12 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
-from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord
+
+from .metrics import metric_named
+from .style import GRID, MUTED, colour, new_figure, styled
+from .svg import tell_points
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,11 +12,11 @@ from types import MappingProxyType
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from clops_sweep.analysis.axis_names import axis_symbol
-from clops_sweep.analysis.drawings import font_faces
-from clops_sweep.analysis.formats import DASH, TextCell, TextTable
-from clops_sweep.analysis.pictures import Picture
 from clops_sweep.store.run_store import rerun_command
+
+from .axis_names import axis_symbol
+from .formats import DASH, TextCell, TextTable
+from .pictures import Picture
 
 MOST_OPEN = 3
 """Experiments that a page shows at once; of more, each is folded."""
@@ -100,7 +100,6 @@ def render_page(
     environment.filters["table_rows"] = table_rows
     assets = resources.files("clops_sweep.analysis")
     template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
-    drawings = [it.drawing for section in sections for it in (*section.pictures, *section.more_pictures)]
     page = template.render(
         title=title,
         lead=lead,
@@ -108,7 +107,6 @@ def render_page(
         provenance=provenance,
         rerun=lambda run_id: rerun_command(run_id, results, plugins=plugins.get(run_id, ())),
         folded=len(sections) > MOST_OPEN,
-        fonts=Markup(font_faces(drawings)),
         style=Markup(assets.joinpath("page.css").read_text("utf-8")),
         script=Markup(assets.joinpath("page.js").read_text("utf-8")),
     )

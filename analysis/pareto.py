@@ -11,11 +11,12 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.style import GRID, colour, new_figure, styled
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord, not_dominated
+
+from .metrics import metric_named
+from .style import GRID, colour, new_figure, styled
 
 Floats = npt.NDArray[np.float64]
 MOST_NAMED = 12

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.labels import in_lines, legend_columns, name_columns, name_rows, shortened
-from clops_sweep.analysis.metrics import METRICS, Metric, known_metric, metric_named
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
-from clops_sweep.analysis.svg import tell_points
 from clops_sweep.errors import BadInput
+
+from .axis_names import axis_title
+from .collect import Experiment, label_text
+from .labels import in_lines, legend_columns, name_columns, name_rows, shortened
+from .metrics import METRICS, Metric, known_metric, metric_named
+from .statistics import estimate
+from .style import GRID, MUTED, colour, new_figure, styled
+from .svg import tell_points
 
 Floats = npt.NDArray[np.float64]
 
@@ -78,56 +81,29 @@ def draw_profile(record: Profile) -> Figure:
 
     Names that are many or long stand in rows.
     """
-    if not record.is_scale and (
-        len(record.labels) > MOST_COLUMNS or max(map(len, map(label_text, record.labels))) > 24
-    ):
-        return _rows(record)
     metrics = [metric_named(metric) for metric in record.values]
     texts = [label_text(label) for label in record.labels]
-    width = max(2.5, 0.62 * len(texts))
-    figure = new_figure(max(width * len(metrics), 5.0), 3.1)
-    grid = figure.subplots(1, len(metrics), squeeze=False)[0]
+    in_rows = not record.is_scale and (len(texts) > MOST_COLUMNS or max(map(len, texts)) > 24)
+    width = 2.5 if in_rows else max(2.5, 0.62 * len(texts))
+    size = (4.6 + 2.1 * len(metrics), 1.2 + 0.2 * len(texts)) if in_rows else (max(width * len(metrics), 5.0), 3.1)
+    figure = new_figure(*size)
+    grid = figure.subplots(1, len(metrics), squeeze=False, sharey=in_rows)[0]
     offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
     for axes, metric in zip(grid, metrics, strict=True):
         axes.set_title(in_lines(metric.figure, width - 0.6, 9.5), fontweight="normal")
-        axes.grid(axis="y", color=GRID, lw=0.6)
+        axes.grid(axis="both" if in_rows else "y", color=GRID, lw=0.6)
         if metric.signed:
-            axes.axhline(0, color=MUTED, lw=0.8)
-        for position, variant in enumerate(record.variants):
-            _draw_variant(axes, record, metric.column, position, float(offsets[position]), variant)
-        name_columns(axes, texts, range(len(texts)), (figure.get_figwidth() / len(metrics) - 0.6) / len(texts))
-        axes.set_xlim(-0.5, len(texts) - 0.5)
-    if record.axis:
+            (axes.axvline if in_rows else axes.axhline)(0, color=MUTED, lw=0.8)
+        for position, offset in enumerate(offsets.tolist()):
+            _draw_variant(axes, record, metric, position, offset, in_rows)
+        if not in_rows:
+            name_columns(axes, texts, range(len(texts)), (figure.get_figwidth() / len(metrics) - 0.6) / len(texts))
+            axes.set_xlim(-0.5, len(texts) - 0.5)
+    if in_rows:
+        name_rows(grid[0], texts, range(len(texts)), 0.2, width=4.5)
+        grid[0].set_ylim(len(texts) - 0.5, -0.5)
+    elif record.axis:
         figure.supxlabel(axis_title(record.axis), fontsize=9)
-    if len(record.variants) > 1:
-        handles, names = grid[0].get_legend_handles_labels()
-        _legend(figure, dict(zip(names, handles, strict=True)))
-    return figure
-
-
-def _rows(record: Profile) -> Figure:
-    metrics = [metric_named(metric) for metric in record.values]
-    figure = new_figure(4.6 + 2.1 * len(metrics), 1.2 + 0.2 * len(record.labels))
-    grid = figure.subplots(1, len(metrics), squeeze=False, sharey=True)[0]
-    offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
-    for axes, metric in zip(grid, metrics, strict=True):
-        axes.set_title(in_lines(metric.figure, 1.9, 9.5), fontweight="normal")
-        axes.grid(color=GRID, lw=0.6)
-        if metric.signed:
-            axes.axvline(0, color=MUTED, lw=0.8)
-        for position, name in enumerate(record.variants):
-            for row, values in enumerate(record.values[metric.column][position]):
-                seeds = values[np.isfinite(values)]
-                if not seeds.size:
-                    continue
-                y, tint = row + float(offsets[position]), colour(position)
-                axes.plot(seeds, np.full(seeds.size, y), ".", ms=3, color=tint, alpha=0.45)
-                spread = seeds.std(ddof=1) if seeds.size > 1 else 0.0
-                axes.errorbar(seeds.mean(), y, xerr=spread, marker="o", ms=4.5, capsize=2.5, color=tint, label=name)
-                said = _said(metric, (name, label_text(record.labels[row])), seeds)
-                tell_points(axes, [float(seeds.mean())], [y], [said])
-    name_rows(grid[0], [label_text(label) for label in record.labels], range(len(record.labels)), 0.2, width=4.5)
-    grid[0].set_ylim(len(record.labels) - 0.5, -0.5)
     if len(record.variants) > 1:
         handles, names = grid[0].get_legend_handles_labels()
         _legend(figure, dict(zip(names, handles, strict=True)))
@@ -155,36 +131,33 @@ def describe_profile(record: Profile) -> str:
     return text
 
 
-def _draw_variant(axes: Any, record: Profile, metric: str, position: int, offset: float, name: str) -> None:
-    values = record.values[metric][position]
-    x = np.arange(len(record.labels)) + offset
-    n = np.isfinite(values).sum(axis=1)
-    there = n > 0
-    if not there.any():
+def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, offset: float, in_rows: bool) -> None:
+    name, tint = record.variants[position], colour(position)
+    finite = [values[np.isfinite(values)] for values in record.values[metric.column][position]]
+    there = [place for place, values in enumerate(finite) if values.size]
+    if not there:
         return
-    mean = np.array([row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan for row in values])
-    sd = np.array([row[np.isfinite(row)].std(ddof=1) if np.isfinite(row).sum() > 1 else 0.0 for row in values])
-    for column in np.flatnonzero(there):
-        seeds = values[column][np.isfinite(values[column])]
-        axes.plot(np.full(seeds.size, x[column] + 0.07), seeds, ".", ms=3, color=colour(position), alpha=0.45)
+    places = np.array(there) + offset
+    mean = np.array([finite[place].mean() for place in there])
+    sd = np.array([finite[place].std(ddof=1) if finite[place].size > 1 else 0.0 for place in there])
+    beside = 0.0 if in_rows else 0.07
+    x, y = (mean, places) if in_rows else (places, mean)
+    for place, at in zip(there, places, strict=True):
+        runs, across = finite[place], np.full(finite[place].size, at + beside)
+        dots = (runs, across) if in_rows else (across, runs)
+        axes.plot(*dots, ".", ms=3, color=tint, alpha=0.45)
     axes.errorbar(
-        x[there], mean[there], yerr=sd[there], marker="o", ms=4.5, lw=1.3, elinewidth=1.3, capsize=2.5,
-        color=colour(position), ls="-" if record.is_scale else "none", label=name or record.name,
+        x, y, xerr=sd if in_rows else None, yerr=None if in_rows else sd, marker="o", ms=4.5, lw=1.3, elinewidth=1.3,
+        capsize=2.5, color=tint, ls="-" if record.is_scale else "none", label=name or record.name,
     )  # fmt: skip
-    shown = np.flatnonzero(there)
-    said = [
-        _said(metric_named(metric), (name, label_text(record.labels[at])), values[at][np.isfinite(values[at])])
-        for at in shown
-    ]
-    tell_points(axes, x[shown], mean[shown], said)
+    said = [_said(metric, (name, label_text(record.labels[place])), finite[place]) for place in there]
+    tell_points(axes, x, y, said)
 
 
 def _said(metric: Metric, names: Sequence[str], values: Floats) -> str:
     """A point in words: its configuration, mean, standard deviation, how many runs."""
-    sd = f" ± {metric.text(float(values.std(ddof=1)))}" if values.size > 1 else ""
-    return (
-        f"{', '.join(filter(None, names))}: {metric.plain} {metric.text(float(values.mean()))}{sd}, n = {values.size}"
-    )
+    it = estimate(values)
+    return f"{', '.join(filter(None, names))}: {metric.plain} {metric.with_spread(it.mean, it.sd)}, n = {it.n}"
 
 
 def _other_label(axis: str, label: Any) -> str:

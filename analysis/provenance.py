@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.formats import plural
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described, plugin_files
+
+from .collect import Experiment
+from .formats import plural
 
 _COLUMNS = {
     "package_version": "clops-sweep",

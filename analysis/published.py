@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import unregistered
+
+from .metrics import METRICS
 
 Pair = tuple[float, float] | None
 
@@ -39,15 +40,6 @@ class PublishedRow:
     row: str
     values: Mapping[str, PublishedValue] = field(hash=False)
     settings: Mapping[str, tuple[Any, ...]] = field(hash=False)
-
-
-@dataclass(frozen=True)
-class StatedValue:
-    """A number that only the running text gives, most of them read off a figure. `quote` is the LaTeX it stands in."""
-
-    what: str
-    values: tuple[float, ...]
-    quote: str
 
 
 SHUFFLED_ORDER: Final = (1, 4, 0, 5, 3, 2)
@@ -169,43 +161,6 @@ RESULTS: Final[tuple[PublishedRow, ...]] = (
 )
 """Every row of every table of results, in the order of the source."""
 
-DATASET_SPLITS: Final = {
-    "cardiology": ((4079, 180), (1131, 50), (1386, 62)),
-    "chapman": ((76606, 6387), (25535, 2129), (25555, 2130)),
-    "physionet2020": ((11598, 4402), (3238, 1100), (4041, 1375)),
-}
-"""Instances and patients in training, validation and test; physionet2020 for one lead."""
-
-TASK_SPLITS: Final = {
-    "class_il": {
-        "tasks": ("0-1", "2-3", "4-5", "6-7", "8-9", "10-11"),
-        "train": (781, 227, 463, 2118, 309, 179),
-        "validation": (126, 141, 118, 587, 83, 82),
-        "test": (285, 77, 130, 703, 89, 102),
-    },
-    "time_il": {  # as printed; its rows are in truth Terms 1, 2, 3 and its columns the splits
-        "tasks": ("Term 1", "Term 2", "Term 3"),
-        "train": (37596, 12534, 12552),
-        "validation": (20586, 6858, 6864),
-        "test": (18424, 6143, 6139),
-    },
-    "domain_il": {  # the same for every lead
-        "tasks": ("Lead I", "Lead II", "Lead III", "Lead V6"),
-        "train": (11598, 11598, 11598, 11598),
-        "validation": (3238, 3238, 3238, 3238),
-        "test": (4041, 4041, 4041, 4041),
-    },
-}
-"""Instances per task and split, as printed."""
-
-NETWORK: Final = ((7, 1, 4), (7, 4, 16), (7, 16, 32), (320, 100), (100,))
-"""Per layer: kernel size, input and output channels of the convolutions; inputs and outputs of the linear layers."""
-
-POOLING, DROPOUT, CONVOLUTION_STRIDE = 2, 0.1, 3
-
-TRAINING: Final = {"cardiology": (16, 1e-4), "chapman": (256, 1e-4), "physionet2020": (256, 1e-4)}
-"""Batch size and learning rate."""
-
 _GRID_CELLS: Final[tuple[PublishedRow, ...]] = tuple(
     PublishedRow(
         "text",
@@ -216,24 +171,6 @@ _GRID_CELLS: Final[tuple[PublishedRow, ...]] = tuple(
     for b, a, values in ((0.1, 0.1, {"auc": 0.758, "bwt": 0.034}), (1.0, 1.0, {"auc": 0.832}), (1.0, 0.1, {"bwt": 0.066}))
 )
 """The cells of the published heatmaps that the text names."""
-
-STATED: Final[tuple[StatedValue, ...]] = (
-    StatedValue("AUC of CLOPS at b = a = 0.1 and at b = a = 1, Class-IL", (0.758, 0.832),
-                r"$\mathrm{AUC} = 0.758 \xrightarrow{} 0.832$ as $b, a = 0.1 \xrightarrow{} 1$"),
-    StatedValue("BWT of CLOPS at b = 0.1 and at b = 1, both at a = 0.1, Class-IL", (0.034, 0.066),
-                r"$\mathrm{BWT} = 0.034 \xrightarrow{} 0.066$"),
-    StatedValue("mean s of tasks 6-7 and 8-9, Class-IL, 20 epochs per task", (18.85, 18.95), r"$s \approx 18.85$ vs. $18.95$"),
-    StatedValue("AUC of fine-tuning on task 0-1 before and after training on 2-3", (0.92, 0.30),
-                r"$\mathrm{AUC} \approx 0.92 \rightarrow 0.30$"),
-    StatedValue("final AUC of fine-tuning on task 0-1", (0.78,), r"$\mathrm{AUC} \approx 0.78$"),
-    StatedValue("AUC of CLOPS on Term 3 after one epoch on it, Time-IL", (0.62,), r"$\mathrm{AUC} \approx 0.62$ after one epoch"),
-    StatedValue("lower bound of the AUC of CLOPS on Terms 1 and 2 while training on Term 3", (0.90,), r"$\mathrm{AUC} > 0.90$"),
-    StatedValue("AUC of fine-tuning on Lead I before and while training on Lead V1, Domain-IL", (0.725, 0.475),
-                r"$\mathrm{AUC} = 0.725 \xrightarrow{} 0.475$"),
-    StatedValue("AUC of CLOPS on Lead aVR around epoch 200, Domain-IL", (0.75, 0.65), r"$\mathrm{AUC} \approx 0.75 \xrightarrow{} 0.65$"),
-    StatedValue("percent of AUC gained by loss weighting at b = 1, a = 0.5", (12.0,), r"$\uparrow \mathrm{AUC} \approx 12\%$"),
-    StatedValue("percent of AUC gained by acquisition at b = 0.5, a = 0.1", (8.0,), r"$\uparrow \mathrm{AUC} \approx 8\%$"),
-)
 # fmt: on
 
 DATASET_OF_SCENARIO: Final[Mapping[str, str]] = {

@@ -6,20 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from clops_sweep.analysis.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.style import SEQUENTIAL, new_figure, readable_on, styled
-from clops_sweep.analysis.svg import tell_cells
 from clops_sweep.errors import BadInput
+
+from .cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
+from .labels import corners, in_lines, inches, name_columns, name_panel, name_rows
+from .metrics import metric_named
+from .style import SEQUENTIAL, new_figure, styled
 
 Floats = npt.NDArray[np.float64]
 TOGETHER = "all tasks"
@@ -119,12 +118,12 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
     grid = figure.subplots(lines, columns, squeeze=False, sharex=alike, sharey=alike)
     finite = np.concatenate([record.mean[np.isfinite(record.mean)] for record in records])
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    scale, colours = Normalize(low, max(high, low + 0.01)), mpl.colormaps[SEQUENTIAL]
+    scale = Normalize(low, max(high, low + 0.01))
     for index, axes in enumerate(grid.flat):
         if index >= len(records):
             axes.set_axis_off()
             continue
-        _draw(axes, records[index], cell, scale, colours)
+        _draw(axes, records[index], cell, scale)
         name_panel(axes, titles[index], fontsize=9, loc="left")
         if alike:
             axes.xaxis.set_visible(index + columns >= len(records))
@@ -132,10 +131,7 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
     figure.supxlabel("evaluated on", fontsize=9)
     figure.supylabel("trained on, one after another", fontsize=9)
     label = metric_named(records[0].metric).figure.removeprefix("Average ")
-    bar = figure.colorbar(
-        mpl.cm.ScalarMappable(scale, colours), ax=corners(grid), label=label, fraction=0.05, aspect=18, pad=0.015
-    )
-    bar.outline.set_visible(False)
+    add_colour_bar(figure, corners(grid), scale, SEQUENTIAL, label, fraction=0.05, aspect=18, pad=0.015)
     return figure
 
 
@@ -165,28 +161,16 @@ def _room_for_names(records: Sequence[RMatrix], cell: float) -> tuple[float, flo
     return (0.2 if widest < cell else min(2.0, widest + 0.1)), min(2.2, widest + 0.1)
 
 
-def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize, colours: mpl.colors.Colormap) -> None:
+def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize) -> None:
     rows, columns = record.mean.shape
-    axes.set(xlim=(0, columns), ylim=(rows, 0), aspect="auto")
+    known = np.argwhere(np.isfinite(record.mean)).tolist()
+    texts: dict[tuple[int, ...], str] = {(r, c): _in_words(record, r, c) for r, c in known}
+    painted = draw_cells(axes, record.mean, texts, scale, SEQUENTIAL, 0.8)
     name_columns(axes, record.evaluated, (np.arange(columns) + 0.5).tolist(), cell)
     name_rows(axes, record.trained, (np.arange(rows) + 0.5).tolist(), cell)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     font = min(8.0, 26 * cell)  # 0.79 is 2.2 times as wide as its letters are high
-    backgrounds = colours(scale(record.mean))
-    mesh = axes.pcolormesh(
-        np.ma.masked_invalid(record.mean), cmap=colours, norm=scale, edgecolors="white", linewidth=0.8, antialiased=True
-    )
-    mesh.set_in_layout(False)
-    known = [at for at, value in np.ndenumerate(record.mean) if np.isfinite(value)]
-    tell_cells(axes, known, [_in_words(record, *at) for at in known])
     if font >= _SMALLEST_FONT:
-        for (row, column), value in np.ndenumerate(record.mean):
-            if np.isfinite(value):
-                ink = readable_on(backgrounds[row, column])
-                text = axes.text(column + 0.5, row + 0.5, f"{value:.2f}", ha="center", va="center", color=ink)
-                text.set(fontsize=font, in_layout=False)
+        for at in texts:
+            write_in_cell(axes, at, f"{record.mean[at]:.2f}", painted[at], fontsize=font)
     for place in range(rows if rows > 1 else 0):
-        for colour_name, width in (("white", 2.6), ("black", 1.3)):
-            frame = Rectangle((place + 0.04, place + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width)
-            axes.add_patch(frame).set_in_layout(False)
+        frame_cell(axes, (place, place), 2.6)

@@ -7,29 +7,30 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clops_sweep.analysis.claims_section import claims_section
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.formats import plural
-from clops_sweep.analysis.page import render_page
-from clops_sweep.analysis.pictures import KEPT, KeptPictures
-from clops_sweep.analysis.provenance import distinct_runs, files_of_plugins, provenance
-from clops_sweep.analysis.results import Reference
-from clops_sweep.analysis.search_section import build_search_section
-from clops_sweep.analysis.search_trials import collect_with_searches
-from clops_sweep.analysis.sections import SectionFiles, build_section
-from clops_sweep.analysis.selection import cell_name, departures
-from clops_sweep.analysis.strategies import training
-from clops_sweep.analysis.strategies_section import strategies_section
-from clops_sweep.analysis.style import write_whole
-from clops_sweep.analysis.task_titles import TaskTitles
-from clops_sweep.analysis.tracings import Frames
-from clops_sweep.analysis.verdicts import verdicts
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import check_names, file_name
 from clops_sweep.experiment.uncollected import uncollected
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+
+from .claims_section import claims_section
+from .collect import Experiment
+from .formats import plural
+from .page import render_page
+from .provenance import distinct_runs, files_of_plugins, provenance
+from .results import Reference
+from .search_section import build_search_section
+from .search_trials import collect_with_searches
+from .sections import SectionFiles, build_section
+from .selection import cell_name, departures
+from .strategies import training
+from .strategies_section import strategies_section
+from .style import write_whole
+from .task_titles import TaskTitles
+from .tracings import Frames
+from .verdicts import verdicts
 
 MARKER = ".clops-sweep-report"
 """An empty file in the folder of a report, by which the next one knows that it may write there."""
@@ -58,7 +59,7 @@ def write_report(
     """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
     Works at any moment of a sweep: what is not there yet is hatched, counted or named. The same store gives the same
-    files, byte for byte. Figures of an earlier report in the folder that would show the same are kept.
+    files, byte for byte.
 
     Args:
         spaces: the search spaces to show, on one page.
@@ -86,8 +87,7 @@ def write_report(
     experiments = [*(experiment for experiment, _ in collected), *as_stored]
     written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
     grids = [*written, *as_stored]
-    kept = KeptPictures(folder / "figures")
-    sections, files, titles = [], SectionFiles(kept=kept), TaskTitles(frames)
+    sections, files, titles = [], SectionFiles(), TaskTitles(frames)
     referenced = [
         _references(experiment, grids) if space.search is None else []
         for space, (experiment, _) in zip(spaces, collected, strict=True)
@@ -110,7 +110,8 @@ def write_report(
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     if compared is not None:
         sections.insert(0, compared)
-    claimed = claims_section(verdicts(written, store, frames), sections, files)
+    on_known_data = [it for it in verdicts(written, store, frames) if it.dataset not in DATASETS.added]
+    claimed = claims_section(on_known_data, sections, files)
     if claimed is not None:
         sections.insert(0, claimed)
     lead, sources, files_needed = _lead(experiments), provenance(experiments), files_of_plugins(experiments)
@@ -118,7 +119,6 @@ def write_report(
     try:
         write_whole(folder / MARKER, b"")
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
-        write_whole(folder / "figures" / KEPT, kept.as_json())
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
         index = write_whole(folder / "index.html", page.encode())
     except OSError as error:

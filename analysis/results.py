@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from clops_sweep.analysis.collect import Cell, Experiment
-from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.published import Departure, PublishedValue, departures, published_values
-from clops_sweep.analysis.statistics import MIN_PAIRS, Estimate, estimates, paired_differences
+from .collect import Cell, Experiment
+from .metrics import METRICS
+from .published import Departure, PublishedValue, departures, published_values
+from .statistics import MIN_PAIRS, Estimate, estimates, paired_differences
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,13 +11,18 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from clops_sweep.analysis.difficulty import fit_gaussians
-from clops_sweep.analysis.signal_to_noise import signal_to_noise
-from clops_sweep.analysis.tracings import Frames
 from clops_sweep.learning.difficulty import chain, similarity_matrix
 from clops_sweep.store.tables import TableName
 
+from .difficulty import fit_gaussians
+from .tracings import Frames
+
 Floats = npt.NDArray[np.float64]
+
+SIGNAL_HERTZ = 1.0, 40.0
+"""Where an ECG has nearly all of its power; below is the baseline's wander, above are muscles and the mains."""
+
+_AT_A_TIME = 512
 
 
 @dataclass(frozen=True)
@@ -162,6 +167,34 @@ def _similarity_of_89(run: RunTables) -> float:
         return np.nan
     to_89 = dict(zip(fits.tasks, similarity_matrix(fits.fits)[fits.tasks.index("8-9")], strict=True))
     return float(to_89.pop("10-11") - max(value for name, value in to_89.items() if name != "8-9"))
+
+
+def signal_to_noise(frames: Frames, instances: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """10 log10 of a frame's power between 1 and 40 Hz over that outside, in decibel, without the mean.
+
+    Of several channels, it is the mean. NaN where a frame is constant, or its length in seconds is not known.
+
+    Args:
+        frames: prepared frames.
+        instances: positions in them, int64 [n].
+    """
+    ratios = np.full(len(instances), np.nan)
+    if frames.frame_seconds is None:
+        return ratios
+    for start in range(0, len(instances), _AT_A_TIME):
+        part = slice(start, start + _AT_A_TIME)
+        signal = np.asarray(frames.signal(instances[part]), dtype=np.float64)
+        signal = signal.reshape(len(signal), -1, signal.shape[-1])
+        window = np.hanning(signal.shape[-1])
+        centred = signal - (signal * window).sum(axis=-1, keepdims=True) / window.sum()
+        power = np.abs(np.fft.rfft(centred * window)) ** 2
+        hertz = np.arange(power.shape[-1]) / frames.frame_seconds
+        inside = (hertz >= SIGNAL_HERTZ[0]) & (hertz <= SIGNAL_HERTZ[1])
+        within, outside = power[..., inside].sum(axis=-1), power[..., ~inside].sum(axis=-1)
+        known = (within > 0) & (outside > 0)
+        decibel = 10 * np.log10(np.where(known, within, np.nan) / np.where(known, outside, 1.0))
+        ratios[part] = decibel.mean(axis=-1)
+    return ratios
 
 
 def _signal_to_noise_by_s(run: RunTables) -> float:

@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.curves import describe_learning_curves, draw_learning_curves, learning_curves
-from clops_sweep.analysis.failures import failure_notices
-from clops_sweep.analysis.formats import plural
-from clops_sweep.analysis.importance import describe_importance, draw_importance, importance
-from clops_sweep.analysis.importance import in_words as runs_in_words
-from clops_sweep.analysis.instance_figures import shown_or_said
-from clops_sweep.analysis.optimization_history import (
+from clops_sweep.experiment.search_space import SearchSpace, in_words
+from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.run_store import RunStore
+
+from .collect import Experiment
+from .curves import describe_learning_curves, draw_learning_curves, learning_curves
+from .failures import failure_notices
+from .formats import plural
+from .importance import describe_importance, draw_importance, importance
+from .importance import in_words as runs_in_words
+from .instance_figures import shown_or_said
+from .optimization_history import (
     describe_optimization_history,
     draw_optimization_history,
     optimization_history,
 )
-from clops_sweep.analysis.page import LinkedTable, RunEntry, RunList, Section
-from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
-from clops_sweep.analysis.pictures import Sketch, sketch
-from clops_sweep.analysis.search_trials import BestTrials, best_trials, best_trials_text, trials_csv
-from clops_sweep.analysis.sections import SectionFiles
-from clops_sweep.analysis.task_titles import TaskTitles
-from clops_sweep.experiment.search_space import SearchSpace, in_words
-from clops_sweep.search.records import StudyRecord
-from clops_sweep.store.run_store import RunStore
+from .page import LinkedTable, RunEntry, RunList, Section
+from .pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from .pictures import Sketch, sketch
+from .search_trials import BestTrials, best_trials, best_trials_text, trials_csv
+from .sections import SectionFiles
+from .task_titles import TaskTitles
 
 MOST_CURVES = 4
 

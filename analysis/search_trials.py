@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.collect import Edition, Experiment, collect, frame_of_runs, label_text
-from clops_sweep.analysis.formats import TextCell, TextTable, as_csv, plus_minus
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.statistics import Estimate, estimate
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.distributions import CategoricalDistribution
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.run_store import RunStore
+
+from .axis_names import axis_title
+from .collect import Edition, Experiment, collect, frame_of_runs, label_text
+from .formats import TextCell, TextTable, as_csv, plus_minus
+from .metrics import metric_named
+from .statistics import Estimate, estimate
 
 Floats = npt.NDArray[np.float64]
 MOST_ROWS = 20

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
-from clops_sweep.analysis.differences import difference_heatmap
-from clops_sweep.analysis.failures import failure_notices
-from clops_sweep.analysis.formats import (
+from clops_sweep.store.run_store import RunStore
+
+from .collect import Experiment, label_text
+from .comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
+from .differences import difference_heatmap
+from .failures import failure_notices
+from .formats import (
     TextTable,
     plural,
     plus_minus,
@@ -22,23 +24,22 @@ from clops_sweep.analysis.formats import (
     to_csv,
     to_markdown,
 )
-from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
-from clops_sweep.analysis.instance_figures import instance_figures
-from clops_sweep.analysis.latex import to_latex
-from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.mosaic import draw_mosaic
-from clops_sweep.analysis.page import LinkedTable, RunEntry, RunList, Section
-from clops_sweep.analysis.pictures import KeptPictures, Picture, Sketch, sketch
-from clops_sweep.analysis.profiles import describe_profile, draw_profile, profile
-from clops_sweep.analysis.published import Departure
-from clops_sweep.analysis.results import Reference, ResultTable, result_table
-from clops_sweep.analysis.selection import cell_name, shown_metrics, variants
-from clops_sweep.analysis.statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
-from clops_sweep.analysis.sweep_figures import sweep_figures
-from clops_sweep.analysis.task_figures import task_figures
-from clops_sweep.analysis.task_titles import TaskTitles
-from clops_sweep.analysis.tracings import Frames
-from clops_sweep.store.run_store import RunStore
+from .heatmaps import describe_heatmap, draw_heatmap, heatmap
+from .instance_figures import instance_figures
+from .latex import to_latex
+from .metrics import METRICS
+from .mosaic import draw_mosaic
+from .page import LinkedTable, RunEntry, RunList, Section
+from .pictures import Picture, Sketch, sketch
+from .profiles import describe_profile, draw_profile, profile
+from .published import Departure
+from .results import Reference, ResultTable, result_table
+from .selection import cell_name, shown_metrics, variants
+from .statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
+from .sweep_figures import sweep_figures
+from .task_figures import task_figures
+from .task_titles import TaskTitles
+from .tracings import Frames
 
 _WHERE_VALUES_ARE = " The values are in the table, and in the SVG file where a pointer rests on a cell."
 
@@ -50,16 +51,14 @@ class SectionFiles:
     Args:
         figures: each as two files.
         tables: each as three.
-        kept: the figures of the report that was there before, if there may be one.
     """
 
     figures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
-    kept: KeptPictures | None = None
 
     def add_picture(self, item: Sketch) -> Picture:
-        """Draws a figure, where it is not there from before, and keeps its two files."""
-        picture = item.drawn() if self.kept is None else self.kept.drawn(item)
+        """Draw a figure and keep its two files."""
+        picture = item.drawn()
         gc.collect(1)  # tens of thousands of objects, which all lived until it was done
         self.figures[f"{picture.name}.png"] = picture.png
         self.figures[f"{picture.name}.svg"] = picture.svg

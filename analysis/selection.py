@@ -8,13 +8,14 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from clops_sweep.analysis.axis_names import axis_symbol
-from clops_sweep.analysis.collect import Cell, Experiment, label_text
-from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.options import OPTIONS
+
+from .axis_names import axis_symbol
+from .collect import Cell, Experiment, label_text
+from .metrics import METRICS
 
 Floats = npt.NDArray[np.float64]
 _NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed", "weight_seed"})

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.collect import Cell, Experiment
-from clops_sweep.analysis.comparisons import Comparisons, Kind, paired
-from clops_sweep.analysis.labels import name_rows
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.selection import cell_name, departures, shown_metrics
-from clops_sweep.analysis.style import GRID, MUTED, colour, new_figure, styled
+from .collect import Cell, Experiment
+from .comparisons import Comparisons, Kind, paired
+from .labels import name_rows
+from .metrics import metric_named
+from .selection import cell_name, departures, shown_metrics
+from .style import GRID, MUTED, colour, new_figure, styled
 
 TRAINING = (
     *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.comparisons import comparison_text, comparisons_csv
-from clops_sweep.analysis.formats import plural
-from clops_sweep.analysis.page import Section, no_links
-from clops_sweep.analysis.pictures import sketch
-from clops_sweep.analysis.sections import SectionFiles, same_words
-from clops_sweep.analysis.strategies import compare_strategies, describe_strategies, draw_strategies
 from clops_sweep.experiment.selection import file_name
+
+from .collect import Experiment
+from .comparisons import comparison_text, comparisons_csv
+from .formats import plural
+from .page import Section, no_links
+from .pictures import sketch
+from .sections import SectionFiles, same_words
+from .strategies import compare_strategies, describe_strategies, draw_strategies
 
 NAME = "strategies"
 

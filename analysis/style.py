@@ -63,9 +63,7 @@ _RC: dict[Any, Any] = {
     "legend.frameon": False,
     "hatch.linewidth": 0.6,
     "hatch.color": "#8a8a8a",
-    "svg.fonttype": "path",
     "text.parse_math": False,  # a label with dollar signs is no formula
-    "svg.hashsalt": "clops-sweep",
     "path.simplify": True,
     "figure.constrained_layout.w_pad": 0.06,
     "figure.constrained_layout.h_pad": 0.06,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
-from clops_sweep.analysis.importance import describe_importance, draw_importance, importance, in_words
-from clops_sweep.analysis.instance_figures import shown_or_said
-from clops_sweep.analysis.pictures import Sketch, sketch
-from clops_sweep.analysis.variance import variance_by_source
-from clops_sweep.analysis.variance_figure import describe_variance, draw_variance, needed_in_words
+from .collect import Experiment
+from .cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
+from .importance import describe_importance, draw_importance, importance, in_words
+from .instance_figures import shown_or_said
+from .pictures import Sketch, sketch
+from .variance import variance_by_source
+from .variance_figure import describe_variance, draw_variance, needed_in_words
 
 
 def sweep_figures(experiment: Experiment, prefix: str) -> list[Sketch | str]:

@@ -8,17 +8,18 @@ from typing import TypeVar
 
 import pandas as pd
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.curves import describe_learning_curves, draw_learning_curves, learning_curves
-from clops_sweep.analysis.forgetting import describe_forgetting, draw_forgetting, forgetting
-from clops_sweep.analysis.pictures import Sketch, sketch
-from clops_sweep.analysis.r_matrices import describe_r_matrices, draw_r_matrices, r_matrix
-from clops_sweep.analysis.results import Reference
-from clops_sweep.analysis.selection import chosen_how, typical_cell, variants
-from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
+
+from .collect import Experiment
+from .curves import describe_learning_curves, draw_learning_curves, learning_curves
+from .forgetting import describe_forgetting, draw_forgetting, forgetting
+from .pictures import Sketch, sketch
+from .r_matrices import describe_r_matrices, draw_r_matrices, r_matrix
+from .results import Reference
+from .selection import chosen_how, typical_cell, variants
+from .task_titles import TaskTitles
 
 MAX_PANELS = 6
 

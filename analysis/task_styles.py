@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from clops_sweep.analysis.style import colour, dash, hatch
+from .style import colour, dash, hatch
 
 
 @dataclass(frozen=True)

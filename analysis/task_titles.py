@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.published import DATASET_OF_SCENARIO
-from clops_sweep.analysis.tracings import Frames
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.tasks import scenario_of
+
+from .collect import Experiment
+from .published import DATASET_OF_SCENARIO
+from .tracings import Frames
 
 _COLUMNS = ("task", "training_task")
 

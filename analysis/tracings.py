@@ -13,10 +13,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.labels import in_lines
-from clops_sweep.analysis.style import colour, decimals, new_figure, styled
-from clops_sweep.analysis.task_styles import natural_order
 from clops_sweep.errors import BadInput
+
+from .labels import in_lines
+from .style import colour, decimals, new_figure, styled
+from .task_styles import natural_order
 
 Floats = npt.NDArray[np.float64]
 MILLIVOLT = {"mV": 1.0, "millivolt": 1.0, "uV": 1e-3, "µV": 1e-3, "microvolt": 1e-3, "V": 1e3}

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.selection import cell_name
 from clops_sweep.errors import BadInput
 from clops_sweep.learning.difficulty import TaskDistribution, curriculum
 from clops_sweep.planning.curriculum import source_config
 from clops_sweep.store.run_store import RunStore
+
+from .collect import Experiment
+from .selection import cell_name
 
 
 @dataclass(frozen=True)

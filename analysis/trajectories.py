@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.analysis.labels import in_lines
-from clops_sweep.analysis.style import decimals, new_figure, styled
-from clops_sweep.analysis.task_styles import task_styles
 from clops_sweep.errors import BadInput
+
+from .labels import in_lines
+from .style import decimals, new_figure, styled
+from .task_styles import task_styles
 
 LOWEST, MIDDLE, HIGHEST = "dashed", "dotted", "solid"
 """The lines of instances by their s."""

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.metrics import Metric, known_metric
 from clops_sweep.errors import BadInput
+
+from .collect import Experiment
+from .metrics import Metric, known_metric
 
 Floats = npt.NDArray[np.float64]
 

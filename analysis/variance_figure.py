@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from clops_sweep.analysis.formats import plural
-from clops_sweep.analysis.style import GRID, MUTED, colour, dash, new_figure, styled
-from clops_sweep.analysis.variance import DIFFERENCE, POWER, VarianceBySource
+from .formats import plural
+from .style import GRID, MUTED, colour, dash, new_figure, styled
+from .variance import DIFFERENCE, POWER, VarianceBySource
 
 SEEDS = (1, 3, 5)
 _LEAST_SPLITS, _MOST_SPLITS = 20, 120

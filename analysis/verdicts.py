@@ -28,14 +28,15 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
-from clops_sweep.analysis.claim_runs import ClaimRuns, ContrastRuns, FinishedRuns, Replicate, units_of
-from clops_sweep.analysis.claims import CLAIMS, Claim, Contrast, Says
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.run_measures import MEASURES, OF_TWO, RunTables
-from clops_sweep.analysis.statistics import CONFIDENCE, MIN_PAIRS, holm
-from clops_sweep.analysis.tracings import Frames
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
+
+from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns, Replicate, units_of
+from .claims import CLAIMS, Claim, Contrast, Says
+from .collect import Experiment
+from .run_measures import MEASURES, OF_TWO, RunTables
+from .statistics import CONFIDENCE, MIN_PAIRS, holm
+from .tracings import Frames
 
 ALPHA = 0.05
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from clops_sweep.analysis.as_stored import config_of
-from clops_sweep.analysis.selection import departures
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.registry import unregistered
 from clops_sweep.experiment.search_space import SearchSpace
+
+from .as_stored import config_of
+from .selection import departures
 
 _REPEATS = ("seed", "split_seed")
 _MOST_CELLS = 10_000

@@ -17,6 +17,7 @@ import torch  # noqa: E402
 from benchmarks import (  # noqa: E402
     against,
     bench_report,
+    between_runs,
     end_to_end,
     feeding,
     full_size,
@@ -48,6 +49,7 @@ SECTIONS: dict[str, Callable[[bool], str]] = {
     "report": lambda quick: bench_report.run(quick=quick),
     "own_data": lambda quick: own_data.run(quick=quick),
     "feeding": lambda quick: feeding.run(quick=quick),
+    "between_runs": lambda quick: between_runs.run(quick=quick),
     "sleeping": lambda quick: sleeping.run(quick=quick),
     "sweeps": lambda quick: sweeps.run(quick=quick),
     "end_to_end": lambda quick: end_to_end.run(quick=quick),

@@ -1,4 +1,4 @@
-"""Training steps and whole runs on a GPU against the number of runs in lockstep: captured, compiled, or neither."""
+"""Training steps and whole runs on a GPU against the number of runs in lockstep."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from benchmarks import eager, shapes
 from benchmarks.runs import CONFIG
 from benchmarks.timing import table
 from clops_sweep.learning import streams
+from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Batch, Instances
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.run import ContinualRun
 
 BATCH, STEPS, STACKS = 16, 200, (1, 5, 20, 40)
@@ -27,20 +27,12 @@ def run(*, quick: bool) -> str:
     device = torch.device("cuda")
     frames = shapes.class_il()
     bank = FrameBank(frames, device)
-    rows = [["eager PyTorch", "1", _us(_eager(device)), "", ""]]
+    rows = [["eager PyTorch", "1", _us(_eager(device)), ""]]
     first = 0.0
     for stack in STACKS:
-        captured = _epoch(bank, stack) / STEPS
-        first = first or captured
-        rows.append(
-            [
-                "learner",
-                str(stack),
-                _us(_single(bank, stack)),
-                _us(_compiled(bank, stack)),
-                f"{_us(captured)} ({captured / first:.2f} x)",
-            ]
-        )
+        step = _epoch(bank, stack) / STEPS
+        first = first or step
+        rows.append(["learner", str(stack), _us(_single(bank, stack)), f"{_us(step)} ({step / first:.2f} x)"])
     config = CONFIG.replace(epochs_per_task=2) if quick else CONFIG
     runs = []
     for stack in STACKS:
@@ -51,7 +43,7 @@ def run(*, quick: bool) -> str:
         seconds = time.perf_counter() - start
         used = torch.cuda.max_memory_allocated() / 1e9
         runs.append([str(stack), f"{seconds:.2f}", f"{60 * stack / seconds:.0f}", f"{used:.2f}"])
-    steps = table(["step of 16", "S", "as it comes, us", "torch.compile, us", "in an epoch, captured, us"], rows)
+    steps = table(["step of 16", "S", "us", "in an epoch, us"], rows)
     return (
         f"## On a GPU\n\n{torch.cuda.get_device_name()}, by the clock.\n\n{steps}\n\n"
         f"A whole CLOPS run of the paper's Class-IL shape, {config.epochs_per_task} epochs a task:\n\n"
@@ -84,21 +76,13 @@ def _batch(bank: FrameBank, stack: int) -> tuple[Batch, torch.Tensor]:
 
 
 def _single(bank: FrameBank, stack: int) -> float:
-    learner = PaperLearner(list(range(stack)), "binary", 1, 1e-4, bank)
+    learner = make_learner(list(range(stack)), "binary", 1, 1e-4, bank)
     batch, keys = _batch(bank, stack)
-    learner.announce(300)
     return _clock(lambda: learner.train_step(batch, keys), 200)
 
 
-def _compiled(bank: FrameBank, stack: int) -> float:
-    learner = PaperLearner(list(range(stack)), "binary", 1, 1e-4, bank)
-    batch, keys = _batch(bank, stack)
-    learner.announce(300)
-    return _clock(torch.compile(lambda: learner.train_step(batch, keys), mode="reduce-overhead"), 200)
-
-
 def _epoch(bank: FrameBank, stack: int) -> float:
-    learner = PaperLearner(list(range(stack)), "binary", 1, 1e-4, bank)
+    learner = make_learner(list(range(stack)), "binary", 1, 1e-4, bank)
     size = BATCH * STEPS
     rows = torch.randint(0, 2000, (stack, size), device=bank.device)
     task = Instances(rows, torch.rand(stack, size, 1, device=bank.device).round())

@@ -7,11 +7,13 @@ import torch
 from benchmarks import eager, shapes
 from benchmarks.timing import seconds, table
 from clops_sweep import native
+from clops_sweep.experiment.registry import PAPER_NETWORK
 from clops_sweep.learning.batches import Batch, Instances
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.learning.native_learner import NativeLearner
-from clops_sweep.learning.paper_learner import PaperLearner
 
 BATCH, FRAMES, SAMPLES, STEPS = 16, 256, 20, 100
 
@@ -25,11 +27,12 @@ def run() -> str:
     rows = [["eager PyTorch", _us(eager_step), "1", "", _us(eager_pass), "1", ""]]
     for name in ("torch", *native.available()):
         arguments = ([0], "binary", 1, 1e-4, bank)
-        learner = PaperLearner(*arguments) if name == "torch" else NativeLearner(*arguments, name)
+        of_module = name == "torch"
+        learner = ModuleLearner(*arguments, PAPER_NETWORK) if of_module else NativeLearner(*arguments, name)
         step, epoch_step, one_pass, evaluation = _measure(learner)
         rows.append(
             [
-                f"PyTorch learner {name}" if name == "torch" else f"native {name}",
+                "PyTorch module" if of_module else f"native {name}",
                 _us(step),
                 f"{eager_step / step:.1f}",
                 _us(epoch_step),
@@ -50,12 +53,11 @@ def run() -> str:
     return (
         f"## Training step (batch of {BATCH}) and Monte-Carlo pass\n\n"
         f"A step is forward, backward and Adam; in an epoch, the step of beta as well. A pass is one of T = "
-        f"{SAMPLES} of one of {FRAMES} frames.\n\n"
-        + table(header, rows).replace("PyTorch learner torch", "PyTorch learner")
+        f"{SAMPLES} of one of {FRAMES} frames.\n\n" + table(header, rows)
     )
 
 
-def _measure(learner: PaperLearner) -> tuple[float, float, float, float]:
+def _measure(learner: Learner) -> tuple[float, float, float, float]:
     generator = torch.Generator().manual_seed(0)
     rows = torch.randint(0, 2000, (1, BATCH * STEPS), generator=generator)
     targets = torch.rand(1, BATCH * STEPS, 1, generator=generator).round()
@@ -66,12 +68,8 @@ def _measure(learner: PaperLearner) -> tuple[float, float, float, float]:
     task = Instances(rows, targets)
     chosen = rows[:, :FRAMES]
 
-    def step() -> None:
-        learner.announce(1)
-        learner.train_step(batch, keys)
-
     return (
-        seconds(step),
+        seconds(lambda: learner.train_step(batch, keys)),
         seconds(lambda: learner.train_epoch(task, None, order, BATCH, keys, beta)) / STEPS,
         seconds(lambda: learner.dropout_probabilities(chosen, SAMPLES, keys)) / (FRAMES * SAMPLES),
         seconds(lambda: learner.logits(chosen)) / FRAMES,

@@ -10,8 +10,9 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.search_space import SearchSpace
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.search.launch import Outcome
+
+if sys.platform == "win32":  # no fcntl, no SIGHUP
+    raise ImportError("clops-sweep runs on Linux and macOS; on Windows, use WSL")
 
 __version__ = "0.2.0"
 __all__ = [
@@ -161,14 +165,21 @@ def sweep(
     from clops_sweep.sweep.display import SweepDisplay
     from clops_sweep.sweep.jobs import Resources
 
-    selection = Selection.of(space, settings=settings or {}, seeds=seeds, limit=limit, where=where)
-    runs = None if stack == "auto" else stack
+    changes = {} if settings is None else settings
+    selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
+    runs = None if isinstance(stack, str) and stack == "auto" else stack
     resources = Resources(
         address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe
     )
-    kept = [keep] if isinstance(keep, str) else list(keep)
-    if not {"predictions"}.issuperset(kept):
+    kept = [keep] if isinstance(keep, str) else keep
+    if not isinstance(kept, Collection) or any(it != "predictions" for it in kept):
         raise BadInput(f"keep = {shown(keep)}: expected ['predictions'] or nothing")
+    if not isinstance(retry_failed, bool):
+        raise BadInput(f"retry_failed = {shown(retry_failed)}: expected True or False")
+    for name, path in (("data_root", data_root), ("prepared_root", prepared_root)):
+        if path is not None:
+            _check_path(name, path)
+    _check_path("results", results)
     store = RunStore.named(str(results), keep_predictions=bool(kept))
     asked = Asked(selection, PreparedData.found(prepared_root, data_root), store)
     return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
@@ -177,33 +188,37 @@ def sweep(
 def read(
     results: str | PathLike[str] = "results",
     table: Literal["runs", "r_matrix", "curves", "instances", "predictions"] = "runs",
-    run_ids: Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
+    run_ids: str | Iterable[str] | None = None,
+    columns: str | Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """A table of a store, each finished run once, also while a sweep writes to it.
 
     Args:
         results: the store, a folder or a URI.
         table: which one; docs/store.md says what a row of each is.
-        run_ids: only the rows of these runs.
-        columns: only these columns.
+        run_ids: only the rows of this run or of these runs.
+        columns: only this column or these columns.
 
     Raises:
         BadInput: there is no such store, table or column, or it cannot be read.
     """
-    from clops_sweep.errors import BadInput
+    from clops_sweep.errors import BadInput, listed, shown
     from clops_sweep.store.run_store import RunStore
     from clops_sweep.store.tables import SCHEMAS
 
-    if table not in SCHEMAS:
-        raise BadInput(f"table {table!r}: not known; known: {', '.join(SCHEMAS)}")
+    if not isinstance(table, str) or table not in SCHEMAS:
+        raise BadInput(f"table {shown(table)}: not known; known: {listed(SCHEMAS)}")
+    _check_path("results", results)
     store = RunStore.named(str(results))
     store.files.check_is_there()
-    names = store.parts[table].with_own_columns().schema.names if columns else []
-    for column in columns or ():
-        if column not in names:
-            raise BadInput(f"table {table!r} has no column {column!r}; it has {', '.join(names)}")
     return store.read(table, run_ids, columns)
+
+
+def _check_path(name: str, path: object) -> None:
+    from clops_sweep.errors import BadInput, shown
+
+    if not isinstance(path, str | PathLike) or not str(path).strip():
+        raise BadInput(f"{name} = {shown(path)}: expected a path")
 
 
 def __getattr__(name: str) -> Any:

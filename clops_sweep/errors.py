@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+_LONGEST_SENTENCE, _BEGINNING, _END = 800, 560, 220
+"""Characters of an error that a user reads, and of its two ends where it is longer."""
+
+_PASSWORD = re.compile(r"(://[^:@/?#\s]*:)[^\s'\"]+@")
+_SECRET = re.compile(
+    r"([?&;][^=&;\s]*(?:key|secret|token|passw|signature|credential)[^=&;\s]*=)[^&;\s'\"]+", re.IGNORECASE
+)
+
+
+def masked(text: str) -> str:
+    """A text without the passwords and secret keys of the addresses in it: everything printed goes through this.
+
+    Masked are `PASSWORD` in ``s3://KEY:PASSWORD@bucket`` and the values of parameters such as ``secret_key=``.
+    """
+    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1***@", text)) if "://" in text else text
+
+
+def sentence(text: str) -> str:
+    """An error as a user reads it: without passwords, and without its middle where that is long.
+
+    Values and lists stand in the middle. The beginning names the file or key, the end says what would be right.
+    """
+    text = masked(text)
+    return text if len(text) <= _LONGEST_SENTENCE else f"{text[:_BEGINNING]} ... {text[-_END:]}"
 
 
 class BadInput(ValueError):
@@ -11,6 +37,9 @@ class BadInput(ValueError):
 
     The command prints the sentence and ends with exit status 2, before any worker has started.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(sentence(message))
 
 
 class AbsentData(BadInput):
@@ -21,12 +50,19 @@ class DamagedStore(BadInput):
     """A file of the results store or of the prepared data that is not what its writer left there."""
 
 
+class UnreadableFile(BadInput):
+    """A file of the results store cannot be read now, which says nothing about its content."""
+
+
 class StoreError(Exception):
     """The store could not be read or written while a sweep was running.
 
     That is no fault of a run: it is not finished, and has not failed. The command prints the sentence and ends with
     exit status 1; the same command goes on when the store is back.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(sentence(message))
 
 
 class Diverged(FloatingPointError):
@@ -45,6 +81,10 @@ class Diverged(FloatingPointError):
         return self.message
 
 
+OF_USERS = (Exception, SystemExit)
+"""What a user's code may raise: it must not end the command, as SystemExit would. Ctrl-C is not among them."""
+
+
 @contextmanager
 def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
     """Raise `refused(error)` for any error of the user's code in the block, also for `sys.exit()`.
@@ -60,12 +100,12 @@ def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
 
 
 def one_line(what: object) -> str:
-    """What an exception says, or any text, on one line; what a user's code raises may not let itself be printed."""
+    """What an exception says, or any text, on one line and without passwords; printing it may fail, too."""
     try:
         text = str(what)
     except Exception:
         text = "(it cannot be printed)"
-    return " ".join(text.split())
+    return masked(" ".join(text.split()))
 
 
 def reason(error: BaseException) -> str:
@@ -73,8 +113,9 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {one_line(error)[:_LONGEST_REASON]}"
 
 
-_LONGEST_REASON = 500
+_LONGEST_REASON = 200
 _LONGEST_VALUE = 100
+_LONGEST_LIST = 160
 
 
 def shown(value: object) -> str:
@@ -84,6 +125,21 @@ def shown(value: object) -> str:
     except Exception:  # a number of thousands of digits; an object of the user's own
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
+def calling(what: str) -> AbstractContextManager[None]:
+    """Around a call of the user's own code: any error but an interrupt becomes a `BadInput` that begins with `what`."""
+    return user_code(lambda error: BadInput(f"{what} raises {reason(error)}"))
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names with commas between them, as far as there is room for them in a sentence."""
+    texts = [str(name) for name in names]
+    end, room = 0, _LONGEST_LIST
+    while end < len(texts) and (room := room - len(texts[end]) - 2) >= 0:
+        end += 1
+    end = max(1, end)
+    return ", ".join(texts[:end]) + (f" and {len(texts) - end} more" if len(texts) > end else "")
 
 
 def several(count: int, what: str) -> str:

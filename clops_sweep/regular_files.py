@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import stat
-from typing import BinaryIO, Final
+from typing import Any, Final
 
 from clops_sweep.errors import BadInput
 
@@ -20,7 +22,7 @@ _KINDS = (
 )
 
 
-def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> io.BufferedReader:
     """Open a regular file for reading, without ever waiting for another process.
 
     Opening a FIFO waits for its writer, and reading a device such as /dev/zero never ends.
@@ -41,6 +43,24 @@ def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> Bina
     except BaseException:
         os.close(handle)
         raise
+
+
+def read_json(path: str | os.PathLike[str], limit: int = 2**20) -> Any:
+    """Read a small JSON file.
+
+    Args:
+        path: the file; links are followed.
+        limit: the most bytes that the file may have.
+
+    Raises:
+        ValueError: the file is not JSON, is nested too deeply, is too large or is no regular file.
+        OSError: the file cannot be read.
+    """
+    with open_regular(path, limit) as file:
+        try:
+            return json.load(file)
+        except RecursionError:
+            raise BadInput(f"{os.fspath(path)}: the JSON in it is nested too deeply") from None
 
 
 def _check(path: str | os.PathLike[str], status: os.stat_result, limit: int | None) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.analysis.dashboard.element import Element
-from clops_sweep.analysis.dashboard.pages import Pages
+from pydantic import validate_call
+
 from clops_sweep.errors import BadInput
 
+from .element import Element
+from .pages import Pages
+
+NOT_INSTALLED = "the dashboard needs Dash and waitress; install them with: pip install 'clops-sweep[dashboard]'"
 _CORE = {"Checklist", "Graph", "Input", "Store"}
+_CALLS = "/_dash-update-component"
+"""Where Dash receives what a reader has chosen."""
+
 _FILLED_LATER = {"importance"}
 """Ids of elements that another callback fills."""
 
@@ -50,7 +58,7 @@ def make_app(pages: Pages, name: str, seconds: float) -> Any:
     try:
         import dash
     except ImportError:
-        raise BadInput("the dashboard needs Dash; install it with: pip install 'clops-sweep[dashboard]'") from None
+        raise BadInput(NOT_INSTALLED) from None
     app = dash.Dash(
         "clops_sweep.analysis.dashboard",
         assets_folder=str(Path(__file__).with_name("assets")),
@@ -63,7 +71,54 @@ def make_app(pages: Pages, name: str, seconds: float) -> Any:
     )
     app.layout = lambda: _layout(pages, name, seconds)
     _connect(app, pages)
+    _refuse_malformed(app)
     return app
+
+
+def _refuse_malformed(app: Any) -> None:
+    """Answer a malformed request in a sentence, not with a traceback.
+
+    Errors of the callbacks are `_CallbackError`s. Whatever else Dash raises is about the request.
+    """
+    from dash.exceptions import DependencyException, PreventUpdate
+    from flask import Response
+    from werkzeug.exceptions import HTTPException
+
+    def said(text: str, status: int) -> Response:
+        return Response(f"{text}\n", status, content_type="text/plain; charset=utf-8")
+
+    dispatch = app.server.view_functions[_CALLS]
+
+    def checked() -> Any:
+        try:
+            return dispatch()
+        except (HTTPException, PreventUpdate, _CallbackError):
+            raise
+        except Exception:  # of any type, as Dash does not check what it is sent
+            return said("malformed request", 400)
+
+    app.server.view_functions[_CALLS] = checked
+    app.server.register_error_handler(DependencyException, lambda error: said("no such file", 404))
+
+
+class _CallbackError(Exception):
+    """An error in a callback, not in what it was sent."""
+
+
+def _checked(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A callback that checks the types of what it is sent."""
+    from werkzeug.exceptions import HTTPException
+
+    @functools.wraps(callback)
+    def called(*given: Any) -> Any:
+        try:
+            return callback(*given)
+        except HTTPException:
+            raise
+        except Exception as error:
+            raise _CallbackError(callback.__name__) from error
+
+    return validate_call(called)
 
 
 def components(parts: Sequence[Element]) -> list[Any]:
@@ -141,6 +196,7 @@ def _layout(pages: Pages, name: str, seconds: float) -> Any:
 
 def _connect(app: Any, pages: Pages) -> None:
     from dash import ALL, Input, Output, State, ctx, no_update
+    from flask import abort
 
     def show(query: str | None, version: int, sent: dict[str, str]) -> list[Any]:
         del version
@@ -156,15 +212,19 @@ def _connect(app: Any, pages: Pages) -> None:
 
     def choose(values: list[Any], clicks: list[Any], query: str | None) -> Any:
         del values, clicks
-        # All controls of a page that has just been made tell their values at once; a reader changes one at a time.
-        if len(ctx.triggered) != 1 or not isinstance(ctx.triggered_id, dict):
+        try:
+            control = ctx.triggered_id
+        except (ValueError, AttributeError):  # the name that the browser gives is not JSON or not text
+            abort(400)
+        # All controls of a new page send their values at once; a reader changes one at a time.
+        if len(ctx.triggered) != 1 or not isinstance(control, dict):
             return no_update
         before, value = query or "", ctx.triggered[0]["value"]
-        if "graph" in ctx.triggered_id:
+        if "graph" in control:
             points = value.get("points") if isinstance(value, dict) else None
             after = pages.clicked(before, points[0].get("customdata")) if points else before
         else:
-            after = pages.chosen(before, str(ctx.triggered_id.get("control")), value)
+            after = pages.chosen(before, str(control.get("control")), value)
         return after if after != before else no_update
 
     def tell_importance(asked: dict[str, Any] | None) -> Any:
@@ -173,17 +233,17 @@ def _connect(app: Any, pages: Pages) -> None:
     shown = [Output(it, "children") for it in _PARTS]
     app.callback(
         [*shown, Output("sent", "data")], Input("address", "search"), Input("version", "data"), State("sent", "data")
-    )(show)
+    )(_checked(show))
     app.callback(
         Output("version", "data"), Input("tick", "n_intervals"), State("version", "data"), prevent_initial_call=True
-    )(follow)
+    )(_checked(follow))
     app.callback(
         Output("address", "search"),
         Input({"control": ALL}, "value"),
         Input({"graph": ALL}, "clickData"),
         State("address", "search"),
         prevent_initial_call=True,
-    )(choose)
+    )(_checked(choose))
     app.callback(Output("importance", "children"), Input("importance-asked", "data"), prevent_initial_call=True)(
-        tell_importance
+        _checked(tell_importance)
     )

@@ -10,14 +10,15 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import Normalize, to_hex, to_rgb
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.curves import LearningCurves
-from clops_sweep.analysis.dashboard.parallel import ParallelCoordinates
-from clops_sweep.analysis.importance import Importance
-from clops_sweep.analysis.metrics import Metric, metric_named
-from clops_sweep.analysis.optimization_history import OptimizationHistory
-from clops_sweep.analysis.style import DIVERGING, GRID, MUTED, SEQUENTIAL, colour
 from clops_sweep.store.rows import printable
+
+from ..axis_names import axis_title
+from ..curves import LearningCurves
+from ..importance import Importance
+from ..metrics import Metric, metric_named
+from ..optimization_history import OptimizationHistory
+from ..style import DIVERGING, GRID, MUTED, SEQUENTIAL, colour
+from .parallel import ParallelCoordinates
 
 Figure = dict[str, Any]
 _BINS = 24
@@ -84,13 +85,12 @@ def parallel_figure(record: ParallelCoordinates, names: Sequence[str], keys: Seq
     bins = np.minimum(((record.values - low) / reach * _BINS).astype(int), _BINS - 1)
     limits = (-max(abs(low), abs(high), 1e-9), max(abs(low), abs(high), 1e-9)) if record.metric.signed else (low, high)
     data: list[Figure] = []
+    quantity = plain(record.metric.plain)
     for number in np.unique(bins):
         lines = np.flatnonzero(bins == number).tolist()
         ink = colours([record.values[lines].mean()], limits, record.metric)[0]
         texts = [
-            f"{plain(names[line])}<br>{plain(record.metric.plain)}: {record.metric.text(it.mean)}"
-            + (f" ± {record.metric.text(it.sd)}" if it.n > 1 else "")
-            + f" (n = {it.n})"
+            f"{plain(names[line])}<br>{quantity}: {record.metric.with_spread(it.mean, it.sd)} (n = {it.n})"
             for line in lines
             for it in [record.estimates[line]]
         ]

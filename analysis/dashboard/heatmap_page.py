@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.curves import describe_learning_curves
-from clops_sweep.analysis.dashboard.element import Element, element, hidden, link, notice
-from clops_sweep.analysis.dashboard.figures import colours, curves_figure
-from clops_sweep.analysis.dashboard.scene import Scene
-from clops_sweep.analysis.dashboard.view import View
-from clops_sweep.analysis.dashboard.widgets import choice, experiment_choice, graph, metric_choice, rerun, table
-from clops_sweep.analysis.formats import DASH, plural
-from clops_sweep.analysis.heatmaps import Heatmap, Panel
-from clops_sweep.analysis.metrics import Metric, metric_named
-from clops_sweep.analysis.r_matrices import describe_r_matrices
-from clops_sweep.analysis.style import readable_on
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import rerun_command
+
+from ..axis_names import axis_title
+from ..collect import label_text
+from ..curves import describe_learning_curves
+from ..formats import DASH, plural
+from ..heatmaps import Heatmap, Panel
+from ..metrics import metric_named
+from ..r_matrices import describe_r_matrices
+from ..style import readable_on
+from .element import Element, element, hidden, link, notice
+from .figures import colours, curves_figure
+from .scene import Scene
+from .view import View
+from .widgets import choice, experiment_choice, graph, metric_choice, rerun, table
 
 
 def heatmap_controls(scene: Scene) -> tuple[Element, ...]:
@@ -81,7 +82,7 @@ def _cell(
         text = "failed" if panel.failed[at] else DASH
         return element("Td", text, className="empty" if cell >= 0 else "nothing")
     place = f"{label_text(record.rows[at[0]])}, {label_text(record.columns[at[1]])}"
-    said = f"{mean_and_spread(record.metric, mean, sd)}, n = {n} of {asked}"
+    said = f"{record.metric.with_spread(mean, sd)}, n = {n} of {asked}"
     best, is_chosen = panel.best == at, cell in chosen
     name = " ".join(["best"] * best + ["chosen"] * is_chosen)
     text = record.metric.text(mean)
@@ -156,7 +157,7 @@ def _r(scene: Scene, cell: int) -> Element:
         cells: list[Element | str] = [trained]
         for column, ink in enumerate(inks):
             value = record.mean[place, column]
-            text = mean_and_spread(metric, float(value), float(record.sd[place, column]))
+            text = metric.with_spread(float(value), float(record.sd[place, column])) if math.isfinite(value) else DASH
             style = {"background": ink, "color": readable_on(ink)} if math.isfinite(value) else {}
             frame = "best" if column == place and len(record.trained) > 1 else ""
             shown = metric.text(float(value)) if math.isfinite(value) else DASH
@@ -166,10 +167,3 @@ def _r(scene: Scene, cell: int) -> Element:
         "R: trained on (rows), evaluated on (columns)", ("trained on", *record.evaluated), rows, className="heatmap"
     )
     return element("Div", found, hidden(describe_r_matrices([record])))
-
-
-def mean_and_spread(metric: Metric, mean: float, sd: float) -> str:
-    """Mean ± standard deviation, where there is one."""
-    if not math.isfinite(mean):
-        return DASH
-    return metric.text(mean) + (f" ± {metric.text(sd)}" if math.isfinite(sd) else "")

@@ -3,19 +3,56 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 
 import pandas as pd
 
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.dashboard.element import Element, element, link, notice
-from clops_sweep.analysis.dashboard.instances import COLUMNS, InstancesTable, instances_table
-from clops_sweep.analysis.dashboard.scene import Scene
-from clops_sweep.analysis.dashboard.widgets import choice, experiment_choice, pager, sorted_by, table
-from clops_sweep.analysis.formats import DASH, plural
-from clops_sweep.analysis.style import as_png
-from clops_sweep.analysis.task_titles import TaskTitles
-from clops_sweep.analysis.tracings import describe_tracings, draw_tracings, tracing_of
 from clops_sweep.errors import BadInput
+
+from ..collect import label_text
+from ..formats import DASH, plural
+from ..style import as_png
+from ..task_titles import TaskTitles
+from ..tracings import describe_tracings, draw_tracings, tracing_of
+from .element import Element, element, link, notice
+from .scene import Scene
+from .widgets import choice, experiment_choice, pager, sorted_by, table
+
+PAGE = 25
+"""Instances of a page."""
+
+COLUMNS = ("instance", "task", "label", "patient", "s", "stored", "times_replayed")
+
+
+@dataclass(frozen=True)
+class InstancesTable:
+    """A page of instances: `rows` have `COLUMNS`. `at` is the page, from 1, of `pages`; `total` counts instances."""
+
+    rows: pd.DataFrame
+    tasks: tuple[str, ...]
+    total: int
+    at: int
+    pages: int
+
+
+def instances_table(rows: pd.DataFrame, *, task: str = "", sort: str = "s", at: int = 1) -> InstancesTable:
+    """A page of the instances of a run.
+
+    Args:
+        rows: rows of the store's table `instances`, of one run.
+        task: of which task; all where it is none of theirs.
+        sort: one of `COLUMNS`, with a minus before it for the highest first; the hardest first where it is none.
+        at: the page, from 1; the last where there are not so many.
+    """
+    tasks = tuple(map(str, dict.fromkeys(rows["task"])))
+    chosen = rows[rows["task"] == task] if task in tasks else rows
+    column = sort.removeprefix("-")
+    column, falling = (column, sort.startswith("-")) if column in COLUMNS else ("s", False)
+    ordered = chosen.sort_values([column, "instance"], ascending=[not falling, True], na_position="last", kind="stable")
+    pages = max(1, -(-len(ordered) // PAGE))
+    at = min(max(at, 1), pages)
+    return InstancesTable(ordered.iloc[(at - 1) * PAGE : at * PAGE][list(COLUMNS)], tasks, len(ordered), at, pages)
+
 
 _ALL_TASKS = "all tasks"
 _MOST_RUNS = 200

@@ -6,17 +6,18 @@ import logging
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from clops_sweep.analysis.dashboard.element import Element, element, link, notice, signature
-from clops_sweep.analysis.dashboard.heatmap_page import heatmap_controls, heatmap_page
-from clops_sweep.analysis.dashboard.instances_page import instances_controls, instances_page
-from clops_sweep.analysis.dashboard.parallel_page import parallel_controls, parallel_page
-from clops_sweep.analysis.dashboard.progress_page import progress_page
-from clops_sweep.analysis.dashboard.runs_page import runs_controls, runs_page
-from clops_sweep.analysis.dashboard.scene import Scene
-from clops_sweep.analysis.dashboard.search_page import importance_part, search_controls, search_page
-from clops_sweep.analysis.dashboard.snapshot import FollowedStore, Snapshot
-from clops_sweep.analysis.dashboard.view import PAGES, View
 from clops_sweep.errors import BadInput, one_line, reason
+
+from .element import Element, element, link, notice, signature
+from .heatmap_page import heatmap_controls, heatmap_page
+from .instances_page import instances_controls, instances_page
+from .parallel_page import parallel_controls, parallel_page
+from .progress_page import progress_page
+from .runs_page import runs_controls, runs_page
+from .scene import Scene
+from .search_page import importance_part, search_controls, search_page
+from .snapshot import FollowedStore, Snapshot
+from .view import PAGES, View
 
 _MADE = {
     "runs": (runs_controls, runs_page),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clops_sweep.analysis.collect import Experiment, label_text
-from clops_sweep.analysis.metrics import Metric, known_metric
-from clops_sweep.analysis.statistics import Estimate, estimate
+from ..collect import Experiment, label_text
+from ..metrics import Metric, known_metric
+from ..statistics import Estimate, estimate
 
 MOST_LINES = 1000
 """Beyond these, the best are drawn: more lines than that hide one another."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.dashboard.element import Element, element, link, notice
-from clops_sweep.analysis.dashboard.figures import parallel_figure
-from clops_sweep.analysis.dashboard.parallel import ParallelCoordinates, parallel_coordinates
-from clops_sweep.analysis.dashboard.runs_table import matching
-from clops_sweep.analysis.dashboard.scene import Scene
-from clops_sweep.analysis.dashboard.widgets import entry, experiment_choice, graph, metric_choice
-from clops_sweep.analysis.formats import plural
 from clops_sweep.errors import BadInput
+
+from ..collect import label_text
+from ..formats import plural
+from .element import Element, element, link, notice
+from .figures import parallel_figure
+from .parallel import ParallelCoordinates, parallel_coordinates
+from .runs_table import matching
+from .scene import Scene
+from .widgets import entry, experiment_choice, graph, metric_choice
 
 _LISTED = 10
 

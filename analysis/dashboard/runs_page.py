@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from clops_sweep.analysis.axis_names import axis_title
-from clops_sweep.analysis.collect import label_text
-from clops_sweep.analysis.dashboard.element import Element, element, link, notice
-from clops_sweep.analysis.dashboard.runs_table import Row, RunsTable, runs_table
-from clops_sweep.analysis.dashboard.scene import Scene
-from clops_sweep.analysis.dashboard.widgets import choices, entry, experiment_choice, pager, sorted_by, table
-from clops_sweep.analysis.formats import DASH, plural
-from clops_sweep.analysis.metrics import METRICS, metric_named
 from clops_sweep.errors import BadInput
+
+from ..axis_names import axis_title
+from ..collect import label_text
+from ..formats import DASH, plural
+from ..metrics import METRICS, metric_named
+from .element import Element, element, link, notice
+from .runs_table import Row, RunsTable, runs_table
+from .scene import Scene
+from .widgets import choices, entry, experiment_choice, pager, sorted_by, table
 
 
 def shown_columns(scene: Scene) -> tuple[str, ...]:
@@ -81,8 +82,7 @@ def _row(scene: Scene, row: Row, chosen: set[int]) -> list[Element | str]:
         next(iter(row.counts)) if all_runs == 1 else f"{finished}" if finished == all_runs else f"{finished}/{all_runs}"
     )
     values = [
-        (metric.text(it.mean) + (f" ± {metric.text(it.sd)}" if it.n > 1 else "")) if it.n else DASH
-        for metric, it in zip(metrics, row.values, strict=True)
+        metric.with_spread(it.mean, it.sd) if it.n else DASH for metric, it in zip(metrics, row.values, strict=True)
     ]
     target: Element | str = DASH
     if len(row.cells) == 1 and (address := scene.choose(row.cells[0])):

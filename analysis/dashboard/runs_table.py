@@ -10,10 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.statistics import Estimate, estimate
 from clops_sweep.errors import BadInput
+from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.experiment.where import Where
+
+from ..collect import Experiment
+from ..statistics import Estimate, estimate
 
 PAGE = 50
 """Rows of a page."""
@@ -71,7 +74,8 @@ def matching(experiment: Experiment, condition: str) -> npt.NDArray[np.bool_]:
         return np.ones(len(experiment.runs), dtype=np.bool_)
     runs = experiment.runs
     where = Where(condition, {*map(str, runs), *experiment.axes})
-    used = [name for name in runs if str(name) in condition]
+    plugins = REGISTRIES if any(option in condition for option in OPTIONS) else ()  # only they say what is in use
+    used = [name for name in runs if str(name) in condition or name in plugins]
     frame = runs[used].copy()
     for name in frame.select_dtypes("datetimetz"):
         frame[name] = frame[name].map(lambda at: None if pd.isna(at) else at.isoformat())

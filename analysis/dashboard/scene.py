@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from clops_sweep.analysis.collect import Cell, Experiment
-from clops_sweep.analysis.curves import LearningCurves, learning_curves
-from clops_sweep.analysis.dashboard.snapshot import Followed, Snapshot
-from clops_sweep.analysis.dashboard.view import View
-from clops_sweep.analysis.heatmaps import Heatmap, Panel, heatmap
-from clops_sweep.analysis.r_matrices import RMatrix, r_matrix
-from clops_sweep.analysis.selection import cell_name
-from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import MEASURES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
+
+from ..collect import Cell, Experiment
+from ..curves import LearningCurves, learning_curves
+from ..heatmaps import Heatmap, Panel, heatmap
+from ..r_matrices import RMatrix, r_matrix
+from ..selection import cell_name
+from ..task_titles import TaskTitles
+from .snapshot import Followed, Snapshot
+from .view import View
 
 NO_AXIS = "(no other axis)"
 """What a heatmap of an experiment with fewer than two axes has in the place of one."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from clops_sweep.analysis.dashboard.element import Element, element, notice
-from clops_sweep.analysis.dashboard.figures import history_figure, importance_figure
-from clops_sweep.analysis.dashboard.scene import Scene
-from clops_sweep.analysis.dashboard.widgets import choice, experiment_choice, graph, text_table
-from clops_sweep.analysis.formats import plural
-from clops_sweep.analysis.importance import describe_importance, importance
-from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.analysis.optimization_history import describe_optimization_history, optimization_history
-from clops_sweep.analysis.search_trials import best_trials, best_trials_text
 from clops_sweep.errors import BadInput
+
+from ..formats import plural
+from ..importance import describe_importance, importance
+from ..metrics import metric_named
+from ..optimization_history import describe_optimization_history, optimization_history
+from ..search_trials import best_trials, best_trials_text
+from .element import Element, element, notice
+from .figures import history_figure, importance_figure
+from .scene import Scene
+from .widgets import choice, experiment_choice, graph, text_table
 
 
 def objective_of(scene: Scene) -> str:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from clops_sweep.analysis.dashboard.app import make_app
-from clops_sweep.analysis.dashboard.pages import Pages
-from clops_sweep.analysis.dashboard.snapshot import FollowedStore, Source
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.store.run_store import RunStore
+
+from .app import NOT_INSTALLED, make_app
+from .pages import Pages
+from .snapshot import FollowedStore, Source
 
 LOOPBACK = "127.0.0.1"
 _NAMES_OF_LOOPBACK = {"localhost", LOOPBACK, "[::1]"}
@@ -21,25 +22,45 @@ _SECONDS, _SECONDS_ELSEWHERE = 3.0, 15.0
 """Between two looks at a store in a folder, and at one that has to be asked over a network."""
 
 _LEAST_TOKEN = 16
+_LIMITS = {
+    "threads": 8,
+    "connection_limit": 400,  # further ones wait until one of these is closed
+    "channel_timeout": 20,  # seconds until an idle connection is closed
+    "cleanup_interval": 5,
+    "max_request_header_size": 1 << 16,
+    "max_request_body_size": 1 << 18,  # a browser sends a few kilobytes
+    "asyncore_use_poll": True,  # select() fails from descriptor 1024 on
+    "log_socket_errors": False,
+}
+"""What clients can take of this machine, as adjustments of waitress."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that has its port. `address` is what a browser is to be given."""
+    """A server that listens on its port. `address` is for a browser, `app` the Flask application that answers."""
 
     address: str
+    app: Any
     _server: Any
+    _connections: dict[int, Any]
 
     def serve(self) -> None:
-        """Answers until it is interrupted."""
+        """Answer requests until interrupted; requests that are being answered then have a few seconds to end."""
         try:
-            self._server.serve_forever()
+            self._server.run()
         finally:
-            self._server.server_close()
+            self.close()
 
     def stop(self) -> None:
-        """Ends `serve`, from another thread."""
-        self._server.shutdown()
+        """End `serve` from another thread."""
+        self._server.trigger.pull_trigger(self.close)
+
+    def close(self) -> None:
+        """Close all connections and give back the port."""
+        from waitress import wasyncore
+
+        self._server.task_dispatcher.shutdown(timeout=0)
+        wasyncore.close_all(self._connections)
 
 
 def make_server(store: RunStore, source: Source, *, host: str | None, port: int, token: str | None) -> Server:
@@ -53,29 +74,33 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
         token: what a browser has to show first; needed with a host.
 
     Raises:
-        BadInput: Dash is not installed, the store is not there, no such host, a port that is taken, or no token.
+        BadInput: Dash or waitress is not installed, no such store, no such host, a port that is taken, or no token.
     """
     if host is not None and (token is None or len(token) < _LEAST_TOKEN):
         raise BadInput(f"a dashboard that other machines reach needs a token of {_LEAST_TOKEN} characters at least")
     seconds = _SECONDS if store.files.local else _SECONDS_ELSEWHERE
     store.files.check_is_there()
+    try:
+        import waitress
+    except ImportError:
+        raise BadInput(NOT_INSTALLED) from None
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
         app = make_app(Pages(followed), store.files.shown, seconds)
         actual = int(taken.getsockname()[1])
         guard(app, token if host is not None else None, actual)
-        from werkzeug import serving
-
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it would log every address, tokens too
-        server = serving.make_server(host or LOOPBACK, actual, app.server, threaded=True, fd=taken.fileno())
-    finally:
+        logging.getLogger("waitress").setLevel(logging.ERROR)  # it warns whenever a request waits for a thread
+        connections: dict[int, Any] = {}
+        server = waitress.create_server(app.server, map=connections, sockets=[taken], **_LIMITS)
+    except BaseException:
         taken.close()
+        raise
     name = host or LOOPBACK
     if name in ("0.0.0.0", "::"):
         name = socket.gethostname()
     query = f"?{urlencode({'token': token})}" if host is not None else ""
-    return Server(f"http://{f'[{name}]' if ':' in name else name}:{actual}/{query}", server)
+    return Server(f"http://{f'[{name}]' if ':' in name else name}:{actual}/{query}", app.server, server, connections)
 
 
 def guard(app: Any, token: str | None, port: int) -> None:

@@ -8,16 +8,19 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import pandas as pd
 
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.tracings import Frames
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.experiment.columns import CONFIG, RECORDED
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.part_names import Status, single
 from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment
+from ..metrics import METRICS
+from ..tracings import Frames
 
 T = TypeVar("T")
 _MOST_KEPT = 100
@@ -93,7 +96,8 @@ class FollowedStore:
         self._source = source
         self._seconds = seconds
         self._one_reader = threading.Lock()
-        self._mark: tuple[Hashable, Hashable] = (None, None)
+        self._mark: Hashable = None
+        self._failures: dict[str, Hashable] = {}
         self._asked = 0.0
         self.snapshot = Snapshot(0, store.read("runs", []).set_index("run_id", drop=False))
         self.snapshot = self._read()
@@ -106,7 +110,7 @@ class FollowedStore:
             if time.monotonic() - self._asked >= self._seconds:
                 self.snapshot = self._read()
         except (BadInput, OSError) as error:
-            self._mark = (None, None)
+            self._mark = None
             self.snapshot = Snapshot(
                 self.snapshot.version + (one_line(error) != self.snapshot.problem),
                 self.snapshot.runs,
@@ -121,13 +125,18 @@ class FollowedStore:
         return self.snapshot
 
     def _read(self) -> Snapshot:
+        self.store.files.check_is_there()
         statuses = self.store.recorded()
-        mark = (frozenset(statuses.items()), self._source.mark())
+        failures = self._failure_marks(statuses)
+        mark = (frozenset(statuses.items()), frozenset(failures.items()), self._source.mark())
         if mark == self._mark:
             return self.snapshot
         before = self.snapshot.runs
-        same = before["status"].map(str) == before.index.map(lambda run_id: statuses.get(run_id, ""))
-        kept = before[same.to_numpy(dtype=bool)]
+        same = [
+            statuses.get(run_id) == status and failures.get(run_id) == self._failures.get(run_id)
+            for run_id, status in zip(map(str, before.index), map(str, before["status"]), strict=True)
+        ]
+        kept = before[np.array(same, dtype=bool)]
         new = sorted(statuses.keys() - set(kept.index))
         read = self.store.read("runs", new).set_index("run_id", drop=False)
         runs = pd.concat([kept, read]).sort_index() if len(kept) else read
@@ -136,8 +145,14 @@ class FollowedStore:
             name = experiment.name if experiment.name not in found else f"{experiment.name} (search)"
             found[name] = Followed(experiment, study, _measured(experiment))
         frames = self._source.frames([it.experiment for it in found.values()])
-        self._mark = mark
+        self._mark, self._failures = mark, failures
         return Snapshot(self.snapshot.version + 1, runs, found, frames)
+
+    def _failure_marks(self, statuses: Mapping[str, Status]) -> dict[str, Hashable]:
+        """What changes when a failed run fails again; not asked of an object store, where it is a request a run."""
+        files, parts = self.store.files, self.store.parts["runs"]
+        failed = [run_id for run_id, status in statuses.items() if status == "failed"] if files.local else []
+        return {run_id: tuple(files.mark(parts.path(single("failed", run_id))) or ()) for run_id in failed}
 
 
 def _measured(experiment: Experiment) -> tuple[str, ...]:

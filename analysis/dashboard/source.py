@@ -6,14 +6,15 @@ from collections.abc import Callable, Hashable, Sequence
 
 import pandas as pd
 
-from clops_sweep.analysis.as_stored import recorded_experiments
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.search_trials import collect_with_searches, recorded_search
-from clops_sweep.analysis.tracings import Frames
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.search.records import STUDIES, StudyRecord
 from clops_sweep.store.run_store import RunStore
+
+from ..as_stored import recorded_experiments
+from ..collect import Experiment
+from ..search_trials import collect_with_searches, recorded_search
+from ..tracings import Frames
 
 
 class StoreSource:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from clops_sweep.analysis.dashboard.element import Element, element, link
-from clops_sweep.analysis.dashboard.figures import Figure
-from clops_sweep.analysis.dashboard.view import View
-from clops_sweep.analysis.formats import TextTable
-from clops_sweep.analysis.metrics import metric_named
+from ..formats import TextTable
+from ..metrics import metric_named
+from .element import Element, element, link
+from .figures import Figure
+from .view import View
 
 
 def choice(

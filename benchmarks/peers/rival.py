@@ -112,7 +112,7 @@ def run(case: settings.Case, seed: int) -> Outcome:
     for seeded in (random.seed, np.random.seed, torch.manual_seed):
         seeded(seed)
     network = PaperNetwork(scenario.outputs)
-    initial = initial_parameters([seed], scenario.outputs, torch.device("cpu"))
+    initial = initial_parameters([seed], scenario.outputs)
     network.load_state_dict(network.state_dict() | {name: view[0] for name, view in initial.views.items()})
     start, clock = time.process_time(), time.perf_counter()
     strategy = strategy_of(

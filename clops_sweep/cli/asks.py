@@ -11,8 +11,16 @@ from typing import Any
 
 import click
 
-from clops_sweep.cli.options import NotEmpty, NotEmptyPath, data_root_option, prepared_root_option, results_option
+from clops_sweep.cli.options import (
+    NotEmpty,
+    NotEmptyPath,
+    Number,
+    data_root_option,
+    prepared_root_option,
+    results_option,
+)
 from clops_sweep.errors import BadInput, shown
+from clops_sweep.experiment.limits import LIMIT, SEEDS
 
 
 def asks(required: bool = True, keep: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -34,8 +42,8 @@ def asks(required: bool = True, keep: bool = False) -> Callable[[Callable[..., N
         data_root_option,
         prepared_root_option,
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override the base config."),
-        click.option("--seeds", type=click.IntRange(1, 100_000), help="Seeds 0 .. N-1 instead of the file's."),
-        click.option("--limit", type=click.IntRange(min=1), help="Only the first N runs, or trials of a search."),
+        click.option("--seeds", type=Number(SEEDS), help="Seeds 0 .. N-1 instead of the file's."),
+        click.option("--limit", type=Number(LIMIT), help="Only the first N runs, or trials of a search."),
         click.option(
             "--where", type=NotEmpty(), metavar="EXPRESSION", help='Only runs such as "storage_fraction == 0.5".'
         ),
@@ -70,6 +78,9 @@ def asks(required: bool = True, keep: bool = False) -> Callable[[Callable[..., N
             from clops_sweep.planning.asked import Asked
             from clops_sweep.store.run_store import RunStore
 
+            changes = {"--set": settings, "--seeds": seeds, "--limit": limit, "--where": where}
+            if not files and (given := [name for name, value in changes.items() if value]):
+                raise BadInput(f"{given[0]} changes what a search-space file asks for; expected such a file, SPACE.py")
             selection = Selection.of_files(files, settings=_settings(settings), seeds=seeds, limit=limit, where=where)
             for space in selection.left_out:
                 click.echo(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from clops_sweep.cli.options import EXIT_FAILED, results_option
+from clops_sweep.cli.options import EXIT_FAILED, Ended, results_option
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.verification import damages
+from clops_sweep.store.verification import faults
 
 
 @click.command()
@@ -17,13 +15,10 @@ def check(results: str) -> None:
     """Read every part of the store and say what is damaged. Changes nothing; exit 1 if anything is."""
     store = RunStore.named(results)
     store.files.check_is_there()
-    found = damages(store)
-    for damage in found:
-        click.echo(damage.reason)
-    broken = store.incomplete()
-    for run_id, tables in broken.items():
-        lacking = " and ".join(tables)
-        click.echo(f"run {run_id}: it has no part in {lacking}; a launch that is asked for it computes it anew")
-    if found or broken:
-        sys.exit(EXIT_FAILED)
+    whole = True
+    for fault in faults(store):
+        click.echo(fault)
+        whole = False
+    if not whole:
+        raise Ended(EXIT_FAILED)
     click.echo(f"every part in {store.files.shown} is whole: {len(store.statuses())} runs")

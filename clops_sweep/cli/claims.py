@@ -10,6 +10,8 @@ import click
 from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import json_option, plugins_option, print_json
 from clops_sweep.cli.report import all_spaces
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.errors import listed
 from clops_sweep.experiment.search_space import all_requests
 from clops_sweep.planning.asked import Asked
 
@@ -24,23 +26,25 @@ _WIDE = 120
 @asks(required=False)
 @plugins_option
 @click.option("--runs", "conditions", is_flag=True, help="Say of each claim what selects its runs, for --where.")
+@click.option("--own-data", is_flag=True, help="Without a search-space file: also on data sets of your own.")
 @json_option
-def claims(asked: Asked, conditions: bool, as_json: bool) -> None:
+def claims(asked: Asked, conditions: bool, own_data: bool, as_json: bool) -> None:
     """Say which of the paper's claims hold on what is finished, and what is missing; also of an unfinished sweep.
 
-    Without a search-space file: on everything in the store.
+    Without a search-space file: on everything in the store, except data sets of your own.
     """
     from clops_sweep.analysis.collect import collect
     from clops_sweep.analysis.verdicts import verdicts
 
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("claims are about whole search spaces: it takes neither --limit nor --where")
-    if not asked.selection.given and (asked.selection.settings or asked.selection.seeds):
-        raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
     asked.store.files.check_is_there()
     spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)
-    grids = [space for space in spaces if space.search is None]
+    own = set() if asked.selection.given or own_data else {it.base.dataset for it in spaces} & DATASETS.added.keys()
+    if own:
+        click.echo(f"left out: claims on data of your own ({listed(sorted(own))}); see them with --own-data", err=True)
+    grids = [space for space in spaces if space.search is None and space.base.dataset not in own]
     frames = asked.data.of_prepared(request.config.data_key for request in all_requests(grids))
     found = verdicts(collect(grids, asked.store.read("runs")), asked.store, frames)
     if as_json:

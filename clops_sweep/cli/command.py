@@ -5,20 +5,23 @@ Little is imported with this file, so that an interrupt finds `main` under way f
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 
 from clops_sweep.cli.first_word import first_word
+from clops_sweep.data.termination import terminated_like_interrupted
 
-_INTERRUPTED = 130
+_BAD_INPUT, _INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every foreseen error is one sentence on standard error and exit status 2."""
     try:
-        with first_word(sys.argv[1:] if arguments is None else arguments):
+        with terminated_like_interrupted(), first_word(sys.argv[1:] if arguments is None else arguments):
             status = _main(arguments)
     except KeyboardInterrupt:  # while modules were imported, or something was printed
         os.write(2, b"interrupted\n")
@@ -34,7 +37,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     with lenient_output() as output:
         status = _exit_status(arguments)
     if output.error is not None:
-        if matters(output.error):
+        if matters(output.error) and status != _BAD_INPUT:  # then one sentence is on standard error already
             sys.stderr.write(f"clops-sweep: standard output: {one_line(output.error)}\n")
             status = status or 1
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would write the rest once more, and fail again
@@ -44,29 +47,46 @@ def _main(arguments: Sequence[str] | None) -> int:
 def _exit_status(arguments: Sequence[str] | None) -> int:
     import click
 
-    from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FINISHED, EXIT_INTERRUPTED
-    from clops_sweep.errors import BadInput, one_line
+    from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FINISHED, EXIT_INTERRUPTED, Ended
+    from clops_sweep.errors import BadInput
 
     try:
         _check_current_folder()
         from clops_sweep.cli.commands import command
 
         command.main(arguments, prog_name="clops-sweep", standalone_mode=False)
-    except SystemExit as ended:
+    except Ended as ended:
         return int(ended.code or EXIT_FINISHED)
+    except SystemExit as error:
+        _refuse(f"{_place(error)} ends the command (SystemExit: {error}); expected an ordinary exception, or none")
+        return EXIT_BAD_INPUT
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return EXIT_BAD_INPUT
     except (BadInput, click.ClickException) as error:
-        from clops_sweep.store.rows import printable
-
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"clops-sweep: {printable(one_line(message))}", err=True)
+        _refuse(error.format_message() if isinstance(error, click.ClickException) else str(error))
         return EXIT_BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
     return EXIT_FINISHED
+
+
+def _refuse(message: str) -> None:
+    """Print one sentence on standard error, which a user's code may have closed."""
+    import click
+
+    from clops_sweep.errors import one_line, sentence
+    from clops_sweep.store.rows import printable
+
+    with contextlib.suppress(OSError, ValueError):
+        click.echo(f"clops-sweep: {printable(sentence(one_line(message)))}", err=True)
+
+
+def _place(error: BaseException) -> str:
+    """The function that raised an error, with its file."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}, line {last.lineno}: {last.name}"
 
 
 def _no_warning_is_an_error() -> None:

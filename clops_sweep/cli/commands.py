@@ -16,7 +16,7 @@ from clops_sweep.cli.doctor import doctor
 from clops_sweep.cli.launch import launch
 from clops_sweep.cli.logs import logs
 from clops_sweep.cli.new import new
-from clops_sweep.cli.options import Share, json_option, print_json
+from clops_sweep.cli.options import cpus_option, gpus_option, json_option, print_json
 from clops_sweep.cli.plan import Facts, plan_as_data, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.runs import compact, rerun
@@ -24,6 +24,7 @@ from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.errors import several
 from clops_sweep.planning.asked import Asked
+from clops_sweep.search.fit import check_fit
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
 
@@ -60,13 +61,14 @@ def command() -> None:
 
 @command.command("plan")
 @asks(keep=True)
-@click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
-@click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
+@cpus_option
+@gpus_option
 @json_option
 def plan_command(asked: Asked, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
     """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
     plan = asked.plan()
     facts = Facts.of(asked, plan, gpus_per_trial)
+    check_fit(asked, plan)
     if as_json:
         print_json(plan_as_data(plan, facts))
     else:

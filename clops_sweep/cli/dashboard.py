@@ -41,8 +41,6 @@ def dashboard(asked: Asked, port: int, host: str | None) -> None:
     from clops_sweep.analysis.dashboard.server import make_server
     from clops_sweep.analysis.dashboard.source import StoreSource
 
-    if not asked.selection.given and (asked.selection.settings or asked.selection.seeds):
-        raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("a dashboard shows whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
@@ -51,7 +49,7 @@ def dashboard(asked: Asked, port: int, host: str | None) -> None:
     source = StoreSource(asked.store, partial(_frames, asked.data), spaces)
     server = make_server(asked.store, source, host=host, port=port, token=token)
     click.echo(f"dashboard: {server.address}")
-    click.echo("Ctrl-C ends it", err=True)
+    click.echo("Press Ctrl-C to stop.", err=True)
     with contextlib.suppress(KeyboardInterrupt):
         server.serve()
 

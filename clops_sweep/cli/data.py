@@ -47,8 +47,11 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     from rich.table import Table
 
     from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.folder import shorten
     from clops_sweep.data.prepared_folder import default_prepared_root, state
 
+    if data_root is not None and not data_root.is_dir():
+        raise BadInput(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("data set", "state", "size", "scenarios"):
         table.add_column(heading, no_wrap=heading in ("data set", "state"))

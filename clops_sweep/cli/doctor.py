@@ -46,10 +46,8 @@ def _machine() -> None:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     click.echo(f"{'memory':16} {memory:.1f} GiB")
     variants = native.available()
-    kernels = f"{', '.join(variants)} (the first is used)" if variants else native.NOT_BUILT
+    kernels = f"{', '.join(variants)} (the first is used)" if variants else native.why_missing()
     click.echo(f"{'native kernels':16} {kernels}")
-    if not variants and shutil.which("c++") is None and shutil.which("g++") is None:
-        click.echo(f"{'compiler':16} none: install one (g++), then clops-sweep anew")
 
 
 def _store(store: RunStore) -> None:

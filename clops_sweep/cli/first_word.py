@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from clops_sweep.errors import masked
+
 
 @contextlib.contextmanager
 def first_word(arguments: Sequence[str]) -> Iterator[None]:
@@ -18,7 +20,7 @@ def first_word(arguments: Sequence[str]) -> Iterator[None]:
         yield
         return
     files = (Path(argument).name for argument in arguments if argument.endswith(".py"))
-    subject = next(files, arguments[0])
+    subject = next(files, masked(arguments[0]))
     terminal.write(f"clops-sweep: {subject if subject.isprintable() else 'working'} ...\r")
     terminal.flush()
     word = _Word(terminal)
@@ -48,6 +50,11 @@ class _After:
 
     def __init__(self, word: _Word, stream: TextIO) -> None:
         self._word, self._stream = word, stream
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream is closed; to look at this is no use of the stream."""
+        return self._stream.closed
 
     def __getattr__(self, name: str) -> Any:
         self._word.erase()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -10,13 +9,24 @@ from collections.abc import Sequence
 import click
 
 from clops_sweep.cli.asks import asks
-from clops_sweep.cli.options import EXIT_FAILED, EXIT_FINISHED, EXIT_INTERRUPTED, NotEmpty, Share
+from clops_sweep.cli.options import (
+    EXIT_FAILED,
+    EXIT_FINISHED,
+    EXIT_INTERRUPTED,
+    Ended,
+    NotEmpty,
+    Number,
+    cpus_option,
+    gpus_option,
+)
 from clops_sweep.cli.plan import Facts, counts, say_cost, say_first, say_plan
 from clops_sweep.cli.report import render
 from clops_sweep.cli.search import print_searches
-from clops_sweep.errors import BadInput, several, shown
+from clops_sweep.errors import BadInput, masked, several
+from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, MAX_RETRIES, STACK
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.search.fit import check_fit
 from clops_sweep.search.launch import Outcome
 from clops_sweep.search.launch import launch as launched
 
@@ -29,14 +39,27 @@ from clops_sweep.search.launch import launch as launched
     metavar="HOST:PORT",
     help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.",
 )
-@click.option("--cpus-per-trial", type=Share("CPUs"), default=1, show_default=True)
-@click.option("--gpus-per-trial", type=Share("GPUs"), default=0, show_default=True, help="May be a fraction.")
+@cpus_option
+@gpus_option
 @click.option(
-    "--stack", default="auto", show_default=True, metavar="N|auto", help="Runs trained in lockstep in a trial."
+    "--stack",
+    type=Number(STACK, auto=True),
+    default="auto",
+    show_default=True,
+    metavar="N|auto",
+    help="Runs trained in lockstep in a trial.",
 )
-@click.option("--max-retries", type=click.IntRange(min=0), default=2, show_default=True)
-@click.option("--checkpoint-every", type=click.IntRange(min=0), default=0, metavar="EPOCHS", help="Beside task ends.")
-@click.option("--epoch-timeout", type=float, metavar="SECONDS", help="End a run whose epoch takes longer.")
+@click.option("--max-retries", type=Number(MAX_RETRIES), default=2, show_default=True)
+@click.option(
+    "--checkpoint-every",
+    type=Number(CHECKPOINT_EVERY),
+    default=0,
+    metavar="EPOCHS",
+    help="Beside task ends.",
+)
+@click.option(
+    "--epoch-timeout", type=Number(EPOCH_TIMEOUT), metavar="SECONDS", help="End a run whose epoch takes longer."
+)
 @click.option("--retry", type=click.Choice(["failed"]), help="Take up failed runs again.")
 @click.option(
     "--observe",
@@ -52,7 +75,7 @@ def launch(
     address: str | None,
     cpus_per_trial: float,
     gpus_per_trial: float,
-    stack: str,
+    stack: int | None,
     max_retries: int,
     checkpoint_every: int,
     epoch_timeout: float | None,
@@ -66,11 +89,12 @@ def launch(
     from clops_sweep.sweep.jobs import Resources
 
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, _stack(stack), max_retries, checkpoint_every, epoch_timeout, observe
+        address, cpus_per_trial, gpus_per_trial, stack, max_retries, checkpoint_every, epoch_timeout, observe
     )
     if dry_run:
         plan = asked.plan()
         facts = Facts.of(asked, plan, gpus_per_trial)
+        check_fit(asked, plan)
         say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
         return
 
@@ -90,12 +114,12 @@ def launch(
             render(asked, None, keep=not outcome.ran)
         except BadInput as error:  # what has been asked for is there; the report can be had later
             click.echo(f"clops-sweep: no report: {error}", err=True)
-    sys.exit(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
+    raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 
 
 def _say_outcome(asked: Asked, outcome: Outcome) -> None:
     """How things stand; ends the command where the launch did not come to its end."""
-    resume = shlex.join(["clops-sweep", *sys.argv[1:]])
+    resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
         if outcome.plan.asked:
             click.echo(counts(outcome.plan))
@@ -103,10 +127,10 @@ def _say_outcome(asked: Asked, outcome: Outcome) -> None:
         if outcome.under_way:
             click.echo(under_way_in_words(outcome.under_way, outcome.checkpointed))
         click.echo(f"interrupted; resume with: {resume}")
-        sys.exit(EXIT_INTERRUPTED)
+        raise Ended(EXIT_INTERRUPTED)
     if outcome.stopped:
         click.echo(f"clops-sweep: stopped: {outcome.stopped}; once that is mended, resume with: {resume}", err=True)
-        sys.exit(EXIT_FAILED)
+        raise Ended(EXIT_FAILED)
     plan = outcome.plan
     if plan.asked:
         if not outcome.ran:
@@ -117,6 +141,11 @@ def _say_outcome(asked: Asked, outcome: Outcome) -> None:
             click.echo("--retry failed takes up again what has failed")
     print_searches(outcome.searches)
     click.echo(f"results: {asked.store.files.shown}")
+
+
+def resume_command(arguments: Sequence[str]) -> str:
+    """The command line that goes on with a launch, as it may be printed: without the password of a store."""
+    return shlex.join(["clops-sweep", *map(masked, arguments)])
 
 
 def under_way_in_words(runs: int, checkpointed: int) -> str:
@@ -135,12 +164,4 @@ def _say_if_slow() -> None:
     from clops_sweep import native
 
     if not native.available():
-        click.echo(f"clops-sweep: {native.NOT_BUILT}", err=True)
-
-
-def _stack(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if re.fullmatch("[0-9]{1,9}", text) is None or int(text) < 1:
-        raise BadInput(f"--stack {shown(text)}: expected a number from 1, or auto")
-    return int(text)
+        click.echo(f"clops-sweep: {native.why_missing()}", err=True)

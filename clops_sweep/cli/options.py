@@ -10,9 +10,14 @@ from typing import Any
 
 import click
 
+from clops_sweep.errors import shown
+from clops_sweep.experiment.limits import CPUS_PER_TRIAL, GPUS_PER_TRIAL, Limit
+
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
-_LEAST = 0.01
+
+class Ended(SystemExit):
+    """The end of a command with this exit status. Any other `SystemExit` comes from a user's code."""
 
 
 def print_json(data: Any) -> None:
@@ -28,23 +33,34 @@ def _finite(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
-class Share(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
-    """How much of a resource a trial takes: CPUs from 0.01 on, or no GPU, a share of one, or several whole ones."""
+class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
+    """A number within bounds that `sweep()` has too.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Args:
+        limit: its bounds.
+        auto: whether the text "auto", which is None, may take its place.
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, as Ray can reserve it."""
+    def __init__(self, limit: Limit, *, auto: bool = False) -> None:
+        self.name = "number"
+        self._limit, self._auto = limit, auto
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+        """The number as it is stored."""
+        if self._auto and value == "auto":
+            return None
         try:
-            share = float(value)
+            checked: float = self._limit.checked(self._read(value))
+            return checked
+        except ValueError as error:
+            self.fail(f"{shown(value)}: {error}{', or auto' * self._auto}", param, ctx)
+
+    def _read(self, value: Any) -> Any:
+        """Text as a number; text that is no number stays text, which no limit takes."""
+        try:
+            return self._limit.kind(value) if isinstance(value, str) else value
         except ValueError:
-            share = math.nan
-        if self.name == "CPUs" and not _LEAST <= share < math.inf:
-            self.fail(f"{value!r}: expected a number from {_LEAST}", param, ctx)
-        if self.name == "GPUs" and not (share == 0 or _LEAST <= share <= 1 or (share > 1 and share.is_integer())):
-            self.fail(f"{value!r}: expected 0, a share from {_LEAST} to 1, or a whole number", param, ctx)
-        return share
+            return value
 
 
 class NotEmpty(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
@@ -100,6 +116,10 @@ def _load_plugins(context: click.Context, parameter: click.Parameter, files: tup
             load_plugins(file)
 
 
+cpus_option = click.option("--cpus-per-trial", type=Number(CPUS_PER_TRIAL), default=1, show_default=True)
+gpus_option = click.option(
+    "--gpus-per-trial", type=Number(GPUS_PER_TRIAL), default=0, show_default=True, help="May be a fraction."
+)
 plugins_option = click.option(
     "--plugins",
     multiple=True,

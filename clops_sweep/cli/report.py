@@ -41,8 +41,6 @@ def report(asked: Asked, axes: str | None, data_hashes: tuple[str, ...], output:
     """
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
-    if not asked.selection.given and (asked.selection.settings or asked.selection.seeds):
-        raise click.UsageError("--set and --seeds change what a search-space file asks for, and none is given")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
     asked.store.files.check_is_there()
     render(asked, output, keep=False, axes=_axes(axes), data_hashes=data_hashes)

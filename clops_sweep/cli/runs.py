@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from clops_sweep.cli.options import Tolerance, plugins_option, prepared_root_option, results_option, run_id_argument
+from clops_sweep.cli.options import (
+    Ended,
+    Tolerance,
+    plugins_option,
+    prepared_root_option,
+    results_option,
+    run_id_argument,
+)
 from clops_sweep.errors import BadInput, one_line, several
 from clops_sweep.experiment.provenance import changed_code, plugin_files
 from clops_sweep.experiment.registry import unregistered
@@ -67,7 +73,7 @@ def rerun(
         return
     if row["status"] != "finished":
         click.echo("the stored run has failed, and this one has not: there are no numbers to compare with")
-        sys.exit(1)
+        raise Ended(1)
     found = differences(result, store, row["run_id"], tolerance)
     for difference in found:
         click.echo(printable(str(difference)))
@@ -77,7 +83,7 @@ def rerun(
         click.echo(f"the stored run was computed {printable(where)}")
         if row["device"] != "cpu" and not tolerance:
             click.echo("numbers of a GPU are the same but for rounding: see --tolerance")
-        sys.exit(1)
+        raise Ended(1)
     equal = f"metrics and R equal the stored ones to {tolerance:g}" if tolerance else None
     click.echo(equal or "every number equals the stored one, bit for bit")
 
@@ -96,7 +102,7 @@ def _fails(error: Exception, row: dict[str, Any], verify: bool) -> NoReturn:
     alike = row["status"] == "failed" and stored.endswith(said)
     if verify:
         click.echo("the stored run has failed in the same way" if alike else "the stored run did not fail in that way")
-    sys.exit(0 if verify and alike else 1)
+    raise Ended(0 if verify and alike else 1)
 
 
 @click.command()

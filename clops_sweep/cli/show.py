@@ -11,12 +11,14 @@ import click
 
 from clops_sweep.cli.options import json_option, plugins_option, print_json, results_option, run_id_argument
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import BadInput, several
-from clops_sweep.experiment.columns import CONFIG, COUNTS, MEASURES, RECORDED, RESULTS, config_from_row, metrics_of
+from clops_sweep.errors import several
+from clops_sweep.experiment.columns import CONFIG, COUNTS, MEASURES, RECORDED, RESULTS, fields_from_row, metrics_of
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
+from clops_sweep.experiment.identity import identity_of
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
-from clops_sweep.experiment.registry import unregistered
+from clops_sweep.experiment.registry import SCENARIOS, unregistered
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
 
@@ -100,14 +102,19 @@ def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
 
 
 def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
-    """The config fields and options that a run's numbers depend on; None where nobody here knows its plug-ins."""
+    """The config fields and options that a run's identity consists of; None where its strategy is unknown here.
+
+    A scenario that is unknown here may look at every field that scenarios can look at.
+    """
     try:
-        config = config_from_row(row)
-    except BadInput:
+        fields = fields_from_row(row)
+        known = fields["scenario"] in SCENARIOS
+        seen = json.loads(identity_of(fields if known else {**fields, "scenario": "class_il"}, RunConfig.model_fields))
+    except KeyError:  # a column of an earlier version, or a plug-in that nothing here registers
         return None
-    values, seen = config.model_dump(mode="json"), json.loads(config.identity)
     always = CONFIG.keys() - DECLARED - OF_SCENARIOS
-    return always | {name for name, value in seen.items() if values.get(name) == value}
+    of_scenario = set() if known else OF_SCENARIOS
+    return always | of_scenario | {name for name, value in seen.items() if fields.get(name) == value}
 
 
 def _is_nothing(name: str, value: float) -> bool:

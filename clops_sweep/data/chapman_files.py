@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,13 @@ SAMPLES: Final = 5000
 MOST_MICROVOLT: Final = 2**15 * 4.88
 """The largest amplitude that 16-bit samples in the recorder's steps of 4.88 microvolt can have. Beyond it is no ECG
 but a number that was damaged; NaN, which the publisher's files hold, is a missing sample."""
+
+_MOST_UNPACKED: Final = 2**26
+_MOST_ENTRIES: Final = 100
+"""The published table unpacks to 5.9 million bytes in 10 files."""
+_MOST_ROWS: Final = 2**17
+_MOST_COLUMNS: Final = 64
+"""It has 10,647 rows of 16 columns. A sheet may promise a million rows of 16,384 without holding a cell."""
 
 
 def read_diagnostics(path: Path) -> Mapping[str, str]:
@@ -52,14 +60,33 @@ def _sheet(path: Path) -> list[tuple[Any, ...]]:
 
     with one_sentence(path):
         try:
+            _require_small(path)
             with closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
-                return list(book.worksheets[0].iter_rows(values_only=True))
+                rows = list(
+                    book.worksheets[0].iter_rows(max_row=_MOST_ROWS + 1, max_col=_MOST_COLUMNS, values_only=True)
+                )
+            if len(rows) > _MOST_ROWS:
+                raise BadInput(f"{shorten(path)}: has more than {_MOST_ROWS:,} rows; download it again")
+            return rows
+        except BadInput:
+            raise
         except Exception as error:  # of zip, zlib, XML and openpyxl, whichever comes upon the damage first
             if is_of_the_file_system(error):
                 raise
             raise BadInput(
                 f"{shorten(path)}: not a readable xlsx table ({type(error).__name__}); download it again"
             ) from None
+
+
+def _require_small(path: Path) -> None:
+    """Raises BadInput where the file, which is a zip archive, would unpack to far more than the published one."""
+    with zipfile.ZipFile(path) as archive:
+        unpacked, entries = sum(entry.file_size for entry in archive.infolist()), len(archive.infolist())
+    if unpacked > _MOST_UNPACKED or entries > _MOST_ENTRIES:
+        raise BadInput(
+            f"{shorten(path)}: would unpack to {unpacked:,} bytes in {entries:,} files, the published table to 6 "
+            "million in 10; download it again"
+        )
 
 
 def _text(cell: Any) -> str:

@@ -33,6 +33,8 @@ def _rows(path: Path, file: TextIO, columns: Sequence[str]) -> list[dict[str, st
     for column in columns:
         if column not in names:
             raise BadInput(f"{shorten(path)}: column {column!r} is missing; use the table as published")
+        if names.count(column) > 1:
+            raise BadInput(f"{shorten(path)}: column {column!r} is there twice; use the table as published")
     rows = []
     for cells in reader:
         if len(cells) not in (0, len(names)):

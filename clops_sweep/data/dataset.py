@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import math
 import numbers
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from os import PathLike, fspath
@@ -181,9 +181,10 @@ class _Checks:
         return int(value)
 
     def positive(self, argument: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
+        number: Any = value
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < number <= sys.float_info.max:
             raise self._refuse(argument, "a number above 0", value)
-        return float(value)
+        return float(number)
 
     def one_of(self, argument: str, value: Any, known: Sequence[str]) -> str:
         if value not in known:

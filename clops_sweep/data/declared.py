@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data import random_split
+from clops_sweep.data import recording_checks as checks
 from clops_sweep.data.catalog import DatasetInfo
 from clops_sweep.data.declared_function import DeclaredFunction, Held
 from clops_sweep.data.folder import shorten
 from clops_sweep.data.freshness import declared_files
 from clops_sweep.data.reader import Index, OptionValue, Reader, Signals, Source, Windows
-from clops_sweep.data.recording_checks import require_every_class
 from clops_sweep.data.recording_items import Item
 from clops_sweep.data.recording_stack import Stack
 from clops_sweep.data.resampling import resampled
@@ -83,7 +83,7 @@ class DeclaredReader(Reader):
                 if isinstance(group, Stack):
                     first = self._of_one_length(group.names[0], group.array.shape[2], group.rate, first)
                     self._parts |= dict(zip(group.patients, group.parts or (), strict=False))
-                    sources.append(Held(group.outline(), place).source())
+                    sources.append(Held(group.outline(), place, len(group)).source())
                     continue
                 first = self._of_one_length_as_said(group, first)
                 if group.part is not None:
@@ -186,8 +186,10 @@ class DeclaredReader(Reader):
         self._require_finite(source, cut)
         target = self.common.frame_samples(width, rate)
         if self._keeps_rate(rate):
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 frames = np.asarray(cut, self.stored_as)
+            if not frames.any() and cut.any():
+                raise BadInput(f"{self._where(source)}: has samples that float32 rounds to 0; expected another unit")
         else:
             peak = float(np.abs(np.asarray(cut, np.float64)).max()) or 1.0
             frames = resampled(cut, target, 2.0 ** (np.floor(np.log2(peak)) - _STEPS))
@@ -217,12 +219,18 @@ class DeclaredReader(Reader):
         return None if len(index.patient_names) <= FEW_PATIENTS else self.split(index, seed)
 
     def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
-        """All of them; a class without a frame is refused."""
-        try:
-            require_every_class(self.classes, self._counts(index).sum(0), "frame")
-        except BadInput as problem:
-            raise self._function.refused(str(problem)) from None
+        """All of them."""
         return np.ones(len(index), bool), self.common.left_out
+
+    def too_few(self, index: Index, dropped: Mapping[str, int]) -> str | None:
+        """Which class has no frame."""
+        many, labels = len(self.classes), index.labels
+        counts = labels.sum(0, dtype=np.int64) if labels.ndim == 2 else np.bincount(labels, minlength=many)
+        try:
+            checks.require_every_class(self.classes, counts, "frame", dropped)
+        except BadInput as problem:
+            return str(self._function.refused(str(problem)))
+        return None
 
     def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
         """That a split is given, and which classes are not in every split."""
@@ -247,14 +255,21 @@ class DeclaredReader(Reader):
         self, name: str, samples: int, rate: float, first: tuple[str, int, float] | None
     ) -> tuple[str, int, float]:
         """Sees whether a recording makes frames as long as the first, of which name, samples and rate are returned."""
+        checks.positive("sampling_rate", rate)
+        argument = "signals"
         if self.common.window is not None:
-            samples = round(self.common.window * rate)
+            samples, argument = round(self.common.window * rate), "window_seconds"
         frame = self.common.frame_samples(samples, rate)
-        if min(samples, frame) < 2:
+        if not 2 <= frame <= checks.MOST_SAMPLES:
+            argument = "resample_to" if 2 <= samples <= checks.MOST_SAMPLES else argument
+        if min(samples, frame) < 2 or max(samples, frame) > checks.MOST_SAMPLES:
+            count = samples if 2 <= frame <= checks.MOST_SAMPLES else frame
             raise BadInput(
-                f"window_seconds: frames of {min(samples, frame)} samples come of it at {rate:g} samples a second; "
-                "expected two at least"
+                f"{argument}: frames of {count:,} samples come of it at {rate:g} samples a second; expected 2 to "
+                f"{checks.MOST_SAMPLES:,}"
             )
+        if self.common.stride is not None and round(self.common.stride * rate) < 1:
+            raise BadInput(f"stride_seconds: {self.common.stride:g} is less than a sample at {rate:g} samples a second")
         if first is None:
             return name, frame, rate
         its_name, expected, its_rate = first

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
+import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 
 from clops_sweep.data.catalog import DATASETS, Declared
 from clops_sweep.data.one_by_one import one_by_one
-from clops_sweep.data.reader import Source
+from clops_sweep.data.reader import EveryRecordFails, Source
 from clops_sweep.data.recording_items import Common, Item
 from clops_sweep.data.recording_stack import Outline, Stack, stacked
 from clops_sweep.data.recordings import Recordings
@@ -22,11 +25,13 @@ from clops_sweep.errors import AbsentData, BadInput, one_line, user_code
 class Held:
     """Recordings in memory, whose samples are had by calling the function again.
 
-    They are those from `begin` on of the stack that stands at `place` among all that the function gives.
+    They are those from `begin` on of the stack at `place` among all that the function gives. That stack has `whole`
+    recordings.
     """
 
     outline: Outline
     place: int
+    whole: int
     begin: int = 0
 
     def source(self) -> Source:
@@ -37,7 +42,7 @@ class Held:
     def apart(self) -> list[Source]:
         """Every one of them as a source."""
         return [
-            Held(self.outline.portion(place, place + 1), self.place, self.begin + place).source()
+            Held(self.outline.portion(place, place + 1), self.place, self.whole, self.begin + place).source()
             for place in range(len(self.outline.stack))
         ]
 
@@ -48,6 +53,7 @@ class DeclaredFunction:
     def __init__(self, name: str) -> None:
         self._name = name
         self._root: Path | None = None
+        self._groups = 0
         self._common: Common | None = None
         self._again: Iterator[tuple[int, Item | Stack]] | None = None
         self._at: tuple[int, Stack] | None = None
@@ -76,7 +82,13 @@ class DeclaredFunction:
         self._root = root
         self._again = self._at = self._same = self._failed = None
         self._common, groups = self._called()
-        return self._common, groups
+        return self._common, self._counted(groups)
+
+    def _counted(self, groups: Iterator[Item | Stack]) -> Iterator[Item | Stack]:
+        self._groups = 0
+        for group in groups:
+            self._groups += 1
+            yield group
 
     def samples(self, source: Source) -> Stack:
         """Recordings that are held, with their samples, from a second call, in the order of the first.
@@ -88,6 +100,8 @@ class DeclaredFunction:
         if self._same is not None and self._same[0] is held:
             return self._same[1]
         stack = self._called_again(source, held.place)
+        if len(stack) != held.whole:
+            raise self._changed(held.outline.stack.names[0])
         if len(stack) != len(held.outline.stack):
             stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
         change = held.outline.first_change(stack.outline())
@@ -98,12 +112,14 @@ class DeclaredFunction:
 
     def refused(self, what: str) -> BadInput:
         """A sentence that begins with the data set."""
-        return BadInput(what if what.startswith(f"dataset {self._name!r}") else f"dataset {self._name!r}: {what}")
+        return EveryRecordFails(
+            what if what.startswith(f"dataset {self._name!r}") else f"dataset {self._name!r}: {what}"
+        )
 
     def _called(self) -> tuple[Common, Iterator[Item | Stack]]:
         declared = self.declared()
         try:
-            with user_code(partial(_raised, declared)):
+            with user_code(partial(_raised, declared)), _unharmed():
                 returned = declared.member(self._root)
             if isinstance(returned, Recordings):
                 if declared.recording:
@@ -146,6 +162,8 @@ class DeclaredFunction:
                 self._again = enumerate(groups)
             for number, group in self._again:
                 if number == place and isinstance(group, Stack):
+                    if number == self._groups - 1 and next(self._again, None) is not None:
+                        break  # more recordings than the first time
                     self._at = (number, group)
                     return group
         except BadInput as problem:
@@ -164,11 +182,22 @@ def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:
     """What a generator yields; an error of its code becomes one sentence."""
     ended = object()
     while True:
-        with user_code(partial(_raised, declared)):
+        with user_code(partial(_raised, declared)), _unharmed():
             each = next(yielded, ended)
         if each is ended:
             return
         yield each
+
+
+@contextmanager
+def _unharmed() -> Iterator[None]:
+    """Puts back what the rest of the command needs, and a data set's function may have replaced."""
+    output, opened, depth = sys.stdout, builtins.open, sys.getrecursionlimit()
+    try:
+        yield
+    finally:
+        sys.stdout, builtins.open = output, opened
+        sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
 
 
 def _raised(declared: Declared, error: BaseException) -> BadInput:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -15,7 +16,8 @@ from clops_sweep.data import recording_checks as checks
 from clops_sweep.data.folder import one_sentence, shorten
 from clops_sweep.data.label_table import Fields, Labels, Table, by_name, make_item, of_header, read_rows
 from clops_sweep.data.recording_items import Common, Item, Signal, stored_as
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.regular_files import open_regular
 
 _ENDINGS = (".csv", ".npy", ".parquet")
 
@@ -71,9 +73,13 @@ def folder_items(
         if of_header(column):
             raise BadInput(f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table")
     path, rows = read_rows(place, table, fields)
-    itself = None if path is None else path.resolve()
+    itself = None if path is None else os.path.realpath(path)
     with one_sentence(place):
-        found = by_name(sorted(file for file in place.glob(pattern) if file.resolve() != itself), place)
+        try:
+            files = sorted(file for file in place.glob(pattern) if os.path.realpath(file) != itself)
+            found = by_name(files, place)
+        except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot read, or one that leads outside
+            raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
     if not found:
         raise BadInput(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
     labels = Labels(classes, separator, [row["label"] for row in rows])
@@ -115,7 +121,7 @@ def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...
 
 def length_of(path: Path) -> int:
     """How many samples a channel of a file has."""
-    with one_sentence(path):
+    with one_sentence(path), open_regular(path):
         if path.suffix == ".npy":
             return int(_npy(path).shape[-1])
         if path.suffix == ".parquet":
@@ -131,13 +137,15 @@ def read_signal(path: Path, columns: Sequence[str] | None) -> NDArray[Any]:
     Raises:
         BadInput: it cannot be read, or lacks one of the columns.
     """
-    with one_sentence(path):
+    with one_sentence(path), open_regular(path):
         if path.suffix == ".npy":
             return np.asarray(checks.signal(shorten(path), _npy(path)))
         titles = _titles(path)
         for name in columns or ():
             if name not in titles:
-                raise BadInput(f"{shorten(path)}: has no column {shown(name)}; it has {', '.join(titles)}")
+                raise BadInput(f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles))}")
+            if titles.count(name) > 1:
+                raise BadInput(f"{shorten(path)}: has {titles.count(name)} columns {shown(name)}; rename one of them")
         table = _parquet(path, lambda pq: pq.read_table(path)) if path.suffix == ".parquet" else _csv(path, titles)
         try:
             found = [table[name].to_numpy() for name in columns or titles]

@@ -111,7 +111,7 @@ def appearing_file(final: Path) -> Iterator[IO[bytes]]:
     """
     staging = _beside(final, "partial")
     try:
-        with open(staging, "wb") as file:
+        with open(staging, "xb") as file:  # a link that lies there is not followed
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -164,7 +164,10 @@ def _replace_folder(staging: Path, final: Path) -> None:
         aside = _beside(final, _REPLACED)
         os.rename(final, aside)
         os.rename(staging, final)
-        shutil.rmtree(aside, ignore_errors=True)
+        if aside.is_symlink():
+            aside.unlink()  # not what it leads to
+        else:
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def _alive(process: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,10 @@ from clops_sweep.data import recording_checks as checks
 from clops_sweep.data.folder import one_sentence, shorten
 from clops_sweep.data.recording_items import Item, Samples
 from clops_sweep.errors import BadInput, shown
+from clops_sweep.regular_files import open_regular
+
+_UNDECODED = "\ufffd"
+"""What stands for bytes that are no UTF-8."""
 
 Column = str | int
 """A column by name, or by position from 0; or "#Dx", a comment of that name in a recording's header."""
@@ -76,36 +81,58 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
         path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
         if path is None:
             raise BadInput(f"table: {shorten(folder / table)} is not there; expected a CSV file")
-        titles, lines, what = *_of_file(path, wanted), shorten(path)
+        titles, lines, numbers, what = *_of_file(path, wanted), shorten(path)
     elif hasattr(table, "itertuples"):
         path, what, titles = None, "table", [str(column) for column in table.columns]
-        lines = [["" if it is None or it != it else str(it) for it in row] for row in table.itertuples(index=False)]
+        rows = zip(table.itertuples(index=False, name=None), table.isna().to_numpy(), strict=True)
+        lines = [["" if no else str(it) for it, no in zip(row, absent, strict=True)] for row, absent in rows]
+        numbers = list(range(1, len(lines) + 1))
     else:
         raise checks.refused("table", "a CSV file or a pandas DataFrame", table)
     if not lines:
         raise BadInput(f"{what}: the table has no rows; expected one for each recording")
     places = {argument: _place(what, argument, column, titles, len(lines[0])) for argument, column in wanted.items()}
-    for number, cells in enumerate(lines):
+    for number, cells in zip(numbers, lines, strict=True):
         if len(cells) != len(lines[0]):
-            raise BadInput(f"{what}: row {number + 1} has {len(cells)} cells; expected {len(lines[0])}")
+            raise BadInput(f"{what}: line {number} has {len(cells)} cells; expected {len(lines[0])}")
+        for argument, place in places.items():
+            if _UNDECODED in cells[place]:
+                raise BadInput(
+                    f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
+                    "or give table=pandas.read_csv(..., encoding=...)"
+                )
     return path, [{argument: cells[place].strip() for argument, place in places.items()} for cells in lines]
 
 
-def _of_file(path: Path, wanted: Mapping[str, Column]) -> tuple[list[str], list[list[str]]]:
-    """Titles, none where every column is asked for by position, and rows of a CSV file."""
+def _of_file(path: Path, wanted: Mapping[str, Column]) -> tuple[list[str], list[list[str]], list[int]]:
+    """Titles, none where every column is asked for by position; rows of a CSV file; and the line that each ends in."""
+    lines, numbers = [], []
     try:
-        with one_sentence(path), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-            lines = [cells for cells in csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",") if cells]
+        with one_sentence(path), open_regular(path) as binary:
+            reader = csv.reader(
+                io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline=""),
+                delimiter="\t" if path.suffix == ".tsv" else ",",
+            )
+            for cells in reader:
+                if cells:
+                    lines.append(cells)
+                    numbers.append(reader.line_num)
     except csv.Error as error:
         raise BadInput(f"{shorten(path)}: not a readable table ({error}); expected a CSV file") from None
     named = bool(lines) and any(isinstance(column, str) for column in wanted.values())
-    return [title.strip() for title in lines.pop(0)] if named else [], lines
+    titles = [title.strip() for title in lines.pop(0)] if named else []
+    return titles, lines, numbers[1:] if named else numbers
 
 
 def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
     if isinstance(column, str):
         if column not in titles:
-            raise BadInput(f"{argument}: {what} has no column {shown(column)}; it has {', '.join(titles)}")
+            raise BadInput(
+                f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles))} "
+                f"(a table without header is asked by position, as in {argument.partition('[')[0]}=1)"
+            )
+        if titles.count(column) > 1:
+            raise BadInput(f"{argument}: {what} has {titles.count(column)} columns {shown(column)}; rename one of them")
         return titles.index(column)
     if not 0 <= column < width:
         raise BadInput(f"{argument}: {what} has no column {column}; it has {width}, counted from 0")
@@ -126,7 +153,7 @@ class Labels:
             raise checks.refused("separator", 'text such as ","', separator)
         self._separator = separator
         if classes is None:
-            found = sorted({each for text in written for each in self._parted(text)})
+            found = sorted({each for text in written for each in self._parted(text) if each})
             if not found:
                 raise BadInput("classes: expected the labels that are used, as they are not in a table")
             classes = found

@@ -11,6 +11,9 @@ from clops_sweep import native
 from clops_sweep.data.catalog import Normalization
 from clops_sweep.errors import BadInput
 
+_FLATTEST: Final = 1 / float(np.finfo(np.float32).max)
+"""The inverse of a smaller range is not finite as float32."""
+
 _AT_ONCE: Final = 2**17
 """Samples whose statistics numpy computes at a time, so that they stay in a processor's cache."""
 
@@ -63,6 +66,7 @@ def normalized_gain_offset(
 
 def _linear(centre: NDArray[np.float64], scale: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     gain, offset = (
-        np.divide(above, scale, out=np.zeros_like(scale), where=scale > 0) for above in (np.ones_like(scale), -centre)
+        np.divide(above, scale, out=np.zeros_like(scale), where=scale > _FLATTEST)
+        for above in (np.ones_like(scale), -centre)
     )
     return gain.astype(np.float32), offset.astype(np.float32)

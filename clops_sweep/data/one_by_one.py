@@ -107,12 +107,14 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
     (label,) = checks.labels([recording.label], 1, common.classes)
     if (recording.time is None) != (first.time is None):
         raise BadInput("time: expected a date for all recordings, or for none")
+    if not isinstance(recording.domains, Mapping | None):
+        raise checks.refused("domains", 'a mapping such as {"site": "A"}', recording.domains)
     columns = checks.domains({name: [value] for name, value in (recording.domains or {}).items()}, 1)
     if set(columns) != set(first.domains or {}):
         raise BadInput(f"domains: has {sorted(columns)} where the first has {sorted(first.domains or {})}")
     return Item(
         str(place) if recording.name is None else checks.text("name", recording.name),
-        checks.text("patient", recording.patient),
+        checks.text("patient", recording.patient, whole=True),
         label if common.multi_label else int(label),
         InMemory(array.copy(), rate, checks.gains(recording.gain, len(array))),  # the function may fill it anew
         None if recording.time is None else checks.moments("time", [recording.time], 1)[0],

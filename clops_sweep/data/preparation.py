@@ -63,7 +63,9 @@ def make_prepared_folder(
     ):
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
+        _require_enough(reader, chosen.index, dropped)
         columns, index, files, frames = _write_signals(reader, chosen, staging, run, seen, problems, dropped, progress)
+        _require_enough(reader, index, dropped)
         # Also records without a frame: once they are others, the set is to be made again.
         keyed = by_key(reader, {*(file for source in sources for file in source.files), *tables})
         files |= {reader.file_key(file): found for file, found in sums.result().items()}
@@ -192,6 +194,11 @@ def _without_bad_frames(
         if bad.any():
             dropped[what] += int(bad.sum())
     return good
+
+
+def _require_enough(reader: Reader, index: Index, dropped: Counter[str]) -> None:
+    if problem := reader.too_few(index, dropped):
+        raise BadInput(problem)
 
 
 def _no_frame(reader: Reader, dropped: Counter[str], problems: Problems) -> BadInput:

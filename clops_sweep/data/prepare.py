@@ -31,7 +31,7 @@ from clops_sweep.data.reader import OnError, OptionValue
 from clops_sweep.data.readers import reader_for
 from clops_sweep.data.termination import terminated_like_interrupted
 from clops_sweep.data.verified_frames import check_frames, frames_written
-from clops_sweep.errors import DamagedStore
+from clops_sweep.errors import BadInput, DamagedStore, one_line
 
 
 def prepare(
@@ -79,7 +79,13 @@ def prepare(
             from clops_sweep.data.preparation import make_prepared_folder
 
             folder = folder_of(name, prepared_root)
-            make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+            try:
+                make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+            except MemoryError as error:
+                raise BadInput(
+                    f"dataset {name!r}: not enough memory to prepare it ({one_line(error) or 'MemoryError'}); cut "
+                    "shorter or fewer frames, or use a machine with more"
+                ) from None
             prepared = required_set(name, prepared_root, data_root)
             frames_written(prepared.folder, prepared.manifest)
         make_splits(prepared, split_seeds, progress)

@@ -15,6 +15,12 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
 
 OptionValue = int | float | str | bool
+
+
+class EveryRecordFails(BadInput):
+    """An error that leaving a record out would not mend."""
+
+
 OnError = Literal["stop", "skip"]
 """What becomes of a record that cannot be read."""
 
@@ -267,6 +273,10 @@ class Reader(ABC):
     def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
         """Which of all offered frames to keep [n] bool, and how many go for which reason."""
         return np.ones(len(index), bool), {}
+
+    def too_few(self, index: Index, dropped: Mapping[str, int]) -> str | None:
+        """Why these frames are not enough to work with, if so. `dropped` counts the others by reason."""
+        return None
 
     def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
         """What a user should know about the prepared set, one sentence each."""

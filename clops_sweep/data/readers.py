@@ -9,7 +9,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared import DeclaredReader
 from clops_sweep.data.folder import shorten
 from clops_sweep.data.reader import OptionValue, Reader
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, listed
 
 
 def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> Reader:
@@ -22,8 +22,8 @@ def reader_for(name: str, options: Mapping[str, OptionValue] | None = None) -> R
         raise BadInput("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
     if name not in DATASETS:
         raise BadInput(
-            f"dataset {shorten(name)!r} is not known; known: {', '.join(DATASETS)}, and what files declare that are "
-            "named with --plugins FILE"
+            f"dataset {shorten(name)!r} is not known; known: {listed(DATASETS)}; --plugins FILE adds those that a file "
+            "declares"
         )
     if name in DATASETS.added:
         declared = DATASETS.declared(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final
 
 import numpy as np
@@ -15,17 +15,34 @@ from clops_sweep.errors import BadInput, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
 
+MOST_SAMPLES: Final = 2**26
+"""Samples of the longest frame: it and its spectrum then fit into memory."""
+
 _RESERVED: Final = ("lead", "channel")
+_LONGEST_NAME: Final = 200
+_LEAST, _MOST = 1e-9, 1e9
+"""Bounds of rates and durations. Their products and quotients then stay finite."""
+_FLOAT32: Final = np.finfo(np.float32)
 
 
 def refused(argument: str, expected: str, value: Any) -> BadInput:
     """The sentence about an argument that is something else than was expected."""
-    return BadInput(f"{argument}: expected {expected}, not {shown(value)}")
+    plain = value.item() if isinstance(value, np.number) else value
+    return BadInput(f"{argument}: expected {expected}, not {shown(plain)}")
+
+
+def unmasked(argument: str, value: Any) -> Any:
+    """The value, unless it is a masked array: its masked entries would count as data."""
+    if np.ma.is_masked(value):
+        raise BadInput(
+            f"{argument}: has masked entries; expected a plain array: fill them, or leave such recordings out"
+        )
+    return value
 
 
 def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
     """Names, each once."""
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+    if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
         raise refused(argument, "a list of names", value)
     found = [str(each) if isinstance(each, np.str_) else each for each in value]
     for each in found:
@@ -42,14 +59,17 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
 
 
 def positive(argument: str, value: Any) -> float:
-    """A number above 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
+    """A rate or duration above 0."""
+    number: Any = value
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < number < math.inf:
         raise refused(argument, "a number above 0", value)
-    return float(value)
+    if not _LEAST <= number <= _MOST:
+        raise refused(argument, f"a number from {_LEAST:g} to {_MOST:g}", value)
+    return float(number)
 
 
 def optional_positive(argument: str, value: Any) -> float | None:
-    """A number above 0, or None."""
+    """Such a number, or None."""
     return None if value is None else positive(argument, value)
 
 
@@ -74,22 +94,30 @@ def units(value: Any) -> str:
 def gains(value: Any, channels: int) -> NDArray[np.float64]:
     """What stored samples are multiplied by to be in units: [channels]."""
     try:
-        found = np.broadcast_to(np.asarray(1.0 if value is None else value, np.float64), (channels,))
+        plain = np.asarray(1.0 if value is None else unmasked("gain", value), np.float64)
+        found = np.broadcast_to(plain, (channels,))
+    except BadInput:
+        raise
     except (TypeError, ValueError):
         raise BadInput(f"gain: expected a number, or one for each of {channels} channels, not {shown(value)}") from None
     if not (np.isfinite(found) & (found > 0)).all():
         raise refused("gain", "numbers above 0", value)
+    if not ((found >= _FLOAT32.tiny) & (found <= _FLOAT32.max)).all():
+        raise refused("gain", f"numbers from {_FLOAT32.tiny:.2g} to {_FLOAT32.max:.2g}, which float32 holds", value)
     return found
 
 
 def signal(argument: str, value: Any) -> NDArray[Any]:
     """Samples of one recording: [channels, samples], whole numbers or numbers with a decimal point."""
+    unmasked(argument, value)
     try:
         array = np.asarray(value)
     except ValueError:
         raise BadInput(f"{argument}: its channels have different lengths; expected [channels, samples]") from None
     if array.dtype.kind not in "iuf":
         raise BadInput(f"{argument}: expected an array of numbers, not of {array.dtype}")
+    if array.dtype.itemsize > 8:
+        raise BadInput(f"{argument}: expected numbers of 64 bits or less, not {array.dtype}")
     if array.ndim == 1:
         array = array[None]
     if array.ndim != 2 or not array.shape[0]:
@@ -101,6 +129,7 @@ def signal(argument: str, value: Any) -> NDArray[Any]:
 
 def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
     """Labels as positions in the classes, [n] int64, or as 0 and 1 for each class, [n, C] uint8."""
+    unmasked("labels", value)
     try:
         array = np.asarray(value)
     except ValueError:
@@ -116,10 +145,14 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
             if each not in place:
                 raise BadInput(f"labels: {shown(each)} is none of the classes {', '.join(classes)}")
         return np.array([place[each] for each in array.tolist()], np.int64)
-    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.rint(array)).all():
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iub" or (array.dtype.kind == "b" and array.ndim == 1):
-        raise BadInput(f"labels: expected whole numbers, not {array.dtype}")
+    if array.dtype.kind == "f" and (wrong := array != np.floor(array)).any():  # also NaN
+        place = np.argwhere(wrong)[0]
+        where = f" of recording {place[0]} (from 0)" if count > 1 else ""
+        raise BadInput(
+            f"labels: {array[tuple(place)]:g}{where} is no whole number; leave out recordings without a label"
+        )
+    if array.dtype.kind not in "iubf" or (array.dtype.kind == "b" and array.ndim == 1):
+        raise BadInput(f"labels: expected whole numbers or names of classes, not {array.dtype}")
     if array.ndim == 2:
         if array.shape[1] != len(classes):
             raise BadInput(f"labels: have {array.shape[1]} columns; expected {len(classes)}, as there are classes")
@@ -127,41 +160,65 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
             raise BadInput("labels: where there is a column for each class, expected 0 and 1 alone")
         return array.astype(np.uint8)
     if count and not (array.min() >= 0 and array.max() < len(classes)):
-        worst = int(array.min()) if array.min() < 0 else int(array.max())
-        raise BadInput(f"labels: {worst} is no position in classes; expected 0 to {len(classes) - 1}")
+        worst = array.min() if array.min() < 0 else array.max()
+        raise BadInput(f"labels: {worst.item()} is no position in classes; expected 0 to {len(classes) - 1}")
     return array.astype(np.int64)
 
 
-def texts(argument: str, value: Any, count: int) -> list[str]:
-    """Names or numbers, one for each recording, as text."""
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise refused(argument, "one for each recording", value)
-    found = value.tolist() if isinstance(value, np.ndarray) else list(value)
+def texts(argument: str, value: Any, count: int, whole: bool = False) -> list[str]:
+    """Names or numbers, one for each recording, as text; see `text`."""
+    if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
+        raise refused(argument, "a list with one for each recording", value)
+    unmasked(argument, value)
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        raise BadInput(f"{argument}: have the shape {list(value.shape)}; expected one for each of {count} recordings")
+    keeps_type = whole and isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    found = value.tolist() if isinstance(value, np.ndarray) and not keeps_type else list(value)
     if len(found) != count:
         raise BadInput(f"{argument}: there are {len(found)}; expected one for each of {count} recordings")
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         return [str(each) for each in found]
-    return [text(argument, each) for each in found]
+    return [text(argument, each, whole) for each in found]
 
 
-def text(argument: str, value: Any) -> str:
-    """A name or a number, as text that can be printed."""
+def text(argument: str, value: Any, whole: bool = False) -> str:
+    """A name or a number, as text that can be printed; a whole number has all of its digits.
+
+    Args:
+        argument: what it is given for.
+        value: the name or number.
+        whole: whether numbers must be whole, as 12 digits of another could stand for several.
+    """
     if type(value) is int:
         return str(value)  # the usual case, a million times
     if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    if missing or not isinstance(value, str | numbers.Real) or isinstance(value, bool):
+        try:
+            value = value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise refused(argument, "text, or bytes in UTF-8", value) from None
+    if not isinstance(value, str | numbers.Real) or isinstance(value, bool):
         raise refused(argument, "names or numbers", value)
-    found = f"{value:.12g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float | np.floating):
+        if not math.isfinite(value) or (whole and value != math.floor(value)):
+            raise refused(argument, "names or whole numbers" if whole else "names or numbers", value)
+        if whole and abs(value) >= (exact := 2 ** (np.finfo(type(value)).nmant + 1)):
+            raise refused(argument, f"whole numbers below {exact:,}, from which on floats are rounded, or text", value)
+        found = f"{value:.12g}" if value != math.floor(value) else str(math.floor(value))
+    else:
+        found = str(value)
     if not found.strip() or not found.isprintable():
         raise refused(argument, "names that can be printed", found)
+    if "\ufffd" in found:
+        raise refused(argument, "text that was decoded without loss (read it in its own encoding)", found)
     return found
 
 
 def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
     """Dates [n]."""
+    unmasked(argument, value)
     try:
+        if np.asarray(value).dtype.kind in "iuf":  # numpy would take a year for a second of 1970
+            raise TypeError
         found = np.asarray(value, "datetime64[s]")
     except (TypeError, ValueError):
         raise BadInput(f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64') from None
@@ -181,6 +238,8 @@ def domains(value: Any, count: int) -> dict[str, list[str]]:
     for name in value:
         if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in _RESERVED:
             raise refused("domains", f"names of letters and digits, and none of {', '.join(_RESERVED)}", name)
+        if len(name) > _LONGEST_NAME:
+            raise BadInput(f"domains: {shown(name)} has {len(name)} letters; expected {_LONGEST_NAME} at most")
     return {name: texts(f"domains[{name!r}]", column, count) for name, column in value.items()}
 
 
@@ -260,8 +319,15 @@ class Together:
             )
 
 
-def require_every_class(classes: Sequence[str], counts: NDArray[np.int64], what: str) -> None:
-    """Raises BadInput where a class has none; counts [C]."""
+def require_every_class(
+    classes: Sequence[str], counts: NDArray[np.int64], what: str, dropped: Mapping[str, int] | None = None
+) -> None:
+    """Raises BadInput where a class has none; counts [C]. `dropped` counts what was left out, by reason."""
     for name, count in zip(classes, counts, strict=True):
         if not count:
-            raise BadInput(f"classes: no {what} is of class {shown(name)}; leave it out of classes, or look at labels")
+            most = sorted((dropped or {}).items(), key=lambda reason: -reason[1])[:2]
+            why = ", ".join(f"{number:,} dropped as {reason}" for reason, number in most)
+            raise BadInput(
+                f"classes: no {what} is of class {shown(name)}; leave it out of classes, or look at labels"
+                + (f" and window_seconds ({why})" if why else "")
+            )

@@ -69,7 +69,7 @@ class Recordings:
         arrays = _arrays(signals, len(channel_names), window)
         count = len(arrays)
         found = checks.labels(labels, count, class_names)
-        people = checks.texts("patients", patients, count)
+        people = checks.texts("patients", patients, count, whole=True)
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
         when = None if times is None else checks.moments("times", times, count)
         columns = checks.domains(domains, count)
@@ -243,6 +243,7 @@ class Recordings:
 
 def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     """The recordings as a list of [channels, samples], without a copy."""
+    checks.unmasked("signals", signals)
     if isinstance(signals, np.ndarray) and signals.dtype != object:
         if signals.ndim not in (2, 3) or not signals.size:
             raise BadInput(f"signals: expected [n, channels, samples], not the shape {list(signals.shape)}")

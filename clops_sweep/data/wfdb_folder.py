@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -16,6 +17,7 @@ from clops_sweep.data.label_table import Fields, Labels, Table, by_name, make_it
 from clops_sweep.data.recording_items import Common, Item, Signal, Stretch
 from clops_sweep.data.wfdb_records import Header, physical, read_annotations, read_header, read_stored
 from clops_sweep.errors import BadInput, shown
+from clops_sweep.regular_files import open_regular
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +178,8 @@ def _comments(header: Path) -> dict[str, str]:
 
 def _record_line(header: Path) -> list[str]:
     """The fields of a header's first line."""
-    with one_sentence(header), open(header, encoding="utf-8", errors="replace") as file:
+    with one_sentence(header), open_regular(header) as binary:
+        file = io.TextIOWrapper(binary, encoding="utf-8", errors="replace")
         return next((line.split() for line in file if line.strip() and not line.startswith("#")), [])
 
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from clops_sweep.data.catalog import (
     DATASETS,
@@ -21,11 +30,11 @@ from clops_sweep.data.catalog import (
     Normalization,
     ScenarioName,
 )
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import BadInput, listed, shown
 from clops_sweep.experiment.identity import identity_of
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
-from clops_sweep.experiment.values import groups_of_classes, is_number, is_whole, kind_in_words
+from clops_sweep.experiment.values import as_list, groups_of_classes, is_number, is_whole, kind_in_words, length
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
@@ -36,7 +45,7 @@ RUN_ID_LENGTH = 24
 Fraction = Annotated[float, Field(gt=0, le=1)]
 PositiveInt = Annotated[int, Field(ge=1, lt=2**31)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(abs)]  # -0.0 becomes 0.0
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
@@ -66,6 +75,8 @@ NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
 
 _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_ORDERS)
 
+
+_MOST_TASKS = 10_000
 
 NUMBERS = (
     *("storage_fraction", "acquisition_fraction", "mc_samples", "acquire_every", "replay_ratio"),
@@ -168,7 +179,7 @@ class RunConfig(BaseModel):
     @classmethod
     def _known_dataset(cls, value: str) -> str:
         if value not in DATASETS:
-            raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {', '.join(DATASETS)}")
+            raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {listed(DATASETS)}")
         return value
 
     @field_validator("scenario", "strategy", "acquisition", "storage_function", "network")
@@ -176,7 +187,7 @@ class RunConfig(BaseModel):
     def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
         registry = REGISTRIES[str(info.field_name)]
         if value not in registry:
-            raise ValueError(f"not known{nearest(value, registry)}; known: {', '.join(registry)}")
+            raise ValueError(f"not known{nearest(value, registry)}; known: {listed(registry)}")
         return value
 
     @field_validator(*NUMBERS, mode="before")
@@ -204,10 +215,12 @@ class RunConfig(BaseModel):
             if value not in _NAMES_OF_ORDERS:
                 raise ValueError("no name of an order")
             return NAMED_TASK_ORDERS.get(value, value)
-        in_order = isinstance(value, Iterable) and not isinstance(value, Set | Mapping | Iterator)
-        positions = list(value) if in_order else [value]
-        if not positions or not all(map(is_whole, positions)):
-            raise ValueError("no positions")
+        if not is_whole(value):
+            if not 0 < (length(value) or 0) <= _MOST_TASKS:
+                raise ValueError("no positions")
+            value = as_list(value)
+            if not all(map(is_whole, value)):
+                raise ValueError("no positions")
         return value
 
     @field_validator("task_classes", mode="before")
@@ -234,7 +247,7 @@ class RunConfig(BaseModel):
                 f"{max(sizes)} classes; make them of one size, or take class_il_union"
             )
         if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
-            raise ValueError(f"task_order {list(self.task_order)} is not a permutation of 0..N-1")
+            raise ValueError(f"task_order {shown(list(self.task_order))} is not a permutation of 0..N-1")
         if self.weight_replay and self.strategy == "clops" and self.storage_order == "random":
             raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
         return self
@@ -335,10 +348,32 @@ def any_combination(base: RunConfig, changes: Mapping[str, Any]) -> RunConfig | 
 
 
 def known_key(name: str) -> str:
-    """`name` if it is a config field or an option; otherwise BadInput that names the nearest one."""
+    """`name` if it is a config field or an option; otherwise BadInput that names those like it."""
+    if not isinstance(name, str):
+        raise BadInput(f"unknown key {shown(name)}: expected text")
     if name in RunConfig.model_fields or name in OPTIONS:
         return name
-    raise BadInput(f"unknown key {shown(name)}{nearest(name, [*RunConfig.model_fields, *OPTIONS])}")
+    known = [*RunConfig.model_fields, *OPTIONS]
+    close = _closest(name, known)
+    if close:
+        of = f" of {_owners(close)}" if close in OPTIONS else ""
+        raise BadInput(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
+    words = {word for word in name.lower().split("_") if len(word) >= _SHORTEST_WORD}
+    related = [key for key in known if words.intersection(key.split("_"))]
+    alike = difflib.get_close_matches(name, related, n=2, cutoff=0)
+    described = [f"{key} ({_owners(key)})" if key in OPTIONS else key for key in alike]
+    raise BadInput(f"unknown key {shown(name)}{'; related keys: ' * bool(alike)}{', '.join(described)}")
+
+
+_SHORTEST_WORD = 3
+
+
+def _owners(key: str) -> str:
+    """The plug-ins that have an option, such as "strategy 'er', 'er_ace'"."""
+    owners = sorted(OPTIONS.owners(key))
+    kind = owners[0].partition(" ")[0]
+    names = [owner.removeprefix(f"{kind} ") for owner in owners]
+    return f"{kind} {', '.join(names)}"
 
 
 def kind_of(name: str) -> Any:
@@ -353,8 +388,20 @@ def names_of(configs: Iterable[RunConfig]) -> list[str]:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A question to be put behind an unknown name, if one that is known is like it."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    close = _closest(name, known)
+    return f" (did you mean {close!r}?)" if close else ""
+
+
+_CLOSE, _CLOSE_IF_SHORT = 0.75, 0.6
+"""Least `difflib` similarity of a suggested name; one wrong letter of three leaves 0.67."""
+
+
+def _closest(name: str, known: Iterable[str]) -> str | None:
+    names = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(
+        name.lower(), list(names), n=1, cutoff=_CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
+    )
+    return names[close[0]] if close else None
 
 
 def _first_sentence(error: ValidationError) -> str:

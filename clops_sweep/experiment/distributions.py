@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, shown
+from clops_sweep.experiment.values import as_list, as_python, has_twice, is_number, length
+
+MOST_CHOICES = 10_000
+"""Values of one categorical parameter: each is checked before anything starts."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class FloatDistribution:
     step: float | None = None
 
     def __post_init__(self) -> None:
+        _as_numbers(self, whole=False)
         _check(self, self.step, smallest=0.0)
         if self.log and self.step is not None:
             raise BadInput(f"{self}: expected log or step, not both")
@@ -68,8 +73,7 @@ class IntDistribution:
     step: int = 1
 
     def __post_init__(self) -> None:
-        if any(not isinstance(value, int) or isinstance(value, bool) for value in (self.low, self.high, self.step)):
-            raise BadInput(f"{self}: expected whole numbers")
+        _as_numbers(self, whole=True)
         _check(self, self.step, smallest=1)
         if self.log and self.step != 1:
             raise BadInput(f"{self}: expected log or step, not both")
@@ -89,13 +93,19 @@ class CategoricalDistribution:
     choices: Sequence[Any]
 
     def __post_init__(self) -> None:
-        if isinstance(self.choices, str) or not isinstance(self.choices, Sequence):
-            raise BadInput(f"CategoricalDistribution({self.choices!r}): expected a list of values")
-        if not len(self.choices):
-            raise BadInput("CategoricalDistribution([]): expected at least one value")
-        if any(value in self.choices[:position] for position, value in enumerate(self.choices)):
-            raise BadInput(f"CategoricalDistribution({list(self.choices)!r}) holds a value twice")
-        object.__setattr__(self, "choices", tuple(self.choices))
+        what = f"CategoricalDistribution({shown(self.choices)})"
+        if (length(self.choices) or 0) > MOST_CHOICES:
+            raise BadInput(f"{what}: expected {MOST_CHOICES:,} values at most")
+        try:
+            choices = as_list(self.choices)
+            twice = has_twice(choices)
+        except ValueError as error:
+            raise BadInput(f"{what}: {error}") from None
+        if not choices:
+            raise BadInput(f"{what}: expected at least one value")
+        if twice:
+            raise BadInput(f"{what} holds a value twice")
+        object.__setattr__(self, "choices", tuple(choices))
 
 
 Distribution = FloatDistribution | IntDistribution | CategoricalDistribution
@@ -122,16 +132,40 @@ def of_optuna(it: Any) -> Distribution | None:
     return None
 
 
+def _as_numbers(it: FloatDistribution | IntDistribution, whole: bool) -> None:
+    """Store bounds and step as Python's own numbers, which a study keeps as JSON.
+
+    Raises:
+        BadInput: one is not a number, or `log` is neither True nor False.
+    """
+    if not isinstance(it.log, bool):
+        raise BadInput(f"{type(it).__name__}: log = {shown(it.log)}: expected True or False")
+    for name in ("low", "high", "step"):
+        value = as_python(getattr(it, name))
+        if value is None and name == "step" and not whole:
+            continue
+        if not is_number(value) or (whole and not isinstance(value, int)) or not _fits(value):
+            kind = "a whole number" if whole else "a finite number"
+            raise BadInput(f"{type(it).__name__}: {name} = {shown(value)}: expected {kind}")
+        object.__setattr__(it, name, value if isinstance(value, int) else float(value))
+
+
+def _fits(value: Any) -> bool:
+    """Whether a number is finite, and not beyond what a float or a 64-bit integer holds."""
+    try:
+        return math.isfinite(value) and (not isinstance(value, int) or abs(value) < 2**63)
+    except OverflowError:
+        return False
+
+
 def _check(it: FloatDistribution | IntDistribution, step: float | None, smallest: float) -> None:
-    if not (math.isfinite(it.low) and math.isfinite(it.high)):
-        raise BadInput(f"{it}: expected finite bounds")
     if it.low >= it.high:
         raise BadInput(f"{it}: expected low to be less than high")
     if it.log and it.low <= 0:
         raise BadInput(f"{it}: expected low to be positive, since log is set")
     if step is None:
         return
-    if not math.isfinite(step) or step <= 0 or step < smallest:
+    if step <= 0 or step < smallest:
         raise BadInput(f"{it}: expected a positive step")
     if (Decimal(str(it.high)) - Decimal(str(it.low))) % Decimal(str(step)):
         raise BadInput(f"{it}: expected high to be low plus a multiple of step")

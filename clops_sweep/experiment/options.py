@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,17 +43,16 @@ class _NumberOption:
     def __post_init__(self) -> None:
         for name in ("gt", "ge", "lt", "le"):
             bound = getattr(self, name)
-            if bound is not None and not self._of_this_kind(bound):
-                raise BadInput(f"{name} = {shown(bound)}: expected {self._what}, or None")
+            if bound is not None:
+                if not self._of_this_kind(bound):
+                    raise BadInput(f"{name} = {shown(bound)}: expected {self._what}, or None")
+                object.__setattr__(self, name, self._stored(bound))
         for one, other in (("gt", "ge"), ("lt", "le")):
             if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise BadInput(f"{one} and {other} are both there; expected one of them")
         if not isinstance(self.log, bool):
             raise BadInput(f"log = {shown(self.log)}: expected True or False")
-        try:
-            self.checked(self.default)
-        except ValueError as error:
-            raise BadInput(f"default = {shown(self.default)}: {error}") from None
+        _store_default(self)
         if self.log and not self.default > 0:
             raise BadInput(f"default = {shown(self.default)}: expected more than 0 on a logarithmic scale")
 
@@ -62,7 +61,14 @@ class _NumberOption:
         return "a number"
 
     def _of_this_kind(self, value: Any) -> bool:
-        return is_number(value) and math.isfinite(value)
+        try:
+            return is_number(value) and math.isfinite(value)
+        except OverflowError:  # a whole number beyond the largest float
+            return False
+
+    def _stored(self, value: Any) -> Any:
+        """A value of this kind as a plain Python number, the same for all values that are equal."""
+        return float(value) + 0.0  # -0.0 becomes 0.0
 
     def checked(self, value: Any) -> Any:
         """The value as it is stored.
@@ -72,6 +78,7 @@ class _NumberOption:
         """
         if not self._of_this_kind(value):
             raise ValueError(f"expected {self._what}")
+        value = self._stored(value)
         kept = [
             (self.gt, value > self.gt if self.gt is not None else True, "more than"),
             (self.ge, value >= self.ge if self.ge is not None else True, "at least"),
@@ -118,10 +125,6 @@ class FloatOption(_NumberOption):
 
     kind: ClassVar[type] = float
 
-    def checked(self, value: Any) -> float:
-        """The value as it is stored; see the base class."""
-        return float(super().checked(value))
-
     def distribution(self) -> Distribution:
         """What a search samples it from.
 
@@ -149,9 +152,8 @@ class IntOption(_NumberOption):
     def _of_this_kind(self, value: Any) -> bool:
         return super()._of_this_kind(value) and is_whole(value) and abs(value) < _MOST
 
-    def checked(self, value: Any) -> int:
-        """The value as it is stored; see the base class."""
-        return int(super().checked(value))
+    def _stored(self, value: Any) -> int:
+        return int(value)
 
     def _above(self, bound: float | None) -> float | None:
         return None if bound is None else bound + 1
@@ -181,8 +183,7 @@ class BoolOption:
     kind: ClassVar[type] = bool
 
     def __post_init__(self) -> None:
-        if not isinstance(self.default, bool):
-            raise BadInput(f"default = {shown(self.default)}: expected True or False")
+        _store_default(self)
 
     def checked(self, value: Any) -> bool:
         """The value as it is stored.
@@ -215,9 +216,8 @@ class ChoiceOption:
         given = self.choices
         if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(it, str) for it in given):
             raise BadInput(f"choices = {shown(given)}: expected a list of texts")
-        object.__setattr__(self, "choices", tuple(given))
-        if self.default not in self.choices:
-            raise BadInput(f"default = {shown(self.default)}: expected one of {', '.join(self.choices)}")
+        object.__setattr__(self, "choices", tuple(str.__str__(choice) for choice in given))
+        _store_default(self)
 
     def checked(self, value: Any) -> str:
         """The value as it is stored.
@@ -227,7 +227,7 @@ class ChoiceOption:
         """
         if not isinstance(value, str) or value not in self.choices:
             raise ValueError(f"expected one of {', '.join(self.choices)}")
-        return value
+        return str.__str__(value)  # a member of an enumeration of texts becomes its text
 
     def distribution(self) -> Distribution:
         """What a search samples it from."""
@@ -235,6 +235,20 @@ class ChoiceOption:
 
 
 Option = FloatOption | IntOption | BoolOption | ChoiceOption
+
+
+def _store_default(option: _NumberOption | BoolOption | ChoiceOption) -> None:
+    """Check an option's default and keep it as a config keeps an equal value, so that both give one run.
+
+    Raises:
+        BadInput: the option cannot have this value.
+    """
+    try:
+        object.__setattr__(option, "default", option.checked(option.default))
+    except ValueError as error:
+        raise BadInput(f"default = {shown(option.default)}: {error}") from None
+
+
 Options = Mapping[str, Option]
 
 
@@ -254,6 +268,10 @@ class DeclaredOptions(Mapping[str, Option]):
 
     def __len__(self) -> int:
         return len(self._options)
+
+    def owners(self, name: str) -> Set[str]:
+        """The plug-ins that have an option, such as ``strategy 'ewc'``."""
+        return self._owners[name]
 
     def reserve(self, names: Iterable[str], what: str) -> None:
         """Keeps names from being those of options.

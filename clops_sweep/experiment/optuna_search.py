@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import BadInput, listed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key, nearest
 from clops_sweep.experiment.distributions import (
@@ -19,7 +20,9 @@ from clops_sweep.experiment.distributions import (
     Parameter,
     of_optuna,
 )
-from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.limits import check_limits
+from clops_sweep.experiment.options import OPTIONS, IntOption
+from clops_sweep.experiment.values import as_python
 
 Direction = Literal["maximize", "minimize"]
 SAMPLERS: Mapping[str, str] = {
@@ -37,6 +40,11 @@ execute what somebody else has put there.
 
 MAX_COMBINATIONS = 2_000
 """Up to so many combinations of categories are checked beforehand; of more, every category by itself."""
+
+_IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/?(\?.*)?$|.*(:memory:|mode=memory))", re.IGNORECASE)
+"""URLs of SQLite databases that have no file."""
+
+_LIMITS = {"n_trials": IntOption(1, ge=1), "sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
 
 _NOT_COMPARABLE = {
     "seed": "give seeds as seeds=...; a trial is their mean",
@@ -69,10 +77,9 @@ class SuccessiveHalving:
     reduction_factor: int = 2
 
     def __post_init__(self) -> None:
-        for name, smallest in (("min_resource", 1), ("reduction_factor", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
-                raise BadInput(f"SuccessiveHalving: {name} = {value!r}: expected a whole number from {smallest}")
+        check_limits(
+            self, {"min_resource": IntOption(1, ge=1), "reduction_factor": IntOption(2, ge=2)}, "SuccessiveHalving: "
+        )
 
     def rungs(self) -> Iterator[int]:
         """After how many tasks it is decided, ascending and without end."""
@@ -136,10 +143,7 @@ class OptunaSearch:
     storage: str | None = None
 
     def __post_init__(self) -> None:
-        _whole_number("n_trials", self.n_trials, 1)
-        _whole_number("sampler_seed", self.sampler_seed, 0)
-        if self.max_concurrent is not None:
-            _whole_number("max_concurrent", self.max_concurrent, 1)
+        check_limits(self, _LIMITS, "OptunaSearch: ")
         for name, value in (
             ("parameters", self.parameters),
             ("objectives", self.objectives),
@@ -147,15 +151,20 @@ class OptunaSearch:
         ):
             if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
                 raise BadInput(f"OptunaSearch: {name} = {shown(value)}: expected a mapping from names")
-        if self.storage is not None and not isinstance(self.storage, str):
+        if self.storage is not None and not (isinstance(self.storage, str) and self.storage.strip()):
             raise BadInput(f"OptunaSearch: storage = {shown(self.storage)}: expected the URL of a database")
+        if self.storage is not None and _IN_MEMORY.match(self.storage):
+            raise BadInput(
+                f"OptunaSearch: storage = {shown(self.storage)}: a study in memory is lost when the command ends; "
+                "expected a file, such as sqlite:///optuna.db, or another database"
+            )
         if not self.parameters:
             raise BadInput("OptunaSearch: parameters is empty; expected at least one")
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
         self._check_objectives()
         if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
             close = nearest(self.sampler, SAMPLERS) if isinstance(self.sampler, str) else ""
-            raise BadInput(f"sampler = {shown(self.sampler)}: not known{close}; known: {', '.join(SAMPLERS)}")
+            raise BadInput(f"sampler = {shown(self.sampler)}: not known{close}; known: {listed(SAMPLERS)}")
         if not isinstance(self.pruning, bool | SuccessiveHalving):
             raise BadInput(f"pruning = {self.pruning!r}: expected True, False or SuccessiveHalving(...)")
         if self.pruning and dict(self.objectives) != {"auc": "maximize"}:
@@ -259,10 +268,13 @@ class OptunaSearch:
 
 def _parameter(name: str, it: Parameter) -> Distribution | Mapping[str, Mapping[str, Any]]:
     """A parameter with a list of values in the form of a distribution."""
-    if isinstance(it, Distribution) or (isinstance(it, Mapping) and it):
+    if isinstance(it, Distribution):
         return it
-    if isinstance(it, list | tuple):
-        return CategoricalDistribution(it)
+    if isinstance(it, Mapping) and it:
+        return {label: _variant(name, label, settings) for label, settings in it.items()}
+    values: Any = it
+    if isinstance(it, list | tuple | range) or isinstance(as_python(it), list):
+        return CategoricalDistribution(values)
     if it is None and name in OPTIONS:
         try:
             return OPTIONS[name].distribution()
@@ -273,14 +285,17 @@ def _parameter(name: str, it: Parameter) -> Distribution | Mapping[str, Mapping[
     raise BadInput(f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings")
 
 
+def _variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
+    if not isinstance(label, str):
+        raise BadInput(f"parameter {name!r}: variant {shown(label)}: expected text as its name")
+    if not isinstance(settings, Mapping):
+        raise BadInput(f"parameter {name!r}: variant {shown(label)}: expected a mapping from fields to values")
+    return {key: as_python(value) for key, value in settings.items()}
+
+
 def _check_scale(where: str, name: str, distribution: FloatDistribution | IntDistribution) -> None:
     kind = kind_of(name)
     if kind not in (int, float):
         raise BadInput(f"{where}: {distribution}: the field is no number; expected a list of its values")
     if kind is int and isinstance(distribution, FloatDistribution):
         raise BadInput(f"{where}: {distribution}: the field takes whole numbers; expected an IntDistribution")
-
-
-def _whole_number(name: str, value: Any, smallest: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
-        raise BadInput(f"OptunaSearch: {name} = {value!r}: expected a whole number from {smallest}")

@@ -234,7 +234,7 @@ PAPER_NETWORK = "clops_cnn"
 NETWORKS = Registry(
     "network",
     {
-        PAPER_NETWORK: ("clops_sweep.learning.paper_learner:PaperLearner", declarations.NOTHING),
+        PAPER_NETWORK: ("clops_sweep.learning.network:PaperNetwork", declarations.NOTHING),
         "inception_time": ("clops_sweep.learning.networks.inception_time:InceptionTime", declarations.NOTHING),
         "resnet1d_wang": ("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang", declarations.NOTHING),
     },

@@ -5,22 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 import runpy
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import BadInput, one_line, shown
-from clops_sweep.experiment.beside import importable
+from clops_sweep.errors import BadInput, calling, listed, one_line, several, shown
+from clops_sweep.experiment.beside import importable, unharmed
 from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
 from clops_sweep.experiment.grid import Grid
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.optuna_search import OptunaSearch
 from clops_sweep.experiment.uncollected import uncollected
+from clops_sweep.experiment.values import as_list, as_python, has_twice, kind_in_words, length
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
-_LONGEST_SAID = 500
+_LONGEST_SAID = 200
 
 MOST_RUNS = 250_000
 """Of one search space: every config is looked at before anything starts."""
@@ -86,18 +88,21 @@ class SearchSpace:
 
     def __post_init__(self) -> None:
         self._check_types()
+        self._check_size()
+        object.__setattr__(self, "seeds", tuple(_plain(f"search space {self.name!r}: seeds", self.seeds)))
+        object.__setattr__(self, "axes", {axis: self._plain_axis(axis, it) for axis, it in self.axes.items()})
         if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
             raise BadInput(f"search space name {self.name!r}: expected a name that can stand in a file name")
         if len(self.name) > _LONGEST_NAME:
             raise BadInput(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
         if not len(self.seeds):
             raise BadInput(f"search space {self.name!r}: seeds has no values")
-        self._check_size()
-        if len(set(self.seeds)) < len(self.seeds):
-            raise BadInput(f"search space {self.name!r}: seeds holds a value twice")
-        if self.where is not None and not callable(self.where):
-            kind = shown(self.where)
-            raise BadInput(f"search space {self.name!r}: where: expected a function of a config, not {kind}")
+        _check_twice(f"search space {self.name!r}: seeds", self.seeds)
+        for what, function in (("where", self.where), ("resolve", self.resolve)):
+            if function is not None and not callable(function):
+                raise BadInput(
+                    f"search space {self.name!r}: {what}: expected a function of a config, not {shown(function)}"
+                )
         if self.search is not None:
             self._check_search(self.search)
         for axis, values in self.axes.items():
@@ -111,19 +116,34 @@ class SearchSpace:
         for what, value, expected, kind in (
             ("base", self.base, "a RunConfig", RunConfig),
             ("axes", self.axes, "a mapping from axes to their values", Mapping),
-            ("seeds", self.seeds, "a list of numbers or a range", Sequence),
         ):
-            if not isinstance(value, kind) or isinstance(value, str):
+            if not isinstance(value, kind):
                 raise BadInput(f"search space {self.name!r}: {what}: expected {expected}, not {type(value).__name__}")
 
     def _check_size(self) -> None:
-        sizes = [len(values) for values in self.axes.values() if isinstance(values, Sequence | Mapping)]
-        runs = math.prod(sizes) * len(self.seeds)
+        sizes = [length(values) or 1 for values in (*self.axes.values(), self.seeds)]  # what has none is refused later
+        self._check_count("its axes and seeds make", math.prod(sizes), ", or a search")
+
+    def _check_count(self, what: str, runs: int, hint: str = "") -> None:
         if runs > MOST_RUNS:
-            raise BadInput(
-                f"search space {self.name!r}: its axes and seeds make {runs:,} runs; expected {MOST_RUNS:,} at most, "
-                "or a search"
-            )
+            count = f"{runs:,}" if runs < sys.maxsize else "too many"
+            raise BadInput(f"search space {self.name!r}: {what} {count} runs; expected {MOST_RUNS:,} at most{hint}")
+
+    def _plain_axis(self, axis: Any, values: Any) -> Axis:
+        """An axis with its values as Python's own, so that labels, ids and JSON are the same for equal values."""
+        if not isinstance(axis, str):
+            raise BadInput(f"search space {self.name!r}: axis {shown(axis)}: expected text")
+        if not isinstance(values, Mapping):
+            return _plain(f"search space {self.name!r}, axis {axis!r}", values)
+        variants = {}
+        for name, settings in values.items():
+            if not isinstance(settings, Mapping):
+                raise BadInput(
+                    f"search space {self.name!r}, axis {axis!r}: variant {shown(name)}: expected a mapping from fields "
+                    f"to values, not {kind_in_words(settings)}"
+                )
+            variants[name] = {key: as_python(value) for key, value in settings.items()}
+        return variants
 
     def _check_search(self, search: OptunaSearch) -> None:
         where = f"search space {self.name!r}"
@@ -131,6 +151,9 @@ class SearchSpace:
             raise BadInput(f"{where}: search: expected an OptunaSearch")
         if self.axes:
             raise BadInput(f"{where} has axes and a search; expected one of them")
+        self._check_count(
+            f"{search.n_trials:,} trials of {several(len(self.seeds), 'seed')} make", search.n_trials * len(self.seeds)
+        )
         if self.where is not None:
             raise BadInput(f"{where}: where goes with axes; bound the distributions of a search instead")
         for seed in self.seeds:
@@ -142,21 +165,15 @@ class SearchSpace:
 
     def _check_axis(self, axis: str, values: Axis) -> None:
         where = f"search space {self.name!r}, axis {axis!r}"
-        if isinstance(values, str) or not isinstance(values, Sequence | Mapping):
-            raise BadInput(f"{where}: expected a list of values or a mapping from names to settings")
         if not len(values):
             raise BadInput(f"{where} has no values")
         if isinstance(values, Mapping):
             if is_field(axis):
                 raise BadInput(f"{where}: named variants need a name that is no config field")
-            for name, settings in values.items():
-                if not isinstance(settings, Mapping):
-                    raise BadInput(f"{where}: variant {name!r}: expected a mapping from fields to values")
             keys = {known_key(key) for settings in values.values() for key in settings}
         else:
             known_key(axis)
-            if _has_twice(values):
-                raise BadInput(f"{where} holds a value twice")
+            _check_twice(where, values)
             keys = {axis}
         if "seed" in keys:
             raise BadInput(f"{where}: give seeds as seeds=..., not as an axis")
@@ -173,7 +190,7 @@ class SearchSpace:
         for seed, (labels, settings) in itertools.product(self.seeds, self._cells()):
             config = grid.config(settings, seed) or self._config(labels, {**settings, "seed": seed})
             if config is not None and (self.where is None or self._keeps(self.where, config)):
-                yield RunRequest(self.resolve(config) if self.resolve else config, self.name, labels, config)
+                yield RunRequest(self._resolved(config), self.name, labels, config)
 
     def _config(self, labels: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig | None:
         """The config of a cell and seed; None if its fields do not go together and `where` leaves it out."""
@@ -184,17 +201,29 @@ class SearchSpace:
             if self.where is not None and unchecked is not None and not self._keeps(self.where, unchecked):
                 return None
             hint = "; where= may leave it out" if unchecked is not None else ""
-            place = f", cell {in_words(labels)}" if labels else ""
+            place = f", cell {in_words(labels)[:_LONGEST_SAID]}" if labels else ""
             raise BadInput(f"search space {self.name!r}{place}: {error}{hint}") from None
 
     def _keeps(self, where: Callable[[RunConfig], bool], config: RunConfig) -> bool:
-        try:
+        with calling(f"search space {self.name!r}: where"):
             kept = where(config)
-        except Exception as error:  # the user's own code raises whatever it likes
-            raise BadInput(f"search space {self.name!r}: where raises {type(error).__name__}: {_said(error)}") from None
         if type(kept).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
             raise BadInput(f"search space {self.name!r}: where returns {shown(kept)}: expected True or False")
         return bool(kept)
+
+    def _resolved(self, config: RunConfig) -> RunConfig:
+        if self.resolve is None:
+            return config
+        with calling(f"search space {self.name!r}: resolve"):
+            resolved = self.resolve(config)
+        if not isinstance(resolved, RunConfig):
+            raise BadInput(f"search space {self.name!r}: resolve returns {shown(resolved)}: expected a RunConfig")
+        if resolved.seed != config.seed:
+            raise BadInput(
+                f"search space {self.name!r}: resolve returns a config with seed {resolved.seed}; expected that of the "
+                f"config it was given, {config.seed}"
+            )
+        return resolved
 
     def _cells(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         choices = [
@@ -244,6 +273,22 @@ class SearchSpace:
         return replace(self, seeds=range(count))
 
 
+def _plain(where: str, values: Any) -> list[Any]:
+    try:
+        return as_list(values)
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
+
+
+def _check_twice(where: str, values: Sequence[Any]) -> None:
+    try:
+        twice = has_twice(values)
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
+    if twice:
+        raise BadInput(f"{where} holds a value twice")
+
+
 def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
     """The runs of several spaces as one list: the first seed of every space before the second of any."""
     by_place: dict[int, list[RunRequest]] = {}
@@ -252,13 +297,6 @@ def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
         for request in space.requests():
             by_place.setdefault(places[request.config.seed], []).append(request)
     return [request for place in sorted(by_place) for request in by_place[place]]
-
-
-def _has_twice(values: Sequence[Any]) -> bool:
-    try:
-        return len(set(values)) < len(values)
-    except TypeError:  # lists, such as groups of classes
-        return any(value in values[:position] for position, value in enumerate(values))
 
 
 def load_spaces(path: Path) -> list[SearchSpace]:
@@ -289,7 +327,7 @@ def names_in(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise BadInput(f"{path}: no such search-space file")
     try:
-        with importable(path.resolve().parent):
+        with importable(path.resolve().parent), unharmed():
             return runpy.run_path(str(path), run_name="clops_sweep_search_space")
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
@@ -316,7 +354,7 @@ def shipped_space(name: str) -> Path:
     if name not in shipped:
         raise BadInput(
             f"{name!r}: no search-space file of that name comes with the package{nearest(name, shipped)}; there are "
-            f"{', '.join(shipped)}"
+            f"{listed(shipped)}"
         )
     return shipped[name]
 

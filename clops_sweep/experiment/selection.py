@@ -15,7 +15,8 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.folder import shorten
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import SCENARIOS
+from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
+from clops_sweep.experiment.registry import PAPER_NETWORK, SCENARIOS
 from clops_sweep.experiment.search_space import RunRequest, SearchSpace, all_requests, load_spaces, names_in
 from clops_sweep.experiment.where import Where
 
@@ -41,8 +42,8 @@ class Selection:
         files: where they come from, if from files.
 
     Raises:
-        BadInput: a name or label that cannot be printed, or names of search spaces that cannot be those of files
-            beside each other (see `check_names`).
+        BadInput: a number is out of bounds, `settings` is no mapping, `where` is no text; a name or label cannot be
+            printed, or names of search spaces cannot be those of files beside each other (see `check_names`).
     """
 
     given: tuple[SearchSpace, ...]
@@ -53,6 +54,11 @@ class Selection:
     files: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
+        check_limits(self, {"seeds": SEEDS, "limit": LIMIT})
+        if not isinstance(self.settings, Mapping) or not all(isinstance(name, str) for name in self.settings):
+            raise BadInput(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
+        if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
+            raise BadInput(f"where = {shown(self.where)}: expected a condition such as 'storage_fraction == 0.5'")
         check_names(self.given)
 
     @classmethod
@@ -74,16 +80,16 @@ class Selection:
         """
         if isinstance(space, str | PathLike):
             return cls.of_files([Path(space)], **options)
-        spaces = (space,) if isinstance(space, SearchSpace) else tuple(space)
-        if not spaces or not all(isinstance(it, SearchSpace) for it in spaces):
+        spaces = (space,) if isinstance(space, SearchSpace) else space
+        if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(it, SearchSpace) for it in spaces):
             raise BadInput("expected a SearchSpace, a list of them, or the path of a search-space file")
-        return cls(spaces, **options)
+        return cls(tuple(spaces), **options)
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
         """The search spaces, as the options change them, but for those that are left out."""
         spaces = [space.overridden(self.settings) for space in self.given if space not in self.left_out]
-        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds else spaces
+        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
 
     @cached_property
     def left_out(self) -> list[SearchSpace]:
@@ -104,13 +110,13 @@ class Selection:
             BadInput: there is none, and no search; or anything is wrong with the spaces and options.
         """
         requests = all_requests(self.spaces)
-        if self.where and requests:
+        if self.where is not None and requests:
             holds = Where(self.where)
             requests = [request for request in requests if holds(request.config)]
-        permuted = [it for it in requests if isinstance(it.config.task_order, tuple)]
-        orders = {(it.space, it.config.dataset, it.config.scenario, it.config.task_order): it for it in permuted}
-        for request in orders.values():
-            _check_task_order(request.space, request.config)
+        fields = ("dataset", "scenario", "task_order", "task_classes", "network", "leads")
+        different = {(it.space, *(getattr(it.config, name) for name in fields)): it for it in requests}
+        for request in different.values():
+            _check_declared(request.space, request.config)
         if not requests and not self.searches:
             raise BadInput(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
         return requests[: self.limit]
@@ -126,7 +132,7 @@ class Selection:
             )
         for space, _ in found:
             for config in configs_at_bounds(space):
-                _check_task_order(space.name, config)
+                _check_declared(space.name, config)
         trials = [search.n_trials if self.limit is None else min(self.limit, search.n_trials) for _, search in found]
         return [
             replace(space, search=replace(search, n_trials=n)) for (space, search), n in zip(found, trials, strict=True)
@@ -218,9 +224,27 @@ def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
             yield f"search space {space.name!r}, axis {axis!r}: label", str(label)
 
 
-def _check_task_order(space: str, config: RunConfig) -> None:
-    """A permutation must be one of the tasks that there are, where that is known without the data."""
-    tasks = DATASETS[config.dataset].task_count(config.scenario, config.task_classes, config.domain)
+def _check_declared(space: str, config: RunConfig) -> None:
+    """Check what is known of a data set before it is prepared: how many tasks, classes and leads it has.
+
+    Raises:
+        BadInput: the task order is no permutation of the tasks, there is no such class, or the paper's network is to
+            take several leads at once.
+    """
+    info = DATASETS[config.dataset]
+    numbers = [it for group in config.task_classes or () for it in group if isinstance(it, int)]
+    wrong = [it for it in numbers if info.classes is not None and not 0 <= it < info.classes]
+    if wrong and config.scenario in ("class_il", "class_il_union"):
+        raise BadInput(
+            f"search space {space!r}: task_classes: {config.dataset} has {info.classes} classes and no class "
+            f"{shown(wrong[0])}; expected numbers from 0 to {(info.classes or 0) - 1}"
+        )
+    if config.network == PAPER_NETWORK and config.leads == "all" and info.simultaneous_leads > 1:
+        raise BadInput(
+            f"search space {space!r}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
+            f"{info.simultaneous_leads}; set leads = 'one', or network = 'resnet1d_wang'"
+        )
+    tasks = info.task_count(config.scenario, config.task_classes, config.domain)
     if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
         raise BadInput(
             f"search space {space!r}: task_order {shown(list(config.task_order))}: {config.scenario} of "

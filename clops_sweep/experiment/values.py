@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import numbers
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from clops_sweep.errors import shown
@@ -20,7 +24,53 @@ def kind_in_words(value: Any) -> str:
 
 def is_whole(value: Any) -> bool:
     """Whether it is a whole number, also with a decimal point."""
-    return is_number(value) and (isinstance(value, numbers.Integral) or float(value).is_integer())
+    return is_number(value) and (isinstance(value, numbers.Integral) or bool(value == value // 1))
+
+
+def as_python(value: Any) -> Any:
+    """Arrays, series and scalars of NumPy, pandas or PyTorch as Python's own lists and scalars; others as they are."""
+    convert = getattr(value, "tolist", None)
+    return convert() if callable(convert) and not isinstance(value, type) else value
+
+
+def length(values: Any) -> int | None:
+    """How many values a list, range, array or mapping has; None for what has no length."""
+    try:
+        return len(values)
+    except OverflowError:  # a range beyond the largest index
+        return sys.maxsize
+    except TypeError:
+        return None
+
+
+def as_list(values: Any) -> list[Any]:
+    """A list, tuple, range, array or series as a list of Python's own values.
+
+    Raises:
+        ValueError: it is something else, such as text, a mapping, a set or an iterator.
+    """
+    count = length(values)
+    if count is not None and not isinstance(values, Sequence):
+        values = as_python(values)
+    if count is None or not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray):
+        raise ValueError(f"expected a list of values, not {kind_in_words(values)}")
+    return [as_python(value) for value in islice(values, count)]  # a sequence of the user's may have no end
+
+
+def has_twice(values: Sequence[Any]) -> bool:
+    """Whether two values are equal, as 1, 1.0 and True are.
+
+    Raises:
+        ValueError: a value is a list that contains itself, or of some other type that cannot be compared.
+    """
+    try:
+        return len({_hashable(value) for value in values}) < len(values)
+    except (TypeError, RecursionError):
+        raise ValueError("expected numbers, text or lists of them") from None
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(_hashable(it) for it in value) if isinstance(value, list | tuple) else value
 
 
 def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
@@ -30,17 +80,18 @@ def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
         ValueError: they are none.
     """
     expected = "expected groups of two classes or more, as in [[0, 1], [2, 3]]"
+    value = as_python(value)
     if not isinstance(value, list | tuple) or not value:
         raise ValueError(expected)
     groups = []
-    for group in value:
+    for group in map(as_python, value):
         if not isinstance(group, list | tuple) or len(group) < 2:
             raise ValueError(expected)
         if not all(isinstance(it, str) or is_whole(it) for it in group):
             raise ValueError(f"{expected}, by number or name")
         groups.append(tuple(it if isinstance(it, str) else int(it) for it in group))
     classes = [it for group in groups for it in group]
-    twice = next((it for it in classes if classes.count(it) > 1), None)
-    if twice is not None:
+    if len(set(classes)) < len(classes):
+        twice = Counter(classes).most_common(1)[0][0]
         raise ValueError(f"class {shown(twice)} is there twice; expected every class in one task")
     return tuple(groups)

@@ -2,8 +2,8 @@
 
 Comparisons (also chained, `in` and `not in`), arithmetic, `and`, `or`, `not` (and pandas's `&`, `|`, `~`), numbers,
 text, lists, True and False, and the names of config fields. No calls, attributes or subscripts: what a user pastes
-from somewhere must not be a program. An option that a run does not have is as nan is: it equals nothing, and compares
-with nothing.
+from somewhere must not be a program. A field that is not set, and an option of a plug-in that the run does not use, are
+as nan is: they equal nothing, and a comparison with them is false.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
-from clops_sweep.errors import BadInput, one_line
-from clops_sweep.experiment.config import RunConfig, known_key, nearest
+from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.experiment.config import known_key, nearest
 from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.registry import REGISTRIES
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -41,6 +42,9 @@ _SIGNS: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.n
 _LONGEST = 10_000
 """Characters; Python's own grammar takes deeper expressions than its stack does."""
 
+_LARGEST = 2**128
+"""Whole numbers of Python have any number of digits, and take any time."""
+
 
 class _Named(Protocol):
     """What has values by name: a config, or a row of `runs` as a mapping."""
@@ -53,7 +57,7 @@ class Where:
 
     Args:
         expression: such as ``storage_fraction == 0.5 and strategy in ["clops", "mir"]``.
-        columns: what it may name; by default the fields of a config. Of columns, what is None is as nan.
+        columns: what it may name; by default the fields of a config.
 
     Raises:
         BadInput: it is no such expression, or names a field that there is not.
@@ -95,6 +99,8 @@ class Where:
     def _check(self, node: ast.AST) -> None:
         """Everything that is in it, before it is computed for the first run."""
         match node:
+            case ast.Constant(value=int(value)) if abs(value) > _LARGEST:
+                raise self._wrong("a number in it is too large")
             case ast.Constant(value=bool() | int() | float() | str()):
                 return
             case ast.Name(id=name):
@@ -126,7 +132,7 @@ class Where:
                 return value
             case ast.Name(id=name):
                 value = config.get(name)
-                return math.nan if value is None and (self._columns is not None or name in OPTIONS) else value
+                return math.nan if value is None or (name in OPTIONS and _is_unused(name, config)) else value
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return tuple(self._value(item, config) for item in items)
             case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
@@ -136,7 +142,10 @@ class Where:
             case ast.BinOp(op=op, left=left, right=right) if type(op) in _LOGIC:
                 return _LOGIC[type(op)](self._truth(left, config), self._truth(right, config))
             case ast.BinOp(op=op, left=left, right=right):
-                return _ARITHMETIC[type(op)](self._number(left, config), self._number(right, config))
+                number = _ARITHMETIC[type(op)](self._number(left, config), self._number(right, config))
+                if isinstance(number, int) and abs(number) > _LARGEST:
+                    raise OverflowError("a number becomes too large")
+                return number
             case ast.BoolOp(op=op, values=values):
                 wanted = isinstance(op, ast.Or)
                 return wanted if any(self._truth(value, config) is wanted for value in values) else not wanted
@@ -144,7 +153,7 @@ class Where:
                 value = self._value(left, config)
                 for comparison, other in zip(ops, others, strict=True):
                     following = self._value(other, config)
-                    if not _COMPARISONS[type(comparison)](value, following):
+                    if not _compared(comparison, value, following):
                         return False
                     value = following
                 return True
@@ -153,21 +162,38 @@ class Where:
     def _number(self, node: ast.expr, config: _Named) -> int | float:
         value = self._value(node, config)
         if not isinstance(value, int | float):  # text times a number could be made as long as memory is
-            raise TypeError(f"{value!r} is no number")
+            raise TypeError(f"{shown(value)} is no number")
         return value
 
     def _truth(self, node: ast.expr, config: _Named) -> bool:
         value = self._value(node, config)
-        if isinstance(value, float) and math.isnan(value):
+        if _is_nan(value):
             return False
         if not isinstance(value, bool):
-            raise TypeError(f"{value!r} is neither true nor false")
+            raise TypeError(f"{shown(value)} is neither true nor false")
         return value
 
     def _wrong(self, what: str) -> BadInput:
         if self._columns is not None:
-            return BadInput(f"condition {self.expression[:200]!r}: {what}")
-        fields = ", ".join(RunConfig.model_fields)
+            return BadInput(f"condition {shown(self.expression)}: {what}")
         return BadInput(
-            f"--where {self.expression[:200]!r}: {what}; expected a condition on config fields ({fields}) and options"
+            f"--where {shown(self.expression)}: {what}; expected a condition on config fields and options, such as "
+            "storage_fraction == 0.5"
         )
+
+
+def _is_unused(option: str, config: _Named) -> bool:
+    """Whether no plug-in that a run names has an option; not where one of them is unknown here."""
+    named = [(registry, config.get(field)) for field, registry in REGISTRIES.items()]
+    return all(name in registry and option not in registry.options(name) for registry, name in named)
+
+
+def _compared(comparison: ast.cmpop, value: Any, following: Any) -> bool:
+    """Whether two values compare so; nan, which also text and lists are compared with, equals nothing."""
+    if _is_nan(value) or _is_nan(following):
+        return isinstance(comparison, ast.NotEq | ast.NotIn)
+    return bool(_COMPARISONS[type(comparison)](value, following))
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)

@@ -12,7 +12,6 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.learning.native_learner import NativeLearner
-from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.stacked_learner import StackedLearner, can_be_stacked
 
 
@@ -29,14 +28,13 @@ def make_learner(
 ) -> Learner:
     """The fastest learner of a network with its options for the device of the bank; arguments as in `Learner`.
 
-    Runs of a module are computed at once on a GPU, where that is possible, or wherever `together` says so.
+    Runs of a module are computed in lockstep on a GPU, where that is possible, or wherever `together` says so.
     """
-    if network != PAPER_NETWORK:
-        wanted = bank.device.type != "cpu" if together is None else together
-        can_be = wanted and can_be_stacked(network, (1, *bank.shape)[-2:], outputs, options or {}, bank.device)
-        of_modules = StackedLearner if can_be else ModuleLearner
-        return of_modules(seeds, kind, outputs, learning_rate, bank, network, options)
-    variant = native.chosen() if bank.device.type == "cpu" else None
-    if variant is None:
-        return PaperLearner(seeds, kind, outputs, learning_rate, bank)
-    return NativeLearner(seeds, kind, outputs, learning_rate, bank, variant)
+    if network == PAPER_NETWORK and bank.device.type == "cpu" and not together:
+        variant = native.chosen()
+        if variant is not None:
+            return NativeLearner(seeds, kind, outputs, learning_rate, bank, variant)
+    wanted = bank.device.type != "cpu" if together is None else together
+    can_be = wanted and can_be_stacked(network, (1, *bank.shape)[-2:], outputs, options or {}, bank.device)
+    of_modules = StackedLearner if can_be else ModuleLearner
+    return of_modules(seeds, kind, outputs, learning_rate, bank, network, options)

@@ -1,4 +1,4 @@
-"""One epoch's instances, shuffled together and cut into batches, where a step finds them without the host."""
+"""One epoch's instances, shuffled together and cut into batches."""
 
 from __future__ import annotations
 
@@ -72,8 +72,7 @@ class EpochBatch:
         weights: float32 [S, B], of current instances one by the number of I, of replayed ones their factor by that of
             J: the sum of weights times losses is mean_I(l) + mean_J(factor l), without the term whose set is empty.
         draws: int64 [B], places in the epoch, counters of the dropout masks.
-        number: int64 [1], the batch's number in the epoch, from 0.
-        number_on_host: the same, where the host knows it.
+        number: the batch's number in the epoch, from 0.
     """
 
     rows: torch.Tensor
@@ -83,8 +82,7 @@ class EpochBatch:
     current_count: torch.Tensor
     weights: torch.Tensor
     draws: torch.Tensor
-    number: torch.Tensor
-    number_on_host: int | None = None
+    number: int
 
     def plain(self) -> Batch:
         """The batch as a learner takes it."""
@@ -102,8 +100,7 @@ def batch_sizes(total: int, batch_size: int, smallest: int = 1) -> list[int]:
 class Epoch:
     """The union of a task's n instances and m replayed ones in the order of an epoch, cut into batches of B.
 
-    It is loaded anew for each epoch of the task, into the same memory, and which batch comes next is known to the
-    device alone. So a training step is the same sequence of kernels every time, and can be captured and replayed.
+    It is loaded anew for each epoch of the task, into the same memory: its batches are views that are made once.
 
     Args:
         task: the current task's training instances.
@@ -118,15 +115,13 @@ class Epoch:
         total = size + replayed
         self.sizes = batch_sizes(total, batch_size, smallest)
         device = task.rows.device
-        # What steps read is little and in few pieces: each is a launch in every step.
         self._integers = torch.zeros(2, runs, total, dtype=torch.int64, device=device)
-        self._floats = torch.zeros(3, runs, total, device=device)
+        self._floats = torch.zeros(2, runs, total, device=device)
         self._targets = torch.zeros(runs, total, task.targets.shape[2], device=device)
         batches = torch.arange(total, device=device).div(batch_size, rounding_mode="floor")
         self._batch = batches.clamp_max(len(self.sizes) - 1).expand(runs, -1)
         self._batch_size = torch.tensor(self.sizes, dtype=torch.float32, device=device)[self._batch]
-        self._places = torch.arange(max(self.sizes), device=device)
-        self._start = torch.zeros(1, dtype=torch.int64, device=device)
+        self._draws = torch.arange(total, device=device)
         self._kept: dict[str, torch.Tensor] = {}
         self._kept_views: dict[str, tuple[torch.Tensor, ...]] = {}
         self._current = torch.zeros(runs, total, dtype=torch.bool, device=device)
@@ -146,50 +141,27 @@ class Epoch:
             targets = torch.cat([targets, replay.instances.targets], dim=1)
             factors[:, size:] = replay.factors
         current = order < size
-        is_current = current.to(torch.float32)
         counts = torch.zeros(len(order), len(self.sizes), device=rows.device)
-        current_count = counts.scatter_add_(1, self._batch, is_current).gather(1, self._batch)
+        current_count = counts.scatter_add_(1, self._batch, current.to(torch.float32)).gather(1, self._batch)
         torch.stack([rows.gather(1, order), torch.where(current, order, 0)], out=self._integers)
         shares = torch.where(current, current_count, self._batch_size - current_count).reciprocal_()
-        torch.stack([factors.gather(1, order) * shares, current_count, is_current], out=self._floats)
+        torch.stack([factors.gather(1, order) * shares, current_count], out=self._floats)
         self._targets.copy_(gather_targets(targets, order))
         self._current.copy_(current)
-        self._start.zero_()
 
     @property
     def whole(self) -> Batch:
         """All batches, one behind the other."""
-        draws = torch.arange(self._targets.shape[1], device=self._start.device)
-        return Batch(self._integers[0], self._targets, self._floats[0], draws)
-
-    def next(self, size: int) -> EpochBatch:
-        """The next batch, whose size is the next of `sizes`."""
-        places = self._start + self._places[:size]
-        number = self._start // self.batch_size
-        self._start += size
-        rows, positions = self._integers.index_select(2, places)
-        weights, current_count, current = self._floats.index_select(2, places)
-        return EpochBatch(
-            rows=rows,
-            targets=self._targets.index_select(1, places),
-            positions=positions,
-            current=current > 0,
-            current_count=current_count,
-            weights=weights,
-            draws=places,
-            number=number,
-        )
+        return Batch(self._integers[0], self._targets, self._floats[0], self._draws)
 
     def batches(self) -> Iterator[EpochBatch]:
-        """All that `next` would give, as views: for a host that takes steps as they come, several times faster."""
+        """The batches, one after another."""
         if not self._views:
-            whole = (*self._integers, self._current, *self._floats[:2])
+            whole = (*self._integers, self._current, *self._floats)
             rows, positions, current, weights, counts = (values.split(self.sizes, dim=1) for values in whole)
             targets = self._targets.split(self.sizes, dim=1)
-            draws = torch.arange(self._integers.shape[2], device=self._start.device).split(self.sizes)
-            numbers = torch.arange(len(self.sizes), device=self._start.device).split(1)
-            steps = range(len(self.sizes))
-            parts = zip(rows, targets, positions, current, counts, weights, draws, numbers, steps, strict=True)
+            draws, numbers = self._draws.split(self.sizes), range(len(self.sizes))
+            parts = zip(rows, targets, positions, current, counts, weights, draws, numbers, strict=True)
             self._views = [EpochBatch(*part) for part in parts]
         return iter(self._views)
 
@@ -198,7 +170,7 @@ class Epoch:
         if name in self._kept:
             self._kept[name].copy_(values)
         else:
-            self._kept[name] = values.to(self._start.device, copy=True)
+            self._kept[name] = values.to(self._draws.device, copy=True)
 
     def kept(self, name: str) -> torch.Tensor:
         """What was kept under that name."""
@@ -206,11 +178,9 @@ class Epoch:
 
     def kept_for(self, name: str, batch: EpochBatch) -> torch.Tensor:
         """What was kept under that name for the batch: [number of batches, ...] to [...]."""
-        if batch.number_on_host is not None:
-            if name not in self._kept_views:
-                self._kept_views[name] = self._kept[name].unbind()
-            return self._kept_views[name][batch.number_on_host]
-        return self._kept[name].index_select(0, batch.number)[0]
+        if name not in self._kept_views:
+            self._kept_views[name] = self._kept[name].unbind()
+        return self._kept_views[name][batch.number]
 
     def keep_memory(
         self, name: str, instances: Instances, dropout_keys: torch.Tensor, draws: torch.Tensor | None = None

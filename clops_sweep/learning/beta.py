@@ -42,7 +42,7 @@ class TaskInstanceParameters:
         return torch.where(batch.current, batch.weights * self.values.gather(1, batch.positions), batch.weights)
 
     def step(self, batch: EpochBatch, losses: torch.Tensor) -> None:
-        """One announced Adam step from one batch and its losses l_i, float32 [S, B]."""
+        """One Adam step from one batch and its losses l_i, float32 [S, B]."""
         self.optimizer.step(self.gradient(batch, losses))
 
     def gradient(self, batch: EpochBatch, losses: torch.Tensor) -> torch.Tensor:

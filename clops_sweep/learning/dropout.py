@@ -7,13 +7,19 @@ The unit u of the draw d of a stream with keys (k0, k1) is decided by 16 bits of
 where `mix` is the 32-bit finaliser of Wellons ("lowbias32", 2018) with the second key folded in half way; even
 units take the low half of the word, odd units the high one. A unit is dropped when its 16 bits, read as a signed
 number, are below -32768 + 6554: a probability of 6554 / 65536 = 0.100006.
+
+That is the paper's network, in the native kernels and as a module. Other modules that are computed in lockstep use the
+same words by another rule, for any p and any number of units (see `CountedDropout`).
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
 
 DROPOUT = 0.1
 UNITS = (4 * 416, 16 * 68, 32 * 10)
@@ -24,67 +30,105 @@ _THRESHOLD = -32768 + round(DROPOUT * 65536)
 _SCALE = 1.0 / (1.0 - DROPOUT)
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 
-
-def random_words(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
-    """The words behind the masks of some draws.
-
-    Args:
-        keys: int32 [S, 2], the keys of each run's stream.
-        draws: int64 [B], the draws' counters; all runs share them.
-
-    Returns:
-        int16 [B, S, 3072], uniform over all 65,536 values.
-    """
-    base = (draws * _WORDS).to(torch.int32)  # wraps around, as the definition does
-    word = base[:, None, None] + keys[None, :, :1] + _units(keys.device)
-    shifted = torch.empty_like(word)
-    # An arithmetic shift would drag the sign along; the mask makes it a logical one.
-    word.bitwise_xor_(torch.bitwise_right_shift(word, 16, out=shifted).bitwise_and_(0xFFFF))
-    word.mul_(_FIRST).bitwise_xor_(keys[None, :, 1:])
-    word.bitwise_xor_(torch.bitwise_right_shift(word, 15, out=shifted).bitwise_and_(0x1FFFF))
-    word.mul_(_SECOND)
-    word.bitwise_xor_(torch.bitwise_right_shift(word, 16, out=shifted).bitwise_and_(0xFFFF))
-    return word.view(torch.int16)
+_DECIDED_TOGETHER: dict[Any, int | None] = {F.dropout: None, F.dropout1d: 2}
+"""The kinds of dropout that take a mask: over how many axes units are decided, None for all."""
 
 
 def mixed(counters: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """The words h(c) for any keys, int32 tensors that broadcast; in operations that `torch.func.vmap` knows."""
     word = counters + first
+    # An arithmetic shift would drag the sign along; the mask makes it a logical one.
     word = (word ^ (word >> 16 & 0xFFFF)) * _FIRST ^ second
     word = (word ^ (word >> 15 & 0x1FFFF)) * _SECOND
     return word ^ (word >> 16 & 0xFFFF)
 
 
-@cache
-def _units(device: torch.device) -> torch.Tensor:
-    return torch.arange(_WORDS, dtype=torch.int32, device=device)
-
-
-def no_masks(runs: int, batch: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Masks like those of `masks` that drop nothing."""
-    first, second, third = (
-        torch.ones(batch, runs * channels, length, device=device) for channels, length in ((4, 416), (16, 68), (32, 10))
-    )
-    return first, second, third
-
-
-def masks(keys: torch.Tensor, draws: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The masks of the three dropout layers, already scaled by 1 / (1 - 0.1).
+def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+    """The masks of all dropout layers of one run's network, already scaled by 1 / (1 - 0.1).
 
     Args:
-        keys: int32 [S, 2].
-        draws: int64 [B].
+        keys: int32 [2], of the run's stream.
+        draws: int64 [B], the draws' counters.
 
     Returns:
-        float32 tensors of shapes [B, S * 4, 416], [B, S * 16, 68] and [B, S * 32, 10], of zeros and 1 / 0.9.
+        float32 [B, 3072], of zeros and 1 / 0.9: one unit after the other, layer by layer.
     """
-    words = random_words(keys, draws)
-    batch, runs = words.shape[:2]
-    # A comparison that writes floats is an eighth of one that makes truth values to be converted.
-    kept = torch.ge(words, _THRESHOLD, out=torch.empty(words.shape, device=words.device)).mul_(_SCALE)
-    first, second, third = kept.split(UNITS, dim=2)
-    return (
-        first.reshape(batch, runs * 4, 416),
-        second.reshape(batch, runs * 16, 68),
-        third.reshape(batch, runs * 32, 10),
-    )
+    base = (draws * _WORDS).to(torch.int32)  # wraps around, as the definition does
+    units = torch.arange(_WORDS, dtype=torch.int32, device=draws.device)
+    words = mixed(base[:, None] + units, keys[0], keys[1])
+    halves = torch.stack([words << 16 >> 16, words >> 16], dim=-1).flatten(-2)
+    return (halves >= _THRESHOLD) * _SCALE
+
+
+class CountedDropout(TorchFunctionMode):
+    """Within it, dropout of one run takes its masks from a counter.
+
+    An instance's units are numbered through all dropout layers in the order of their calls. Unit u of draw d is dropped
+    if the word h(u) with keys (h(2 d), h(2 d + 1)), which have the run's keys themselves, is among the least p 2^32.
+
+    Args:
+        keys: int32 [2], of the run's stream.
+        draws: int64 [B], counters, one for each instance of a batch.
+    """
+
+    def __init__(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
+        super().__init__()
+        self._draws, self._units = len(draws), 0
+        self._begin(keys, draws)
+
+    def _begin(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
+        counters = (2 * draws).to(torch.int32) + torch.arange(2, dtype=torch.int32, device=draws.device)[:, None]
+        self._first, self._second = mixed(counters, keys[:1], keys[1:])[:, :, None]
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if function in _DECIDED_TOGETHER:
+            return self._drop(_DECIDED_TOGETHER[function], *args, **(kwargs or {}))
+        return function(*args, **(kwargs or {}))
+
+    def _drop(
+        self, axes: int | None, hidden: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    ) -> torch.Tensor:
+        """Zeros with probability p, and what is left times 1 / (1 - p).
+
+        Raises:
+            ValueError: the first axis of `hidden` is none of instances.
+        """
+        if not training or p == 0:
+            return hidden
+        if hidden.shape[0] != self._draws or hidden.dim() <= (axes or 0):
+            raise ValueError(f"dropout of a tensor {list(hidden.shape)}, whose first axis is not that of instances")
+        shape = [*hidden.shape[:axes], *[1] * len(hidden.shape[axes or hidden.dim() :])]
+        units = torch.Size(shape[1:]).numel()
+        mask = self._mask(slice(self._units, self._units + units), p).view(shape)
+        self._units += units
+        return hidden.mul_(mask) if inplace else hidden * mask
+
+    def _mask(self, units: slice, p: float) -> torch.Tensor:
+        """Of some units: [B, units]."""
+        numbers = torch.arange(units.start, units.stop, dtype=torch.int32, device=self._first.device)
+        kept = mixed(numbers, self._first, self._second) >= min(round(p * 2**32) - 2**31, 2**31 - 1)
+        return kept * (0.0 if p == 1 else 1 / (1 - p))
+
+
+class PaperDropout(CountedDropout):
+    """The same for the paper's network, with the masks of the native kernels (see `masks`).
+
+    Where there are several draws of each instance, those of one following one another, the first layer repeats what it
+    is given: what is before it is computed once.
+    """
+
+    def _begin(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
+        self._masks = masks(keys, draws)
+
+    def _drop(
+        self, axes: int | None, hidden: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    ) -> torch.Tensor:
+        if training and hidden.shape[0] < self._draws:
+            hidden = hidden[:, None].expand(-1, self._draws // hidden.shape[0], *hidden.shape[1:]).flatten(0, 1)
+        return super()._drop(axes, hidden, p, training, inplace)
+
+    def _mask(self, units: slice, p: float) -> torch.Tensor:
+        del p
+        return self._masks[:, units]

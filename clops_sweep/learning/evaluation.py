@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Literal
 
 import numpy as np
@@ -71,6 +72,7 @@ class Evaluator:
             judged = [task[:, self._own(k)] for k, task in enumerate(targets)]
         self._aucs = TaskAucs(judged, self._names, device, [len(task.outputs) for task in scenario.tasks])
         self._hits = TaskHits(self._judged_kind, judged, device)
+        self._left_out = np.tile(np.array(self._aucs.left_out, dtype=np.int64), (runs, 1))
         together = np.concatenate(targets)
         self._union = (
             (
@@ -109,16 +111,16 @@ class Evaluator:
         found = [
             auc,
             torch.stack([part.mean(1) for part in loss], dim=1),
-            logits.isfinite().flatten(1).all(1, keepdim=True),
+            logits.abs().flatten(1).amax(1, keepdim=True).isfinite(),
             self._hits.counts(judged).flatten(1),
         ]
         if self._union:
             aucs, hits = self._union
             found += [aucs(_scores(self._kind, logits)), hits.counts(logits).flatten(1)]
         # One transfer for everything: on a GPU this is where the host waits for the epoch.
-        widths = [part.shape[1] for part in found]
         arrived = torch.cat([part.double() for part in found], dim=1).cpu().numpy()
-        parts = np.split(arrived, np.cumsum(widths)[:-1], axis=1)
+        ends = list(accumulate(part.shape[1] for part in found))
+        parts = [arrived[:, first:last] for first, last in pairwise([0, *ends])]
         self._check(parts[2][:, 0] > 0, logits)
         union = np.full((runs, len(MEASURES)), np.nan)
         if self._union:
@@ -128,7 +130,7 @@ class Evaluator:
             parts[0].copy(),
             *self._hits.scores(parts[3].reshape(runs, tasks, -1)),
             parts[1].copy(),
-            np.tile(np.array(self._aucs.left_out, dtype=np.int64), (runs, 1)),
+            self._left_out,
             union,
         )
 

@@ -1,16 +1,17 @@
 """Learner: the networks of S runs with their optimiser. Training steps, one by one or an epoch of them: nothing else.
 
-This, and what `RunNetworks` says, is all that a strategy knows of a network. What is behind it is the paper's network
-(`PaperLearner`, `NativeLearner`) or any `torch.nn.Module` (`ModuleLearner`, `StackedLearner`).
+This, and what `RunNetworks` says, is all that a strategy knows of a network. Three kinds of learner implement it: the
+native kernels of the paper's network (`NativeLearner`), modules one after another (`ModuleLearner`), and modules in
+lockstep (`StackedLearner`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import torch
 
@@ -23,19 +24,6 @@ from clops_sweep.learning.logit_table import LogitTable, pulled
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.penalty import Penalty
 from clops_sweep.learning.run_networks import RunNetworks
-
-
-class StepCaller(Protocol):
-    """Calls a step; steps with the same key are the same operations on the same memory.
-
-    Attributes:
-        captures: whether the host is not there any more when a step is taken.
-    """
-
-    captures: bool
-
-    def __call__(self, key: Hashable, function: Callable[[], None], /) -> None:
-        """Does what the function does."""
 
 
 class Learner(RunNetworks):
@@ -62,27 +50,20 @@ class Learner(RunNetworks):
         self._learning_rate = learning_rate
         self._excerpts: dict[tuple[int, ...], Self] = {}
         self._epoch: Epoch | None = None
-        self._beta: TaskInstanceParameters | None = None
-        self._penalty: Penalty | None = None
-        self._forget_steps()
-
-    def announce(self, steps: int) -> None:
-        """Says how many steps come next, before the first of them is taken."""
-        self.optimizer.prepare(steps)
 
     def apply(self, gradient: torch.Tensor) -> None:
-        """One announced Adam step along a gradient that is laid out like `parameters.flat`."""
+        """One Adam step along a gradient that is laid out like `parameters.flat`."""
         self.optimizer.step(gradient)
 
     def apply_penalised(self, gradient: torch.Tensor, penalty: Penalty) -> None:
-        """One announced Adam step on a loss, whose gradient is given as for `apply`, and a penalty."""
+        """One Adam step on a loss, whose gradient is given as for `apply`, and a penalty."""
         before = self.parameters.flat.clone()
         self.apply(torch.addcmul(gradient, before - penalty.centre, penalty.importance))
         if penalty.path is not None:
             penalty.path.addcmul_(gradient, self.parameters.flat - before, value=-1)
 
     def train_step(self, batch: Batch, dropout_keys: torch.Tensor, penalty: Penalty | None = None) -> torch.Tensor:
-        """One announced Adam step on a batch, and a penalty if given; returns the losses l_i, float32 [S, B]."""
+        """One Adam step on a batch, and a penalty if given; returns the losses l_i, float32 [S, B]."""
         instance_losses, gradient = self.gradient(batch, dropout_keys)
         if penalty is None:
             self.apply(gradient)
@@ -98,7 +79,6 @@ class Learner(RunNetworks):
         epoch = self._epoch
         if epoch is None or epoch.task is not task or (epoch.replayed, epoch.batch_size) != (replayed, batch_size):
             epoch = self._epoch = Epoch(task, replayed, batch_size, self.smallest_batch)
-            self._forget_steps()
         epoch.load(replay, order)
         epoch.keep("dropout keys", dropout_keys)
         return epoch
@@ -106,20 +86,14 @@ class Learner(RunNetworks):
     def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
         """Takes a step on each batch of an epoch.
 
-        On a GPU a step may be captured and replayed (see `CapturedSteps`), so it may look at no tensor's values from
-        the host and keep nothing but what it writes into memory that was there before.
-
         Args:
             epoch: as `begin_epoch` returned it.
-            step: called with a batch and its number modulo `phases`; the latter, and the size of the batch, are all
-                that may decide what it does.
+            step: called with a batch and its number modulo `phases`. On a GPU it should look at no tensor's values, for
+                which the host would wait.
             phases: after how many batches steps are alike again.
         """
-        take = epoch.next
-        if not self._call.captures:
-            batches = epoch.batches()
-            take = lambda size: next(batches)  # noqa: E731
-        self._take_steps(epoch, step, phases, self._call, take)
+        for number, batch in enumerate(epoch.batches()):
+            step(batch, number % phases)
 
     def train_by_logits(
         self,
@@ -176,29 +150,6 @@ class Learner(RunNetworks):
 
         self.run_epoch(epoch, step)
 
-    def _forget_steps(self) -> None:
-        """Before steps that read and write other memory than those before them."""
-        self._call: StepCaller = _as_it_comes
-        self._call_own: StepCaller = _as_it_comes
-        """What calls steps of strategies, and those of `train_epoch`."""
-
-    def _take_steps(
-        self,
-        epoch: Epoch,
-        step: Callable[[EpochBatch, int], None],
-        phases: int,
-        call: StepCaller,
-        take: Callable[[int], EpochBatch],
-    ) -> None:
-        self.announce(len(epoch.sizes))
-        for number, size in enumerate(epoch.sizes):
-            phase = number % phases
-
-            def next_step(size: int = size, phase: int = phase) -> None:
-                step(take(size), phase)
-
-            call((size, phase), next_step)
-
     def train_epoch(
         self,
         task: Instances,
@@ -220,11 +171,7 @@ class Learner(RunNetworks):
             beta: weighs the losses of the current instances, and is itself trained on them, if given.
             penalty: is lowered with the loss, if given.
         """
-        if beta is not self._beta or penalty is not self._penalty:
-            self._beta, self._penalty, self._epoch = beta, penalty, None
         epoch = self.begin_epoch(task, replay, order, batch_size, dropout_keys)
-        if beta is not None:
-            beta.optimizer.prepare(len(epoch.sizes))
 
         def step(batch: EpochBatch, phase: int) -> None:
             del phase
@@ -235,7 +182,7 @@ class Learner(RunNetworks):
             if beta is not None:
                 beta.step(batch, instance_losses)
 
-        self._take_steps(epoch, step, 1, self._call_own, epoch.next)
+        self.run_epoch(epoch, step)
 
     def excerpt(self, runs: Sequence[int]) -> Self:
         """The networks of some of the runs as they are now, to be asked and not to be trained."""
@@ -278,13 +225,3 @@ class Learner(RunNetworks):
         """Takes up a state that `state` returned."""
         self.parameters.flat.copy_(state["parameters"])
         self.optimizer.restore(state["optimizer"])
-
-
-class _AsItComes:
-    captures = False
-
-    def __call__(self, key: Hashable, step: Callable[[], None]) -> None:
-        step()
-
-
-_as_it_comes = _AsItComes()

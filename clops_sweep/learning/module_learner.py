@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, Self
 
 import torch
 
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.experiment.registry import NETWORKS
+from clops_sweep.experiment.registry import NETWORKS, PAPER_NETWORK
 from clops_sweep.learning import losses
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
+from clops_sweep.learning.dropout import PaperDropout
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
-from clops_sweep.learning.learner import Learner, StepCaller
+from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.module_probe import probed
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.run_module import Mode, RunModule, made, trained
@@ -79,6 +80,9 @@ class ModuleLearner(Learner):
                 {name: view[run] for name, view in each.views.items()} for each in (self.parameters, self._gradient)
             )
             module.live_in(views, gradients)
+        self._dropout = PaperDropout if network == PAPER_NETWORK else None
+        if self._dropout is not None and self.backend == "torch":
+            self.backend = "torch-module"  # up to version 0.2, "torch" was another implementation of this network
         self._generators = GlobalStreams(bank.device)
         self._at_a_time = (_VALUES if bank.device.type == "cpu" else _VALUES_ON_A_GPU) // (shape[0] * shape[1])
 
@@ -103,11 +107,10 @@ class ModuleLearner(Learner):
         self._gradient.flat.zero_()  # what no gradient reaches in this batch has one of zero
         place, found = int(batch.draws[0]), []
         with self._generators.kept(), torch.enable_grad():
-            for run, keys in enumerate(dropout_keys.tolist()):
-                module = self._modules[run]
-                self._generators.seed(seed_of(keys, place))
+            for run, module in enumerate(self._modules):
                 with nullcontext() if track_statistics else module.buffers_kept():
-                    logits = module.logits(self._frames(batch.rows[run], None), mode)
+                    with self._random(dropout_keys[run], place, batch.draws):
+                        logits = module.logits(self._frames(batch.rows[run], None), mode)
                     of_run = losses.instance_losses(self.kind, logits, batch.targets[run])
                     (batch.weights[run] * of_run).sum().backward()
                 found.append(of_run.detach())
@@ -131,28 +134,40 @@ class ModuleLearner(Learner):
         found = []
         with self._generators.kept(), ExitStack() as buffers:
             for run, module in enumerate(self._modules):
+                random: AbstractContextManager[Any] = nullcontext()
                 if dropout_keys is not None and draws is not None:
-                    first, second = dropout_keys[run].tolist()
-                    self._generators.seed(seed_of((first, second), int(draws[0])))
+                    random = self._random(dropout_keys[run], int(draws[0]), draws)
                 if batch_statistics and not track_statistics:
                     buffers.enter_context(module.buffers_kept())
-                with torch.enable_grad():
+                with torch.enable_grad(), random:
                     found.append(module.logits(self._frames(rows[run], None), mode))
             logits = torch.stack([of_run.detach() for of_run in found])
             for of_run, by in zip(found, self._by_runs(by_logits)(logits, *given), strict=True):
                 of_run.backward(by)
         return logits, self._gradient.flat
 
-    def _take_steps(
-        self,
-        epoch: Epoch,
-        step: Callable[[EpochBatch, int], None],
-        phases: int,
-        call: StepCaller,
-        take: Callable[[int], EpochBatch],
-    ) -> None:
+    def _random(self, keys: torch.Tensor, place: int, draws: torch.Tensor) -> AbstractContextManager[Any]:
+        """Within it, what a run's layers draw follows from its keys, int32 [2], and where in its epoch it is.
+
+        Args:
+            keys: of the run's stream.
+            place: of the first instance, for layers that draw from the global generators.
+            draws: int64 [B], counters, for masks that are a function of them.
+        """
+        if self._dropout is not None:
+            return self._dropout(keys, draws)
+        first, second = keys.tolist()
+        self._generators.seed(seed_of((first, second), place))
+        return nullcontext()
+
+    def _repeated(self, frames: torch.Tensor, samples: int) -> torch.Tensor:
+        """Frames [..., B, channels, samples], each T times; where `PaperDropout` does that itself, once."""
+        return frames if self._dropout is not None else frames.repeat_interleave(samples, dim=-3)
+
+    def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
+        """As `Learner.run_epoch`."""
         with self._generators.kept():  # once an epoch, for it takes longer than seeding
-            super()._take_steps(epoch, step, phases, call, take)
+            super().run_epoch(epoch, step, phases)
 
     @torch.no_grad()
     def logits(
@@ -180,12 +195,13 @@ class ModuleLearner(Learner):
         """
         found = []
         with self._generators.kept():
-            for run, keys in enumerate(dropout_keys.tolist()):
+            for run, module in enumerate(self._modules):
                 parts = []
                 at_a_time = self._at_a_time // samples
                 for place, frames in self._chunks(rows[run], None if noise is None else noise[run], at_a_time):
-                    self._generators.seed(seed_of(keys, place))
-                    logits = self._modules[run].logits(frames.repeat_interleave(samples, dim=0), "sampling")
+                    draws = torch.arange(place * samples, (place + len(frames)) * samples, device=rows.device)
+                    with self._random(dropout_keys[run], place, draws):
+                        logits = module.logits(self._repeated(frames, samples), "sampling", len(draws))
                     parts.append(losses.probabilities(self.kind, logits).unflatten(0, (-1, samples)))
                 found.append(torch.cat(parts))
         return torch.stack(found)

@@ -10,7 +10,7 @@ import torch
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput, reason
+from clops_sweep.errors import OF_USERS, BadInput, reason
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
@@ -217,7 +217,10 @@ class _Probe:
                     "is an attribute, and put layers of a list into nn.ModuleList"
                 )
             self._module.zero_grad()
-            (logits * torch.linspace(-1, 1, logits.numel()).view(logits.shape)).sum().backward()
+            try:
+                (logits * torch.linspace(-1, 1, logits.numel()).view(logits.shape)).sum().backward()
+            except OF_USERS as error:
+                self._refuse(f"raises in its backward pass on frames {list(self._frames.shape)} ({reason(error)})")
             for name, parameter in parameters.items():
                 if parameter.grad is not None:
                     missing.discard(name)
@@ -246,7 +249,7 @@ class _Probe:
             if not str(error).startswith(_ONE_VALUE):
                 self._refuse(f"raises in training on a batch of one instance ({reason(error)})")
             return 2
-        except Exception as error:
+        except OF_USERS as error:
             self._refuse(f"raises in training on a batch of one instance ({reason(error)})")
         return 1
 
@@ -273,12 +276,14 @@ class _Probe:
         with torch.set_grad_enabled(gradients), traced(self._module) as trace:
             try:
                 logits = self._raw(mode, frames, seed, module)
-            except Exception as error:
+            except OF_USERS as error:
                 shape = list(frames.shape)
                 self._refuse(f"raises on frames {shape}, in {trace.unfinished} ({reason(error)})")
         expected = [len(frames), self._outputs]
         if not isinstance(logits, torch.Tensor):
             self._refuse(f"returns {type(logits).__name__}; expected a tensor of logits {expected}")
+        if logits.layout != torch.strided:
+            self._refuse(f"returns logits that are sparse; expected a dense tensor {expected}")
         if list(logits.shape) != expected:
             found = f"returns logits {list(logits.shape)} for frames {list(frames.shape)}"
             self._refuse(f"{found}; expected [B, outputs] = {expected}")

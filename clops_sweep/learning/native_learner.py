@@ -1,4 +1,4 @@
-"""NativeLearner: the paper's network on a CPU by the native kernels, on the memory of the PyTorch learner."""
+"""NativeLearner: the paper's network on a CPU by the native kernels, which work on the memory of PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay, gather_targets
 from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.logit_table import PULL, READ, WRITTEN, LogitTable
-from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.learning.network import CHANNELS, initial_parameters
 from clops_sweep.learning.penalty import Penalty
 from clops_sweep.learning.run_networks import Loss
 
 
-class NativeLearner(PaperLearner):
-    """The same numbers as `PaperLearner` to rounding, several times faster.
+class NativeLearner(Learner):
+    """The same numbers as `PaperNetwork` by a `ModuleLearner`, to rounding, several times faster.
 
-    Parameters, running statistics, gradient and optimiser are the same tensors; the kernels work on their memory. What
-    is not overridden is PyTorch's.
+    What is not overridden is PyTorch's, on the memory that the kernels work on too.
 
     Args:
         seeds: one a run.
@@ -33,9 +33,10 @@ class NativeLearner(PaperLearner):
         learning_rate: of Adam.
         bank: where rows become frames, on the CPU.
         variant: which kernels, of `native.available()`.
-    """
 
-    _in_torch = False
+    Attributes:
+        statistics: running means of the three blocks, [S * channels] each, and their running variances.
+    """
 
     def __init__(
         self,
@@ -46,7 +47,9 @@ class NativeLearner(PaperLearner):
         bank: FrameBank,
         variant: str,
     ) -> None:
-        super().__init__(seeds, kind, outputs, learning_rate, bank)
+        super().__init__(seeds, kind, outputs, learning_rate, bank, initial_parameters(seeds, outputs))
+        blocks = [len(seeds) * channels for channels in CHANNELS[1:]]
+        self.statistics = [*map(torch.zeros, blocks), *map(torch.ones, blocks)]
         self.variant = variant
         self.backend = f"native-{variant}"
         adam = self.optimizer
@@ -58,8 +61,8 @@ class NativeLearner(PaperLearner):
             outputs=outputs,
             parameters=self.parameters.flat.numpy(),
             gradient=self._gradient.flat.numpy(),
-            means=[mean.numpy() for mean in self.statistics.means],
-            variances=[variance.numpy() for variance in self.statistics.variances],
+            means=[mean.numpy() for mean in self.statistics[:3]],
+            variances=[variance.numpy() for variance in self.statistics[3:]],
             frames=bank.stored.numpy(),
             gain=_optional(bank.gain),
             offset=_optional(bank.offset),
@@ -125,8 +128,24 @@ class NativeLearner(PaperLearner):
     def _of_seeds(self, seeds: Sequence[int]) -> Self:
         return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self.variant)
 
-    def announce(self, steps: int) -> None:
-        """Nothing: the kernels get the number of every step."""
+    def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
+        for mine, theirs in zip(self.statistics, whole.statistics, strict=True):
+            mine.copy_(theirs.view(whole.parameters.runs, -1)[list(runs)].flatten())
+
+    def _draw_parameters(self, task: int) -> None:
+        self.parameters.flat.copy_(initial_parameters(self.seeds, self.outputs, task).flat)
+        for number, tensor in enumerate(self.statistics):
+            tensor.fill_(0 if number < 3 else 1)
+
+    def state(self) -> dict[str, Any]:
+        """As `Learner.state`."""
+        return super().state() | {"statistics": self.statistics}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """As `Learner.restore`."""
+        super().restore(state)
+        for tensor, value in zip(self.statistics, state["statistics"], strict=True):
+            tensor.copy_(value)
 
     def apply(self, gradient: torch.Tensor) -> None:
         """As `Learner.apply`."""

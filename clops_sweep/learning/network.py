@@ -1,32 +1,69 @@
-"""The paper's network, for S runs at once.
+"""The paper's network as a module, and its initial parameters, which the native kernels have too.
 
 Three blocks Conv1d(kernel 7, stride 3) - BatchNorm - MaxPool(2) - ReLU - Dropout(0.1) with 4, 16 and 32 channels, then
 Linear(320, 100) - ReLU - Linear(100, C). The paper applies ReLU before pooling; the two commute, and this order is
-cheaper. Input is a frame of 2500 samples.
-
-The runs' networks are one set of tensors with a leading axis S, and S = 1 is the ordinary case. Here is what they are
-and how they are evaluated: activations are [B, S * C, L], and all runs' convolutions one grouped convolution. For
-training see `gradient`.
+cheaper. Input is a frame of 1 x 2500 samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from clops_sweep.learning import streams
-from clops_sweep.learning.blocks import KERNEL, STRIDE
+from clops_sweep.learning.dropout import DROPOUT
 from clops_sweep.learning.parameters import Parameters
 
 CHANNELS = (1, 4, 16, 32)
+KERNEL, STRIDE = 7, 3
 FEATURES, HIDDEN = 320, 100
-EPSILON, MOMENTUM = 1e-5, 0.1
 
-Masks = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+class PaperNetwork(nn.Module):
+    """The network without kernels of its own: what a machine without a C++ compiler computes, and a GPU.
+
+    Its initial parameters and dropout masks are those of the native kernels (see `draw` and `dropout.PaperDropout`), so
+    runs agree but for rounding.
+
+    Args:
+        channels: of a frame, 1.
+        samples: of a frame, 2500.
+        outputs: C.
+    """
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        del channels, samples
+        self._outputs = outputs
+        self.conv1, self.norm1 = nn.Conv1d(1, 4, KERNEL, STRIDE), nn.BatchNorm1d(4)
+        self.conv2, self.norm2 = nn.Conv1d(4, 16, KERNEL, STRIDE), nn.BatchNorm1d(16)
+        self.conv3, self.norm3 = nn.Conv1d(16, 32, KERNEL, STRIDE), nn.BatchNorm1d(32)
+        self.dropout = nn.Dropout(DROPOUT)
+        self.linear1, self.linear2 = nn.Linear(FEATURES, HIDDEN), nn.Linear(HIDDEN, outputs)
+
+    @torch.no_grad()
+    def draw(self, seed: int, task: int) -> None:
+        """Takes the initial parameters of a run."""
+        views = initial_parameters([seed], self._outputs, task).views
+        for name, parameter in self.named_parameters():
+            parameter.copy_(views[name][0])
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Float32 [B, 1, 2500] to logits [B, C]."""
+        hidden = frames
+        for conv, norm in ((self.conv1, self.norm1), (self.conv2, self.norm2), (self.conv3, self.norm3)):
+            assert conv.bias is not None
+            # Batch statistics cancel the bias. Its gradient would be rounding noise, which Adam turns into full steps:
+            # here it is exactly zero.
+            bias = conv.bias.detach() + 0 * conv.bias if norm.training else conv.bias
+            hidden = norm(F.conv1d(hidden, conv.weight, bias, STRIDE))
+            hidden = self.dropout(F.max_pool1d(hidden, 2).relu())
+        logits: torch.Tensor = self.linear2(self.linear1(hidden.flatten(1)).relu())
+        return logits
 
 
 def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
@@ -42,7 +79,7 @@ def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def initial_parameters(seeds: Sequence[int], outputs: int, device: torch.device, task: int = 0) -> Parameters:
+def initial_parameters(seeds: Sequence[int], outputs: int, task: int = 0) -> Parameters:
     """PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
     shapes = parameter_shapes(outputs)
     parameters = Parameters.zeros(len(seeds), shapes, torch.device("cpu"))
@@ -57,82 +94,4 @@ def initial_parameters(seeds: Sequence[int], outputs: int, device: torch.device,
             bound = fan_in**-0.5
             drawn = generator.uniform(-bound, bound, shape).astype("float32")
             parameters.views[name][run].copy_(torch.from_numpy(drawn))
-    return parameters.like(parameters.flat.to(device))
-
-
-@dataclass(frozen=True)
-class RunningStatistics:
-    """Batch-norm running means and variances of the three blocks: two tensors [S * channels] a block."""
-
-    means: list[torch.Tensor]
-    variances: list[torch.Tensor]
-
-    @classmethod
-    def initial(cls, runs: int, device: torch.device) -> RunningStatistics:
-        """Means of 0 and variances of 1."""
-        return cls(
-            [torch.zeros(runs * channels, device=device) for channels in CHANNELS[1:]],
-            [torch.ones(runs * channels, device=device) for channels in CHANNELS[1:]],
-        )
-
-    def of_runs(self, first: int, last: int) -> RunningStatistics:
-        """The statistics of the runs first .. last - 1, sharing memory with these."""
-        channels = CHANNELS[1:]
-        return RunningStatistics(
-            [mean[first * c : last * c] for mean, c in zip(self.means, channels, strict=True)],
-            [variance[first * c : last * c] for variance, c in zip(self.variances, channels, strict=True)],
-        )
-
-    def tensors(self) -> list[torch.Tensor]:
-        """All of them, for saving, comparing and restoring."""
-        return [*self.means, *self.variances]
-
-
-@dataclass(frozen=True)
-class Folded:
-    """Networks with batch norm in evaluation mode folded into the convolutions: w g / sd, (b - mean) g / sd + shift."""
-
-    views: dict[str, torch.Tensor]
-    runs: int
-
-    @classmethod
-    def of(cls, views: dict[str, torch.Tensor], statistics: RunningStatistics) -> Folded:
-        """Folds the running statistics; neither argument is changed or shared for writing."""
-        runs = views["conv1.weight"].shape[0]
-        folded = {name: view for name, view in views.items() if name.startswith("linear")}
-        for block in (1, 2, 3):
-            mean = statistics.means[block - 1].view(runs, -1)
-            variance = statistics.variances[block - 1].view(runs, -1)
-            gain = views[f"norm{block}.weight"] * torch.rsqrt(variance + EPSILON)
-            folded[f"conv{block}.weight"] = views[f"conv{block}.weight"] * gain[:, :, None, None]
-            folded[f"conv{block}.bias"] = (views[f"conv{block}.bias"] - mean) * gain + views[f"norm{block}.bias"]
-        return cls(folded, runs)
-
-    def block(self, number: int, hidden: torch.Tensor) -> torch.Tensor:
-        """One block without its dropout."""
-        weight, bias = self.views[f"conv{number}.weight"], self.views[f"conv{number}.bias"]
-        hidden = F.conv1d(hidden, weight.flatten(0, 1), bias.flatten(), stride=STRIDE, groups=self.runs)
-        return F.max_pool1d(hidden, 2).relu_()
-
-    def logits(self, frames: torch.Tensor) -> torch.Tensor:
-        """The network in evaluation mode, without dropout: [B, S, 2500] to [S, B, C]."""
-        return self._head(self.block(3, self.block(2, self.block(1, frames))))
-
-    def sampled_logits(self, frames: torch.Tensor, masks: Masks) -> torch.Tensor:
-        """The network with dropout, T times for each frame: [B, S, 2500] to [S, B * T, C].
-
-        Dropout comes after the first block, which is therefore the same in all T passes and computed once.
-
-        Args:
-            frames: [B, S, 2500].
-            masks: of B * T draws, those of one frame following one another.
-        """
-        first, mask = self.block(1, frames), masks[0]
-        hidden = (first[:, None] * mask.view(len(frames), -1, *mask.shape[1:])).flatten(0, 1)
-        hidden = self.block(2, hidden).mul_(masks[1])
-        return self._head(self.block(3, hidden).mul_(masks[2]))
-
-    def _head(self, hidden: torch.Tensor) -> torch.Tensor:
-        views, features = self.views, hidden.reshape(len(hidden), self.runs, FEATURES).transpose(0, 1)
-        inner = torch.baddbmm(views["linear1.bias"][:, None], features, views["linear1.weight"].transpose(1, 2)).relu_()
-        return torch.baddbmm(views["linear2.bias"][:, None], inner, views["linear2.weight"].transpose(1, 2))
+    return parameters

@@ -61,10 +61,6 @@ class Parameters:
             return rows[0]
         return torch.cat([part.reshape(-1) for part in rows.split(self._sizes, dim=1)])
 
-    def of_runs(self, first: int, last: int) -> dict[str, torch.Tensor]:
-        """The views of the runs first .. last - 1."""
-        return {name: view[first:last] for name, view in self.views.items()}
-
     @property
     def runs(self) -> int:
         """S, the number of networks."""

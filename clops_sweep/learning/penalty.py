@@ -11,8 +11,7 @@ import torch
 class Penalty:
     """1/2 sum_p a_p (theta_p - c_p)^2, whose gradient a (theta - c) each step adds to that of the loss.
 
-    All are laid out like `Parameters.flat`. They are changed where they are: a learner may have taken their memory into
-    a captured step.
+    All are laid out like `Parameters.flat`.
 
     Attributes:
         importance: a.

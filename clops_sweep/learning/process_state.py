@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 import random
@@ -60,6 +61,8 @@ class ProcessState:
         self._folder = _current_folder()
         self._path = list(sys.path)
         self._recursion = sys.getrecursionlimit()
+        self._output = sys.stdout, sys.stderr
+        self._builtins = dict(vars(builtins))
 
     def restore(self) -> None:
         """Makes all of it again what it was when this was made."""
@@ -83,6 +86,9 @@ class ProcessState:
                 os.chdir(self._folder)
         sys.path[:] = self._path
         sys.setrecursionlimit(self._recursion)
+        sys.stdout, sys.stderr = self._output
+        if vars(builtins) != self._builtins:
+            vars(builtins).update(self._builtins)  # other threads use them meanwhile
 
 
 _CUDNN_FLAGS = ("enabled", "benchmark", "deterministic", "allow_tf32")

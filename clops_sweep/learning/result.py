@@ -103,7 +103,7 @@ class History:
         r: rows of R by split, one a stage of training (a joint run has a single one).
         records: what is known about each task's instances.
         counts: columns that only the strategy fills, one value a run.
-        seconds: time spent by phase, of the whole lockstep.
+        seconds: time spent in all and by phase, of the whole lockstep.
         backend: what computed it.
         started_at: when it began.
         predictions: of every stage of training the probabilities of the test instances of all tasks, float32
@@ -166,7 +166,7 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         "left_out": left_out,
         "replayed": sum(int(record.times_replayed[run].sum()) for record in history.records),
         **{name: values[run] for name, values in history.counts.items()},
-        "seconds": sum(shares.values()),
+        "seconds": history.seconds["seconds"] / runs,
         **shares,
         "started_at": history.started_at,
         "backend": history.backend,

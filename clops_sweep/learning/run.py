@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,6 +57,7 @@ class ContinualRun:
         frames: the data set, opened with the config's `split_seed` and `normalize`.
         device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
         keep_predictions: whether the probabilities of every test instance after every task are part of the result.
+        bank_of: makes the frame bank; a `LastBank` shares it among several runs.
 
     Raises:
         BadInput: the configs cannot be trained in lockstep, the data fit neither scenario nor network, or the network
@@ -70,7 +71,9 @@ class ContinualRun:
         device: str | torch.device = "cpu",
         *,
         keep_predictions: bool = False,
+        bank_of: Callable[[FrameSet, torch.device, NDArray[np.int64]], FrameBank] = FrameBank,
     ) -> None:
+        begun = time.perf_counter()
         self.configs = (config,) if isinstance(config, RunConfig) else tuple(config)
         common = self.configs[0]
         if len({lockstep_key(each) for each in self.configs}) > 1:
@@ -85,7 +88,7 @@ class ContinualRun:
         self._epochs = common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         runs = len(self.configs)
         parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
-        bank = FrameBank(frames, self.device, np.concatenate(parts))
+        bank = bank_of(frames, self.device, np.concatenate(parts))
         learner = make_learner(
             [each.initial_seed for each in self.configs],
             self.scenario.kind,
@@ -107,8 +110,9 @@ class ContinualRun:
         self._curves: list[Evaluation] = []
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in result.EVALUATED_SPLITS}
         self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
-        self._seconds = dict.fromkeys(PHASES, 0.0)
         self._started_at = datetime.now(UTC)
+        self._seconds = {"seconds": time.perf_counter() - begun, **dict.fromkeys(PHASES, 0.0)}
+        """What everything has taken so far, and the parts of it that are phases."""
 
     @property
     def finished(self) -> bool:
@@ -168,7 +172,7 @@ class ContinualRun:
             Diverged: some of the runs have; what the others would have come to is lost as well.
         """
         task, epoch = self._task, self._epoch
-        with one_thread():
+        with self._timed("seconds"), one_thread():
             if epoch == 0:
                 self._strategy.begin_task(task)
             self._train_epoch(task, epoch)
@@ -201,7 +205,7 @@ class ContinualRun:
             self._strategy.train_epoch(task, epoch, replay, order, dropout_keys)
             self._strategy.end_epoch()
         # A kernel may turn what is not a number into zero on its way to an output, so the parameters are looked at.
-        if not training.learner.parameters.flat.isfinite().all():
+        if not training.learner.parameters.flat.abs().amax().isfinite():
             raise Diverged(
                 f"the network has diverged in epoch {epoch + 1} of task {task + 1}: a parameter is not finite; "
                 f"learning_rate is {training.config.learning_rate:g}",
@@ -212,11 +216,8 @@ class ContinualRun:
         """The tables of a finished run."""
         if not self.finished:
             raise RuntimeError("the run is not finished")
-        return result.assemble(
-            self.configs,
-            self.frames,
-            self.scenario,
-            result.History(
+        with self._timed("seconds"):
+            history = result.History(
                 curves=self._curves,
                 r=self._r,
                 records=self._records(),
@@ -225,8 +226,11 @@ class ContinualRun:
                 backend=self._training.learner.backend,
                 started_at=self._started_at,
                 predictions=self._predictions or (),
-            ),
-        )
+            )
+            found = result.assemble(self.configs, self.frames, self.scenario, history)
+        for tables in found.columns.values():  # only now is it known
+            tables["runs"]["seconds"] = [self._seconds["seconds"] / len(self.configs)]
+        return found
 
     def _records(self) -> list[InstanceRecord]:
         """What is known about each task's instances; a joint run knows it of all tasks in one piece."""
@@ -262,7 +266,7 @@ class ContinualRun:
         self._strategy.restore(_on_device(state["strategy"], self.device), self._task)
         self._curves = [_evaluation(saved) for saved in state["curves"]]
         self._r = {split: [_evaluation(saved) for saved in rows] for split, rows in state["r"].items()}
-        self._seconds = dict(state["seconds"])
+        self._seconds = {phase: state["seconds"][phase] for phase in self._seconds}
         self._started_at = datetime.fromisoformat(state["started_at"])
 
     def _instances(self, subset: Subset, runs: int) -> Instances:

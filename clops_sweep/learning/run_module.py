@@ -10,9 +10,10 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from clops_sweep.errors import BadInput, reason
+from clops_sweep.errors import OF_USERS, BadInput, reason
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
+from clops_sweep.learning.network import PaperNetwork
 from clops_sweep.learning.process_state import torch_state_kept
 
 Mode = Literal["training", "training without dropout", "sampling", "evaluation"]
@@ -56,12 +57,14 @@ def made(
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
-        except Exception as error:
+        except OF_USERS as error:
             given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
             wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
             raise BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})") from error
     if not isinstance(module, nn.Module):
         raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
+    if isinstance(module, PaperNetwork):
+        module.draw(seed, task)
     return module
 
 
@@ -87,25 +90,32 @@ class RunModule:
             parameter.data = parameters[name]
             parameter.grad = gradients[name]
 
-    def logits(self, frames: torch.Tensor, mode: Mode) -> torch.Tensor:
-        """Float32 [B, channels, samples] to [B, C].
+    def logits(self, frames: torch.Tensor, mode: Mode, passes: int | None = None) -> torch.Tensor:
+        """Float32 [B, channels, samples] to [B, C], or [passes, C] where dropout repeats instances.
 
         Raises:
             ValueError: the module returned something else.
         """
         self.set(mode)
         logits: torch.Tensor = self.module(frames)
-        self.check(logits, len(frames))
+        self.check(logits, passes or len(frames))
+        if torch.is_grad_enabled() and not logits.requires_grad:
+            raise ValueError("the network returned logits that hang on none of its parameters; expected a gradient")
         return logits
 
-    def check(self, logits: torch.Tensor, instances: int) -> None:
-        """Sees whether they are [B, C].
+    def check(self, logits: object, instances: int) -> None:
+        """See whether they are what the network returned when it was tried: dense float32 [B, C].
 
         Raises:
             ValueError: they are not.
         """
+        expected = f"for {instances} instances; expected a dense float32 tensor {[instances, self._outputs]}"
+        if not isinstance(logits, torch.Tensor):
+            raise ValueError(f"the network returned {type(logits).__name__} {expected}")
         if logits.shape != (instances, self._outputs):
-            raise ValueError(f"the network returned logits {list(logits.shape)} for {instances} instances")
+            raise ValueError(f"the network returned logits {list(logits.shape)} {expected}")
+        if logits.layout != torch.strided or logits.dtype != torch.float32:
+            raise ValueError(f"the network returned logits of {logits.layout} {logits.dtype} {expected}")
 
     @property
     def buffers(self) -> dict[str, torch.Tensor]:

@@ -15,13 +15,14 @@ from clops_sweep.errors import reason
 from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Batch
+from clops_sweep.learning.dropout import CountedDropout
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.module_learner import MODES, ModuleLearner
 from clops_sweep.learning.module_probe import probed
 from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.run_module import MakeModule, Mode, RunModule, made, trained
-from clops_sweep.learning.stacked_modules import CountedDropout, StackedModules, Views
+from clops_sweep.learning.stacked_modules import StackedModules, Views
 from clops_sweep.learning.threads import one_thread
 
 _log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class StackedLearner(ModuleLearner):
     ) -> None:
         super().__init__(seeds, kind, outputs, learning_rate, bank, network, options)
         self._leaves = {name: view.detach().requires_grad_() for name, view in self.parameters.views.items()}
-        self._stack = StackedModules(self._modules, self._leaves)
+        self._stack = StackedModules(self._modules, self._leaves, self._dropout or CountedDropout)
 
     def _differentiated(
         self, batch: Batch, dropout_keys: torch.Tensor, mode: Mode, *, track_statistics: bool
@@ -129,9 +130,8 @@ class StackedLearner(ModuleLearner):
         """As `Learner.dropout_probabilities`; the mask of sample t of the instance at i has the counter i T + t."""
         parts = []
         for place, frames in self._chunks(rows, noise, self._at_a_time // (len(rows) * samples)):
-            repeated = frames.repeat_interleave(samples, dim=1)
-            draws = torch.arange(place * samples, place * samples + repeated.shape[1], device=rows.device)
-            logits = self._stack.logits(repeated, "sampling", dropout_keys, draws)
+            draws = torch.arange(place * samples, (place + frames.shape[1]) * samples, device=rows.device)
+            logits = self._stack.logits(self._repeated(frames, samples), "sampling", dropout_keys, draws)
             parts.append(losses.probabilities(self.kind, logits).unflatten(1, (-1, samples)))
         return torch.cat(parts, dim=1)
 

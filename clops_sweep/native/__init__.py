@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import logging
 import os
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,16 +20,12 @@ VARIANTS = ("avx512", "avx2", "baseline")
 ENVIRONMENT = "CLOPS_NATIVE"
 """Names a variant, or `off` for PyTorch; for tests and comparisons."""
 
-NOT_BUILT = (
-    "the native kernels were not built (no C++ compiler at installation): a CPU computes with PyTorch, four to five "
-    "times slower"
-)
-
 _kernels: ModuleType | None
+_error: ImportError | None = None
 try:
     _kernels = importlib.import_module("clops_sweep.native._kernels")
-except ImportError:
-    _kernels = None
+except ImportError as error:
+    _kernels, _error = None, error
 
 
 def available() -> tuple[str, ...]:
@@ -55,6 +53,23 @@ def chosen() -> str | None:
     return there[0]
 
 
+@cache
+def why_missing() -> str:
+    """A sentence on why this process has no kernels, and what to do."""
+    slow = "so a CPU computes with PyTorch, four to five times slower"
+    if _error is not None and not isinstance(_error, ModuleNotFoundError):
+        return f"the native kernels cannot be loaded ({_error}), {slow}: install clops-sweep again"
+    here = Path(__file__).parent
+    for found in importlib.metadata.distributions(name="clops-sweep"):
+        for path in found.files or ():
+            if path.match("clops_sweep/native/_kernels.*") and Path(str(found.locate_file(path))).parent != here:
+                return (
+                    f"{here.parents[1]} hides the installed clops-sweep and has no native kernels, {slow}: run "
+                    "`pip install -e .` in that folder, or start Python in another"
+                )
+    return f"the native kernels are not built, {slow}: install a C++ compiler (g++), then clops-sweep again"
+
+
 def core(**arguments: Any) -> Any:
     """A `_kernels.Core` (see src/core.hpp) over the memory of S networks."""
     assert _kernels is not None
@@ -71,4 +86,4 @@ def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:
 
 @cache
 def _say_once() -> None:
-    logging.getLogger("clops_sweep").warning(NOT_BUILT)
+    logging.getLogger("clops_sweep").warning(why_missing())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import BadInput, DamagedStore, StoreError, several
-from clops_sweep.experiment.registry import NETWORKS
 from clops_sweep.experiment.search_space import SearchSpace
 from clops_sweep.experiment.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.search.fit import check_fit, fitting_frames
 from clops_sweep.search.standing import Standing, check_samplers, data_hashes, standings
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
@@ -25,7 +24,6 @@ from clops_sweep.store.verification import without_damage
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
     from clops_sweep.data.frames import FrameSet
-    from clops_sweep.experiment.config import RunConfig
     from clops_sweep.sweep.display import Display
     from clops_sweep.sweep.jobs import Job, Resources
 
@@ -118,10 +116,10 @@ def launch(
     _check(asked, resources)
     plan = _plan_without_damage(asked, warn)
     pending, ran = _to_do(plan, retry_failed), False
+    check_fit(asked, plan)
     if pending:
-        frames = _frames(asked, [run.config for run in pending])
-        if not resources.address:
-            _check_temporary_folder()
+        frames = fitting_frames(asked, [run.config for run in pending])
+        _check_start(resources, frames)
         starting(plan, pending)
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
         from clops_sweep.sweep.driver import run_sweep
@@ -183,45 +181,16 @@ def _check_work_folder(folder: Path) -> None:
             ) from None
 
 
-def _frames(asked: Asked, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
-    """The prepared data of some configs, after their networks have been tried on the shapes of these.
+def _check_start(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> None:
+    """See whether Ray can start, where a launch starts one.
 
     Raises:
-        BadInput: data, scenario and network do not fit, or a network cannot be trained.
+        BadInput: it cannot.
     """
-    frames = asked.frames(configs)
-    if any(config.network in NETWORKS.added for config in configs):  # else there is no need of PyTorch in this process
-        from clops_sweep.learning.module_probe import check_networks
+    from clops_sweep.sweep.start_check import check_ray_can_start
 
-        check_networks(configs, frames)
-    return frames
-
-
-_ROOM_FOR_RAY = 32 * 2**20
-
-
-def _check_temporary_folder() -> None:
-    """Sees whether Ray can start a cluster here: its processes meet over files, and wait for each other in vain else.
-
-    Raises:
-        BadInput: there is no such folder, it cannot be written to, or it is full.
-    """
-    name = next((name for name in ("RAY_TMPDIR", "TMPDIR") if name in os.environ), "TMPDIR")
-    folder = Path(os.environ.get(name, "/tmp"))
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(2**16))
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise BadInput(
-            f"temporary folder {folder}: cannot be written to ({error.strerror}), and Ray needs it; set {name} to a "
-            "folder that can be"
-        ) from None
-    if free < _ROOM_FOR_RAY:
-        raise BadInput(
-            f"temporary folder {folder}: {free / 2**20:.0f} MiB are free, and Ray needs {_ROOM_FOR_RAY >> 20}; free "
-            f"some, or set {name} to a folder on another disk"
-        )
+    if not resources.address:
+        check_ray_can_start(frames)
 
 
 def _outcome(
@@ -268,9 +237,8 @@ def _search(
             study.retry_failed()
         if not study.left:
             return False
-        frames = _frames(asked, configs_at_bounds(space))
-        if not resources.address:
-            _check_temporary_folder()
+        frames = fitting_frames(asked, configs_at_bounds(space))
+        _check_start(resources, frames)
         with make_display() as display:
             try:
                 run_search(

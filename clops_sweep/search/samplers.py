@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,9 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import BadInput, listed, reason, shown
+from clops_sweep.experiment.distributions import Distribution, FloatDistribution, IntDistribution
+from clops_sweep.experiment.options import IntOption
 from clops_sweep.experiment.optuna_search import SAMPLERS, OptunaSearch
 
 
@@ -69,6 +72,7 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
     Raises:
         BadInput: options that the sampler does not take.
     """
+    _check_numbers(search)
     options = dict(search.sampler_options)
     if search.sampler == "tpe":
         options.setdefault("constant_liar", True)  # trials run beside each other
@@ -82,5 +86,72 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
             warnings.simplefilter("ignore")  # on what is experimental
             make(0)
     except Exception as error:  # each sampler has its own way of saying what it does not take
-        raise BadInput(f"sampler_options of {search.sampler!r}: {one_line(error)}") from None
+        raise _refused(search, error) from None
     return SeededByTrial(make, search.sampler_seed)
+
+
+_MOST_TRIED = 100
+"""Trials after which a sampler whose options are tried makes its first suggestions."""
+
+
+def try_sampler(search: OptunaSearch) -> None:
+    """Let the sampler suggest some trials of a study in memory, since some options fail only when they are used.
+
+    Raises:
+        BadInput: the sampler raises, or its options are wrong.
+    """
+    sampler = make_sampler(search)
+    if not search.sampler_options:
+        return  # Optuna's own defaults work
+    directions = list(search.objectives.values())
+    values = np.random.default_rng(0).random((_MOST_TRIED, len(directions)))
+    distributions = {name: _of_optuna(it) for name, it in search.distributions.items()}
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            study = optuna.create_study(directions=directions, sampler=optuna.samplers.RandomSampler(seed=0))
+            for of_trial in values[: min(search.n_trials - 1, _MOST_TRIED)]:
+                study.tell(study.ask(distributions), list(of_trial))
+            study.sampler = sampler
+            for of_trial in values[:2]:
+                study.tell(study.ask(distributions), list(of_trial))
+    except BaseException as error:  # options may hold functions of the user's
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise _refused(search, error) from None
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+
+
+def _of_optuna(it: Distribution) -> BaseDistribution:
+    """A distribution with which a sampler can be tried; what the choices are does not matter to it."""
+    if isinstance(it, FloatDistribution):
+        return optuna.distributions.FloatDistribution(it.low, it.high, log=it.log, step=it.step)
+    if isinstance(it, IntDistribution):
+        return optuna.distributions.IntDistribution(it.low, it.high, log=it.log, step=it.step)
+    return optuna.distributions.CategoricalDistribution(range(len(it.choices)))
+
+
+_NUMBER = IntOption(0, ge=0, le=100_000)
+
+
+def _check_numbers(search: OptunaSearch) -> None:
+    """Check the options that count something, of which Optuna's samplers take negative numbers as well.
+
+    Raises:
+        BadInput: one is not a whole number, or out of bounds.
+    """
+    known = inspect.signature(getattr(optuna.samplers, SAMPLERS[search.sampler])).parameters
+    for name, value in search.sampler_options.items():
+        if name in known and known[name].annotation in ("int", int):
+            try:
+                _NUMBER.checked(value)
+            except ValueError as error:
+                raise BadInput(f"sampler_options of {search.sampler!r}: {name} = {shown(value)}: {error}") from None
+
+
+def _refused(search: OptunaSearch, error: BaseException) -> BadInput:
+    given = f" ({listed(search.sampler_options)})" if search.sampler_options else ""
+    return BadInput(f"sampler_options of {search.sampler!r}{given}: {reason(error)}")

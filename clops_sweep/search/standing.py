@@ -41,14 +41,14 @@ def check_samplers(asked: Asked) -> None:
     """Looks at the samplers of all searches, which only Optuna knows.
 
     Raises:
-        BadInput: options that a sampler does not take.
+        BadInput: options that a sampler does not take, or with which it cannot suggest a trial.
     """
     for space in asked.selection.searches:
-        from clops_sweep.search.samplers import make_sampler
+        from clops_sweep.search.samplers import try_sampler
 
         assert space.search is not None
         try:
-            make_sampler(space.search)
+            try_sampler(space.search)
         except BadInput as error:
             raise BadInput(f"search space {space.name!r}: {error}") from None
 
@@ -88,9 +88,10 @@ def unprepared(asked: Asked) -> list[str]:
 def runs_to_come(asked: Asked) -> Iterator[PlannedRun]:
     """The runs that the trials of all searches may still take, for an estimate; their parameters are not known yet."""
     for standing in standings(asked):
+        base = standing.space.base
+        of_a_trial = [PlannedRun(None, base.replace(seed=seed), "pending") for seed in standing.space.seeds]
         for _ in range(standing.left):
-            for seed in standing.space.seeds:
-                yield PlannedRun(None, standing.space.base.replace(seed=seed), "pending")
+            yield from of_a_trial
 
 
 def failed_runs(asked: Asked) -> set[str]:

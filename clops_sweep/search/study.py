@@ -12,7 +12,7 @@ import optuna
 from optuna.pruners import NopPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, several, shown
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution
 from clops_sweep.experiment.optuna_search import Direction, OptunaSearch
@@ -200,7 +200,11 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
         finally:
             close(storage)
         records = [
-            _record(t, {n: _decoded(search, n, t.params[n]) for n in search.parameters if n in t.params})
+            _record(
+                t,
+                {n: _decoded(search, n, t.params[n]) for n in search.parameters if n in t.params},
+                len(search.objectives),
+            )
             for t in trials
         ]
         return StudyRecord(space.name, search.objectives, tuple(records))
@@ -294,7 +298,26 @@ def _decoded(search: OptunaSearch, name: str, value: Any) -> Any:
     return distribution.nearest(value) if isinstance(distribution, FloatDistribution) else value
 
 
-def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
+def _record(trial: FrozenTrial, labels: Mapping[str, Any], objectives: int) -> TrialRecord:
+    """A trial as plain data.
+
+    Raises:
+        TypeError: the database holds text where a number belongs, or the like.
+        ValueError: the trial has not as many values as the study has objectives.
+    """
+    if trial.values and len(trial.values) != objectives:
+        raise ValueError(f"trial {trial.number}: {several(len(trial.values), 'value')} of {objectives}")
+    numbers = [trial.number, *(trial.values or ()), *trial.intermediate_values.values()]
+    numbers += [
+        trial.params[name]
+        for name, it in trial.distributions.items()
+        if not isinstance(it, optuna.distributions.CategoricalDistribution)
+    ]
+    texts = [*trial.user_attrs.get(RUN_IDS, ()), trial.user_attrs.get(ERROR) or ""]
+    for values, kind, what in ((numbers, int | float, "number"), (texts, str, "text")):
+        for value in values:
+            if not isinstance(value, kind):
+                raise TypeError(f"trial {trial.number}: {shown(value)} is no {what}")
     return TrialRecord(
         number=trial.number,
         state=_STATES[trial.state],
@@ -343,5 +366,5 @@ def _as_recorded(study: optuna.Study) -> StudyRecord:
     return StudyRecord(
         study.study_name,
         dict(zip(names, directions, strict=True)),
-        tuple(_record(trial, dict(trial.params)) for trial in trials),
+        tuple(_record(trial, dict(trial.params), len(directions)) for trial in trials),
     )

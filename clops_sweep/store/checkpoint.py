@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
+import zipfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,16 @@ class ForeignCheckpoint(Exception):
 def sealed(content: bytes) -> bytes:
     """What PyTorch has saved with its SHA-256 behind it, where PyTorch does not look: it checks nothing by itself."""
     return content + hashlib.sha256(content).digest()
+
+
+def _is_compressed(content: bytes) -> bool:
+    """Whether loading a file would take more memory than the file has bytes. PyTorch never compresses what it saves.
+
+    Raises:
+        BadZipFile: the file is not what PyTorch saves.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        return sum(entry.file_size for entry in file.infolist()) > len(content)
 
 
 class CheckpointFile:
@@ -63,11 +74,11 @@ class CheckpointFile:
             except FileNotFoundError:
                 self._absent = True
                 return None
-            if content != sealed(content[:-_DIGEST]):
+            if content != sealed(content[:-_DIGEST]) or _is_compressed(content):
                 return None
             # Data only: nothing a checkpoint holds is ever executed.
             state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError):
+        except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile):
             return None
         if not isinstance(state, dict) or state.pop(_RUN_IDS, None) != self._run_ids:
             aside = f"{self.path}.foreign"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -17,13 +17,16 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from clops_sweep.data.folder import appearing_file, make_folder
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import BadInput, UnreadableFile, masked, one_line
+from clops_sweep.regular_files import open_regular
 
 _REQUESTS_AT_A_TIME = 32
 """An object store answers many requests at a time, each after a while; a disk gains nothing from threads."""
 
 _SECONDS_TO_ANSWER = 20
 _SECONDS_TO_CONNECT = 4
+
+_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,7 +71,7 @@ class Files:
     @property
     def shown(self) -> str:
         """The root as it may be printed: without the password that a URI may hold."""
-        return re.sub(r"(://[^:@/]*):[^@/]*@", r"\1:***@", self.uri)
+        return masked(self.uri)
 
     @property
     def anywhere(self) -> str:
@@ -109,12 +112,12 @@ class Files:
             beginning: of the names that are wanted.
 
         Raises:
-            BadInput: the folder is there and cannot be read.
+            UnreadableFile: the folder is there and cannot be read.
         """
         try:
             found = _scan(folder, beginning) if self.local else [info.base_name for info in self._select(folder)]
         except OSError as error:
-            raise BadInput(f"results {self.shown}: cannot be read ({one_line(error)})") from None
+            raise UnreadableFile(f"results {self.shown}: cannot be read ({one_line(error)})") from None
         return sorted(name for name in found if name.startswith(beginning) and not name.startswith((".", "_")))
 
     def exists(self, path: str) -> bool:
@@ -135,7 +138,17 @@ class Files:
         return found
 
     def mark(self, path: str) -> list[int] | None:
-        """Size and time of change of a file, by which it is known again; None if it has gone."""
+        """What a file is known again by; None if it has gone or cannot be seen.
+
+        Size and time of change. In a folder also the file's number and when the kernel last saw it change, which no
+        program sets: an older file that is copied back keeps its own time of change.
+        """
+        if self.local:
+            try:
+                found = os.stat(path)
+            except OSError:  # what cannot be seen is not known again
+                return None
+            return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
         info = self.system.get_file_info(path)
         return None if info.size is None else [info.size, info.mtime_ns or 0]
 
@@ -145,10 +158,18 @@ class Files:
         self.system.move(source, target)
 
     def read(self, path: str) -> pa.Buffer:
-        """The content of a file."""
+        """The content of a file.
+
+        Raises:
+            UnreadableFile: it is a folder, a FIFO or a device, or larger than this machine's memory.
+            OSError: it cannot be read.
+        """
         if self.local:
-            with open(path, "rb") as file:
-                return pa.py_buffer(file.read())
+            try:
+                with open_regular(path, _MEMORY) as file:
+                    return pa.py_buffer(file.read())
+            except BadInput as error:
+                raise UnreadableFile(str(error)) from None
         with self.system.open_input_stream(path) as stream:
             return stream.read_buffer()
 
@@ -245,6 +266,15 @@ def _within_seconds(work: Callable[[], R], shown: str) -> R:
 def _scan(folder: str, beginning: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.name.startswith(beginning) and entry.is_file()]
+            return [entry.name for entry in entries if entry.name.startswith(beginning) and _is_file(entry)]
     except FileNotFoundError:
         return []
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # links that lead to each other
+            return False
+        raise

@@ -1,4 +1,8 @@
-"""The bytes of a part: a Parquet file, sealed with a digest of all of them; a small one has its rows twice."""
+"""The bytes of a part: a Parquet file, sealed with a digest of all of them; a small one has its rows twice.
+
+A large one has a second digest, of its footer alone, so that a few of its rows can be read without the rest: Parquet
+has checksums of pages, and none of the footer that says what the pages hold.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,10 @@ _FOOTER, _MAGIC = 8, b"PAR1"
 """A Parquet file ends with its footer, four bytes for the footer's length, and four that all such files end with."""
 
 _ROWS, _LENGTH = b"rows, as Arrow's", 8
+_OF_FOOTER = b"sha256 of place and footer: "
+TAIL = 2**16
+"""Bytes at the end of a file that mostly contain all of its footer."""
+
 _MOST_BYTES = 2**17
 
 _schemas: dict[bytes, pa.Schema] = {}
@@ -25,16 +33,18 @@ def sealed(content: pa.Buffer, place: str, rows: pa.Table | None = None) -> byte
     """A file with a SHA-256 of its place and all its bytes where `UNSEALED` was left for it.
 
     Before its footer, where no reader of Parquet looks, it gets the rows once more as Arrow has them in memory, if they
-    are few: reading them takes a tenth of the time that it takes to understand a Parquet file of many columns.
+    are few: reading them takes a tenth of the time that it takes to understand a Parquet file of many columns. A file
+    that is read in pieces gets a digest of its footer there.
 
     Args:
         content: the file.
         place: where it is going to be.
-        rows: what is in there, if that may be had at once.
+        rows: its rows, if it is always read whole.
     """
     data = memoryview(content)
     footer = _footer_at(data)
-    again = b"" if rows is None else bytes(-footer % 8) + _framed(rows)  # Arrow wants them at a multiple of eight
+    padding = bytes(-footer % 8)  # Arrow wants rows at a multiple of eight
+    again = _OF_FOOTER + _digest(place, data[footer:]) if rows is None else padding + _framed(rows)
     at = footer + bytes(data[footer:]).rindex(_SEAL)
     pieces: list[bytes | memoryview] = [data[:footer], again, data[footer:at], data[at + len(UNSEALED) :]]
     return b"".join((*pieces[:3], _SEAL + _digest(place, *pieces), pieces[3]))
@@ -54,6 +64,41 @@ def check_seal(content: pa.Buffer, place: str) -> None:
     end = at + len(UNSEALED)
     if data[at + len(_SEAL) : end] != _digest(place, data[:at], data[end:]):
         raise pa.ArrowInvalid("it is not what was written there")
+
+
+def is_sealed(content: pa.Buffer) -> bool:
+    """Whether a file says that it is sealed; earlier versions sealed parts alone."""
+    return _SEAL in content.to_pybytes()
+
+
+def tail_length(tail: bytes) -> int:
+    """How many bytes at the end of a file its footer and the digest of the footer take."""
+    footer = int.from_bytes(tail[-_FOOTER:-4], "little") if tail[-4:] == _MAGIC else 0
+    return len(_OF_FOOTER) + 2 * hashlib.sha256().digest_size + footer + _FOOTER
+
+
+def has_checked_footer(tail: bytes, place: str) -> bool:
+    """Whether the end of a file has a digest of its footer, which is right; earlier versions wrote none.
+
+    The seal is no part of the digest: it covers the digest. Nothing that a reader makes use of depends on it.
+
+    Args:
+        tail: the last bytes of the file, at least `tail_length`.
+        place: where it is.
+
+    Raises:
+        ArrowInvalid: the footer is not what was written.
+    """
+    footer = _footer_at(memoryview(tail))
+    mark = footer - 2 * hashlib.sha256().digest_size
+    begin = mark - len(_OF_FOOTER)
+    if begin < 0 or tail[begin:mark] != _OF_FOOTER:
+        return False
+    at = tail.rfind(_SEAL, footer)
+    unsealed = tail[footer:at] + UNSEALED.encode() + tail[at + len(UNSEALED) :]
+    if at < footer or tail[mark:footer] != _digest(place, unsealed):
+        raise pa.ArrowInvalid("its footer is not what was written there")
+    return True
 
 
 def rows_at_once(content: pa.Buffer) -> pa.Table | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,10 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clops_sweep.errors import BadInput, DamagedStore, one_line
+from clops_sweep.errors import BadInput, DamagedStore, UnreadableFile, one_line, shown
 from clops_sweep.store.files import Files
-from clops_sweep.store.part_bytes import UNSEALED, check_seal, rows_at_once, sealed
-from clops_sweep.store.part_names import COMPACT, Listing, Part, parsed, single
+from clops_sweep.store.part_bytes import (
+    TAIL,
+    UNSEALED,
+    check_seal,
+    has_checked_footer,
+    is_sealed,
+    rows_at_once,
+    sealed,
+    tail_length,
+)
+from clops_sweep.store.part_names import COMPACT, Listing, Part, compacted, parsed, single
 
 _RUN_IDS, _DIGEST = "clops_sweep.run_ids", "clops_sweep.digest"
 _ALL_COLUMNS = "all-columns.parquet"
@@ -50,29 +58,70 @@ class PartFolder:
         self._failures: set[str | None] = set()
 
     def with_own_columns(self) -> PartFolder:
-        """The folder with the columns that strategies have added to it by now, behind those of the table."""
+        """The folder with the columns that strategies have added to it by now, behind those of the table.
+
+        Raises:
+            UnlistedColumns: the file that lists them is damaged.
+        """
         path = f"{self.folder}/{_ALL_COLUMNS}"
-        with contextlib.suppress(OSError, pa.ArrowException):  # none yet, or another writer replaces it just now
-            found = pq.read_schema(pa.BufferReader(self.files.read(path)))
-            tables = set(self._own.names)
-            self._set_own_columns([field for field in found if field.name not in tables])
+        try:
+            content = self.files.read(path)
+            if is_sealed(content):
+                check_seal(content, self._place(_ALL_COLUMNS))
+            found = pq.read_schema(pa.BufferReader(content))
+        except FileNotFoundError:
+            return self
+        except (pa.ArrowException, OSError) as error:
+            if (unreadable := _unreadable(path, error)) is not None:
+                raise unreadable from None
+            raise UnlistedColumns(
+                f"{path}: damaged ({one_line(error)}); `clops-sweep compact` writes it anew from the parts"
+            ) from None
+        tables = set(self._own.names)
+        self._set_own_columns([field for field in found if field.name not in tables])
         return self
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """Makes columns known beside the table's own. Numbers of both kinds in one column are taken for real ones.
 
-        Whoever reads the folder with pandas takes the columns of its first file for those of all. So a file without
-        rows, which has them all, comes first.
+        pandas takes the columns of a folder's first file for those of all. So a file without rows, which has them all,
+        comes first.
+
+        Raises:
+            UnlistedColumns: the file that lists them is damaged.
         """
         if all(field.name in self._added and self._added[field.name] == field for field in fields):
             return  # this object has read or written that file with them
         known = pa.schema(list(self.with_own_columns().schema)[len(self._own) :])
         union = pa.unify_schemas([known, pa.schema(fields)], promote_options="permissive")
         if not union.equals(known):
-            self._set_own_columns(list(union))
-            sink = pa.BufferOutputStream()
-            pq.write_table(self.schema.empty_table(), sink)
-            self.files.write(f"{self.folder}/{_ALL_COLUMNS}", sink.getvalue())
+            self._write_own_columns(union)
+
+    def list_columns_anew(self) -> None:
+        """Writes the file that lists added columns from the parts themselves.
+
+        Raises:
+            DamagedStore: a part is not what was written.
+        """
+        tables = set(self._own.names)
+        listing = self.listing()
+        schemas = self.files.for_each(self._columns_of, (*listing.singles, *listing.compacts))
+        added = [pa.schema([field for field in it if field.name not in tables]) for it in schemas]
+        self._write_own_columns(pa.unify_schemas(added, promote_options="permissive"))
+
+    def _columns_of(self, part: Part) -> pa.Schema:
+        try:
+            with self.files.system.open_input_file(self.path(part)) as file:
+                return self._parquet(part, file).schema_arrow.remove_metadata()
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(part, error) from None
+
+    def _write_own_columns(self, columns: pa.Schema) -> None:
+        self._set_own_columns(list(columns))
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, self.schema) as writer:
+            writer.add_key_value_metadata({_DIGEST: UNSEALED})
+        self.files.write(f"{self.folder}/{_ALL_COLUMNS}", sealed(sink.getvalue(), self._place(_ALL_COLUMNS)))
 
     def _set_own_columns(self, fields: Sequence[pa.Field]) -> None:
         self.schema = pa.schema([*self._own, *fields])
@@ -83,9 +132,9 @@ class PartFolder:
         """Where a part is, in the file system of the store."""
         return f"{self.folder}/{part.name}"
 
-    def _place(self, part: Part) -> str:
-        """Its table and name: a part that was copied to another place is not what was written there."""
-        return f"{self.folder.rpartition('/')[2]}/{part.name}"
+    def _place(self, name: str) -> str:
+        """Table and name of a file: one that was copied to another place is not what was written there."""
+        return f"{self.folder.rpartition('/')[2]}/{name}"
 
     def listing(self, *, only_compacted: bool = False) -> Listing:
         """The parts, such that no run is missing although its parts are just being put together.
@@ -132,19 +181,26 @@ class PartFolder:
         return found.union(*self.files.for_each(self.ids, listing.compacts))
 
     def ids(self, part: Part) -> frozenset[str]:
-        """The runs in a part. A compacted one never changes and is opened once."""
+        """The runs in a part. A compacted one is opened once, as its name follows from them.
+
+        Raises:
+            FileNotFoundError: it is no longer there.
+            DamagedStore: it cannot be read, or its name does not follow from the runs that it lists.
+        """
         if part.run_id is not None:
             return frozenset([part.run_id])
         if part.name not in self._ids:
             try:
                 with self.files.system.open_input_file(self.path(part)) as file:
-                    text = (pq.read_metadata(file).metadata or {})[_RUN_IDS.encode()].decode()
+                    text = (pq.read_metadata(pa.BufferReader(_tail(file))).metadata or {})[_RUN_IDS.encode()].decode()
+                ids = frozenset(text.split(","))
+                self._refuse_old(next(iter(ids)))
+                if compacted(ids) != part:
+                    raise pa.ArrowInvalid("its name does not follow from the runs that it lists")
             except FileNotFoundError:
                 raise
             except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
                 raise self._damaged(part, error) from None
-            ids = frozenset(text.split(","))
-            self._refuse_old(next(iter(ids)))
             self._ids[part.name] = ids
         return self._ids[part.name]
 
@@ -172,10 +228,12 @@ class PartFolder:
         """
         try:
             content = self.files.read(self.path(part))
-            check_seal(content, self._place(part))
+            check_seal(content, self._place(part.name))
             table = rows_at_once(content)
             if table is None:
                 table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
+            if columns is None:
+                self._check_listed(part, table.column_names)
             return self._conform(table, columns)
         except FileNotFoundError:
             raise
@@ -194,13 +252,15 @@ class PartFolder:
 
         Raises:
             FileNotFoundError: it is no longer there.
-            DamagedStore: a page that is read is not what was written, or it is not of this table.
+            DamagedStore: its footer or a page that is read is not what was written, or it is not of this table.
         """
         names = list(columns or self.schema.names)
         leave_out = list(without)
         try:
             with self.files.system.open_input_file(self.path(part)) as file:
-                parquet = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=not self.files.local)
+                parquet = self._parquet(part, file)
+                if columns is None:
+                    self._check_listed(part, parquet.schema_arrow.names)
                 groups = _groups_with(parquet.metadata, only)
                 if not groups:
                     return self.schema.empty_table().select(names)
@@ -214,6 +274,37 @@ class PartFolder:
             raise
         except (pa.ArrowException, OSError, KeyError) as error:
             raise self._damaged(part, error) from None
+
+    def _check_listed(self, part: Part, columns: Iterable[str]) -> None:
+        """Sees that no column of a part is lost when its rows are written again.
+
+        Raises:
+            UnlistedColumns: the schema lacks one: the file that lists added columns has gone, or a later version of
+                clops-sweep has written the part.
+        """
+        if unlisted := sorted(set(columns) - set(self.schema.names)):
+            raise UnlistedColumns(
+                f"{self.path(part)}: has columns that {_ALL_COLUMNS} does not list ({shown(unlisted)}); `clops-sweep "
+                "compact` lists them"
+            )
+
+    def _parquet(self, part: Part, file: pa.NativeFile) -> pq.ParquetFile:
+        """An open part of many runs whose footer is what was written. One without a digest of it is read whole.
+
+        Raises:
+            ArrowInvalid: the footer, or a byte of a part that is read whole, is not what was written.
+        """
+        tail = _tail(file)
+        if has_checked_footer(tail, self._place(part.name)):
+            return pq.ParquetFile(
+                file,
+                metadata=pq.read_metadata(pa.BufferReader(tail)),
+                page_checksum_verification=True,
+                pre_buffer=not self.files.local,
+            )
+        content = pa.py_buffer(file.read_at(file.size(), 0))
+        check_seal(content, self._place(part.name))
+        return pq.ParquetFile(pa.BufferReader(content))
 
     def write_single(self, part: Part, content: pa.Table) -> None:
         """Writes the part of one run.
@@ -251,7 +342,7 @@ class PartFolder:
             for table in portions:
                 writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
             writer.add_key_value_metadata({**(metadata or {}), _DIGEST: UNSEALED})
-        self.files.write(self.path(part), sealed(sink.getvalue(), self._place(part), again))
+        self.files.write(self.path(part), sealed(sink.getvalue(), self._place(part.name), again))
 
     def verify(self, part: Part) -> None:
         """Reads all of a part, and sees that every byte is what was written there, and that its rows are what it says.
@@ -262,7 +353,7 @@ class PartFolder:
         """
         try:
             content = self.files.read(self.path(part))
-            check_seal(content, self._place(part))
+            check_seal(content, self._place(part.name))
             if part.run_id is not None:
                 return
             found = pq.ParquetFile(pa.BufferReader(content)).read(["run_id"])["run_id"].unique().to_pylist()
@@ -327,14 +418,33 @@ class PartFolder:
             )
 
     def _damaged(self, part: Part, error: BaseException) -> BadInput:
-        if isinstance(error, PermissionError):
-            return BadInput(f"{self.path(part)}: permission is denied; make it a file that can be read")
-        if "AWS Error" in str(error):  # of the way there, and not of the part
-            return BadInput(f"{self.path(part)}: cannot be read ({one_line(error)})")
-        return DamagedStore(
+        return _unreadable(self.path(part), error) or DamagedStore(
             f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); a launch sets it aside and computes "
             "anew what it is asked for of it"
         )
+
+
+class UnlistedColumns(DamagedStore):
+    """Parts have columns that the file `all-columns.parquet` of their table does not list, or it is damaged."""
+
+
+def _unreadable(path: str, error: BaseException) -> UnreadableFile | None:
+    """What keeps a file from being read, where that says nothing about its content."""
+    if isinstance(error, PermissionError):
+        return UnreadableFile(f"{path}: permission is denied; make it a file that can be read")
+    of_the_system = isinstance(error, OSError) and error.errno is not None
+    if of_the_system or "AWS Error" in str(error):  # of the disk or of the way there, and not of the file
+        return UnreadableFile(f"{path}: cannot be read ({one_line(error)})")
+    return None
+
+
+def _tail(file: pa.NativeFile) -> bytes:
+    """The end of a Parquet file, with all of its footer and what is written about that."""
+    size = file.size()
+    tail: bytes = file.read_at(min(size, TAIL), max(0, size - TAIL))
+    if (length := tail_length(tail)) > len(tail):
+        tail = file.read_at(min(size, length), max(0, size - length))
+    return tail
 
 
 def _groups_with(metadata: pq.FileMetaData, only: Sequence[str] | None) -> list[int]:

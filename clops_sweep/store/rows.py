@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clops_sweep.errors import BadInput, StoreError, one_line
+from clops_sweep.errors import BadInput, StoreError, masked, one_line
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.provenance import plugins_of
@@ -85,7 +85,7 @@ def record_failure(store: RunStore, runs: Runs, error: str, data_hash: DataHash,
     Raises:
         OSError, BadInput: they could not be written; see `storing`.
     """
-    printed = error.encode("utf-8", "backslashreplace").decode("utf-8")
+    printed = masked(error.encode("utf-8", "backslashreplace").decode("utf-8"))
     for run_id in runs:
         store.write_failed(run_id, _runs_row(runs, run_id, data_hash, facts, status="failed", error=printed))
 

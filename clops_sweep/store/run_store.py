@@ -6,19 +6,21 @@ import contextlib
 import os
 import shlex
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clops_sweep.errors import BadInput, DamagedStore, one_line
+from clops_sweep.errors import BadInput, DamagedStore, listed, masked, one_line, shown
 from clops_sweep.experiment.columns import DEFAULTS
+from clops_sweep.experiment.config import nearest
 from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.part_names import Status, single
-from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, in_order
+from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, UnlistedColumns, in_order
+from clops_sweep.store.row_checks import check_rows
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 if TYPE_CHECKING:
@@ -170,11 +172,17 @@ class RunStore:
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
 
-    def incomplete(self) -> dict[str, list[TableName]]:
-        """The runs that `runs` has as finished and other tables do not have, with the names of these."""
-        have = {table: self._parts[table].finished() for table in EVERY_RUN}
+    def incomplete(self, tables: Collection[TableName] = EVERY_RUN) -> dict[str, list[TableName]]:
+        """The runs that `runs` has as finished and other tables do not have, with the names of these.
+
+        Args:
+            tables: those that are looked at.
+        """
+        if "runs" not in tables:
+            return {}
+        have = {table: self._parts[table].finished() for table in EVERY_RUN if table in tables}
         lacking = {run_id: [table for table in have if run_id not in have[table]] for run_id in sorted(have["runs"])}
-        return {run_id: tables for run_id, tables in lacking.items() if tables}
+        return {run_id: lacks for run_id, lacks in lacking.items() if lacks}
 
     def finished(self, run_ids: Sequence[str]) -> set[str]:
         """Which of some runs are finished; asks for their parts by name and does not look at all others.
@@ -196,7 +204,7 @@ class RunStore:
                 attempts = self._again(attempts, error)
 
     def read(
-        self, table: TableName, run_ids: Sequence[str] | None = None, columns: Sequence[str] | None = None
+        self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
     ) -> pd.DataFrame:
         """A table as a DataFrame, in the order of run ids: of all runs or of some, all columns or some.
 
@@ -221,23 +229,32 @@ class RunStore:
         return found
 
     def table(
-        self, table: TableName, run_ids: Sequence[str] | None = None, columns: Sequence[str] | None = None
+        self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
     ) -> pa.Table:
         """The same as an Arrow table.
 
         Raises:
             DamagedStore: a part is not a whole Parquet file.
+            BadInput: there is no such column, what is given names no runs or columns, or a row holds what is never
+                written.
         """
         parts = self._parts[table].with_own_columns()
-        names = list(columns or parts.schema.names)
-        wanted, asked = None if run_ids is None else set(run_ids), {*names, "run_id"}
+        names = _texts("columns", columns) or parts.schema.names
+        if unknown := [name for name in names if name not in parts.schema.names]:
+            known = nearest(unknown[0], parts.schema.names) or f"; it has {listed(parts.schema.names)}"
+            raise BadInput(f"table {table!r} has no column {shown(unknown[0])}{known}")
+        ids = _texts("run_ids", run_ids)
+        wanted, asked = None if ids is None else set(ids), {*names, "run_id"}
         needed = [name for name in parts.schema.names if name in asked]  # in the order of the parts
         attempts = 0
         while True:
             try:
-                return in_order(self._load(parts, wanted, needed)).select(names)
+                rows = in_order(self._load(parts, wanted, needed))
+                break
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
+        check_rows(table, rows, self.files.shown)
+        return rows.select(names)
 
     def _load(self, parts: PartFolder, wanted: set[str] | None, columns: list[str]) -> pa.Table:
         singles, compacts = parts.owned(parts.listing())
@@ -280,9 +297,14 @@ class RunStore:
         if gradually and len(self._parts["runs"].listing().finished) < FEW:
             return 0
         finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}
-        return sum(
-            compact_table(parts.with_own_columns(), finished, gradually=gradually) for parts in self._parts.values()
-        )
+        merged = 0
+        for parts in self._parts.values():
+            try:
+                merged += compact_table(parts.with_own_columns(), finished, gradually=gradually)
+            except UnlistedColumns:  # nothing has been lost, and the parts know them
+                parts.list_columns_anew()
+                merged += compact_table(parts.with_own_columns(), finished, gradually=gradually)
+        return merged
 
     def compact_if_many(self) -> None:
         """What a sweep does now and then: compacts gradually.
@@ -338,8 +360,18 @@ class RunStore:
         return attempts + 1
 
 
+def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None:
+    """One text or several as a list."""
+    if given is None or isinstance(given, str):
+        return None if given is None else [given]
+    texts = list(given) if isinstance(given, Iterable) else [given]
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise BadInput(f"{argument}: {shown(wrong[0])} is no text; expected one name or a list of them")
+    return texts
+
+
 def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: Sequence[str] = ()) -> str:
-    """The command line that repeats a run.
+    """The command line that repeats a run, as it may be printed: without the password of a store.
 
     Args:
         run_id: which run.
@@ -349,4 +381,4 @@ def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: S
     """
     named = [word for file in plugins for word in ("--plugins", file)]
     verified = ["--verify"] if verify else []
-    return shlex.join(["clops-sweep", "rerun", run_id, *verified, "--results", results, *named])
+    return shlex.join(["clops-sweep", "rerun", run_id, *verified, "--results", masked(results), *named])

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from clops_sweep.errors import BadInput, DamagedStore, one_line
+from clops_sweep.errors import BadInput, DamagedStore, UnreadableFile, one_line
+from clops_sweep.regular_files import read_json
 from clops_sweep.store.part_names import Part
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
@@ -17,6 +18,8 @@ DAMAGED = "damaged"
 """Folder beside the checkpoints where parts that are damaged are kept."""
 
 _SEEN = "verified.json"
+_MOST_BYTES = 2**28
+"""More than the marks of a million parts take."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,9 @@ class Damage:
 def damages(store: RunStore, run_ids: Collection[str] | None = None) -> list[Damage]:
     """The damaged parts of some runs, or of all.
 
-    Of some runs, parts that were whole when they were last read and have kept their size and time since are not read
-    again; which these are is remembered beside the logs. A part that goes meanwhile, being put together with others, is
-    passed over.
+    Of some runs, parts that were whole when they were last read and are the same files since (`Files.mark`) are not
+    read again; which these are is remembered beside the logs. A part that goes meanwhile, being put together with
+    others, is passed over.
 
     Raises:
         BadInput: the store cannot be read.
@@ -49,7 +52,8 @@ def damages(store: RunStore, run_ids: Collection[str] | None = None) -> list[Dam
     found = []
     for table, parts in store.parts.items():
         for part in _chosen(parts, wanted):
-            if seen is not None and seen.before(table, parts, part):
+            mark = parts.files.mark(parts.path(part)) if seen is not None else None
+            if seen is not None and seen.before(table, part, mark):
                 continue
             try:
                 parts.verify(part)
@@ -59,10 +63,41 @@ def damages(store: RunStore, run_ids: Collection[str] | None = None) -> list[Dam
                 found.append(Damage(table, part, str(error)))
                 continue
             if seen is not None:
-                seen.add(table, parts, part)
+                seen.add(table, part, mark)
     if seen is not None:
         seen.keep()
     return found
+
+
+def faults(store: RunStore) -> Iterator[str]:
+    """Everything in a store that is damaged, cannot be read or is incomplete, each as a sentence.
+
+    What cannot be read keeps nothing else from being looked at. Of a run that lacks a table nothing is said where a
+    part of that table is among the faults, as that part may hold the run.
+    """
+    complete: list[TableName] = []
+    for table, parts in store.parts.items():
+        reasons = list(_faults_of(parts))
+        yield from reasons
+        complete += [] if reasons else [table]
+    for run_id, tables in store.incomplete(complete).items():
+        yield f"run {run_id}: it has no part in {' and '.join(tables)}; a launch that is asked for it computes it anew"
+
+
+def _faults_of(parts: PartFolder) -> Iterator[str]:
+    try:
+        parts.with_own_columns()
+        listing = parts.listing()
+    except (DamagedStore, UnreadableFile) as error:
+        yield str(error)
+        return
+    for part in (*listing.singles, *listing.compacts):
+        try:
+            parts.verify(part)
+        except FileNotFoundError:  # it is being put together with others
+            continue
+        except (DamagedStore, UnreadableFile) as error:
+            yield str(error)
 
 
 def set_aside(store: RunStore, found: Collection[Damage]) -> None:
@@ -107,24 +142,23 @@ def _chosen(parts: PartFolder, wanted: frozenset[str] | None) -> Iterator[Part]:
 
 
 class _Seen:
-    """Parts that have been read and were whole, by size and time of change."""
+    """Parts that have been read and were whole, by their marks."""
 
     def __init__(self, store: RunStore) -> None:
         self._path = store.log_folder / _SEEN
         self._marks: dict[str, list[int]] = {}
         self._added = False
         with contextlib.suppress(OSError, ValueError):
-            marks = json.loads(self._path.read_bytes())
+            marks = read_json(self._path, _MOST_BYTES)
             self._marks = marks if isinstance(marks, dict) else {}
 
-    def before(self, table: TableName, parts: PartFolder, part: Part) -> bool:
-        """Whether it was seen as it is now."""
-        mark = self._marks.get(f"{table}/{part.name}")
-        return mark is not None and mark == parts.files.mark(parts.path(part))
+    def before(self, table: TableName, part: Part, mark: list[int] | None) -> bool:
+        """Whether it was seen with this mark."""
+        return mark is not None and mark == self._marks.get(f"{table}/{part.name}")
 
-    def add(self, table: TableName, parts: PartFolder, part: Part) -> None:
-        """It has just been seen."""
-        if (mark := parts.files.mark(parts.path(part))) is not None:
+    def add(self, table: TableName, part: Part, mark: list[int] | None) -> None:
+        """It was whole, and had this mark before it was read."""
+        if mark is not None:
             self._marks[f"{table}/{part.name}"] = mark
             self._added = True
 

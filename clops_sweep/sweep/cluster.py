@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read w
 # isort: split
 
 import ray
-from ray._private import ray_constants
+from ray._private import ray_constants, services
 from ray._private import utils as ray_utils
 from ray._private.node import Node
 
@@ -33,11 +34,15 @@ from clops_sweep.machine import available_cores
 from clops_sweep.sweep.cluster_address import running_cluster, temporary_folder
 from clops_sweep.sweep.fork_server import fork_server
 from clops_sweep.sweep.jobs import Resources
+from clops_sweep.sweep.scratch import private_folder
+from clops_sweep.sweep.start_check import memory_limit_in_words, object_store_bytes
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
 _SECONDS_BETWEEN_LOOKS_HERE = 0.5
-_LONGEST_TEMPORARY_FOLDER = 40
+_SECONDS_TO_START = 180.0
+_SECONDS_BETWEEN_TRIES = 0.1
+_LONGEST_TEMPORARY_FOLDER = 28
 """The paths of Ray's sockets in there may have 107 characters at most; batch systems have long names for TMPDIR."""
 
 
@@ -79,47 +84,64 @@ def cluster(
     # They are to import the one that the driver has imported.
     with contextlib.ExitStack() as until_its_end:
         with contextlib.chdir(Path(__file__).parents[2]), _signals_kept(), _pandas_imported_meanwhile():
+            folder = None if address else until_its_end.enter_context(private_folder(_base()))
+            if folder:
+                until_its_end.enter_context(fork_server(folder))
+            until_its_end.callback(ray.shutdown)
             try:
                 if address:
                     ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
                 else:
-                    until_its_end.enter_context(fork_server(_place_of_sockets()))
-                    _start_here(frames)
+                    _start_here(frames, str(folder))
             except SystemExit:  # from the handler of SIGTERM that Ray has put in the place of the sweep's own meanwhile
                 raise KeyboardInterrupt from None
+            except TimeoutError:
+                raise
             except Exception as error:  # a node that was not there in time is no more than that to Ray
                 hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md"
-                raise BadInput(f"Ray: {one_line(error)}{hint if address else ''}") from None
-        try:
-            check_fits(resources, warn)
-            watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
-            with watched:
-                yield
-        finally:
-            ray.shutdown()
+                raise BadInput(_home_in_the_way(error) or f"Ray: {one_line(error)}{hint if address else ''}") from None
+        check_fits(resources, warn)
+        watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
+        with watched:
+            yield
 
 
-def _place_of_sockets() -> str | None:
-    """Where the paths of sockets are short enough, if not in the folder of temporary files."""
-    return None if len(str(temporary_folder())) <= _LONGEST_TEMPORARY_FOLDER else "/tmp"
+def _home_in_the_way(error: Exception) -> str | None:
+    """Return what is wrong with the home folder if Ray could not write there; None for other errors."""
+    home = os.path.expanduser("~")
+    if not isinstance(error, OSError) or not str(error.filename or "").startswith(home + os.sep):
+        return None
+    return (
+        f"HOME={home}: Ray cannot write {error.filename} ({error.strerror}); set HOME to a folder that it can write to"
+    )
 
 
-def _start_here(frames: Mapping[DataKey, FrameSet]) -> None:
-    """Starts a cluster on this machine whose every port is on the loopback interface."""
+def _base() -> Path:
+    """Return where the private folder of a launch is made, so that paths of sockets in it are valid."""
+    base = temporary_folder().parent
+    return base if str(base).isascii() and len(str(base)) <= _LONGEST_TEMPORARY_FOLDER else Path("/tmp")
+
+
+def _start_here(frames: Mapping[DataKey, FrameSet], folder: str) -> None:
+    """Starts a cluster on this machine whose every port is on the loopback interface, and whose files are in a folder.
+
+    Raises:
+        TimeoutError: the machine is too busy.
+    """
     # Ray's helpers look for a head that is gone; when the driver is killed, they too are to go soon.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
     # Tune starts workers of its own; those that Ray would start before, one a core, would have nothing to do.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
-    with _on_loopback(), _without_dashboard():
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "180")
+    with _on_loopback(), _without_dashboard_and_patiently():
         ray.init(
             address="local",
             num_cpus=available_cores(),
             include_dashboard=False,
             log_to_driver=True,
             logging_level=logging.ERROR,
-            _temp_dir=None if _place_of_sockets() is None else "/tmp/ray",
-            # What the frames take, and room for what passes between the processes.
-            object_store_memory=sum(frame_set.frames.nbytes for frame_set in frames.values()) + 256 * 2**20,
+            _temp_dir=folder,
+            object_store_memory=object_store_bytes(frames),
         )
 
 
@@ -136,20 +158,23 @@ def _pandas_imported_meanwhile() -> Iterator[None]:
 def _signals_kept() -> Iterator[None]:
     """Around the start of Ray: keeps SIGTERM's handler, which Ray replaces by one that exits, if it is no default one.
 
-    What is started inside is deaf to SIGHUP: when a terminal is closed the whole group of processes gets one, and it
-    is the driver that then ends the others, in good order.
+    Processes started inside inherit that SIGHUP and SIGUSR1 are blocked: a closed terminal or a batch system sends them
+    to the whole group, and the driver ends the others in good order. The driver gets one sent meanwhile afterwards.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = signal.getsignal(signal.SIGTERM)
+    blocked = {getattr(signal, name) for name in ("SIGHUP", "SIGUSR1") if hasattr(signal, name)}  # not on Windows
+    if blocked:
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
         yield
     finally:
-        if callable(handlers[signal.SIGTERM]):
-            signal.signal(signal.SIGTERM, handlers[signal.SIGTERM])
-        signal.signal(signal.SIGHUP, handlers[signal.SIGHUP] or signal.SIG_DFL)
+        if callable(before):
+            signal.signal(signal.SIGTERM, before)
+        if blocked:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
 
 
 @contextmanager
@@ -168,21 +193,42 @@ def _on_loopback() -> Iterator[None]:
 
 
 @contextmanager
-def _without_dashboard() -> Iterator[None]:
-    """Makes Ray start neither autoscaler nor dashboard, of which a sweep here has no use: it starts seconds sooner.
+def _without_dashboard_and_patiently() -> Iterator[None]:
+    """Makes Ray start neither autoscaler nor dashboard, and wait for its own processes as long as a busy machine takes.
 
-    `include_dashboard=False` starts the dashboard's process all the same, and an agent with all that serves it.
+    `include_dashboard=False` starts the dashboard's process all the same, and an agent with all that serves it. Ray has
+    no setting for the 30 seconds after which it gives its raylet up.
     """
+    nodes: list[Node] = []
+    look = services.get_node
 
     def nowhere(node: Node, **options: Any) -> None:
+        nodes.append(node)
         node._webui_url = ""
         # The agent asks every second where the dashboard is, until it is told.
         place = ray_constants.DASHBOARD_ADDRESS.encode(), b"127.0.0.1:0", True, ray_constants.KV_NAMESPACE_DASHBOARD
         node.get_gcs_client().internal_kv_put(*place)
 
+    def patiently(*arguments: Any, **options: Any) -> Any:
+        until = time.monotonic() + _SECONDS_TO_START
+        while True:
+            try:
+                return look(*arguments, **options)  # type: ignore[no-untyped-call]
+            except RuntimeError:  # it is not there yet
+                if gone := [name for node in nodes for name, _ in node.dead_processes()]:
+                    raise ChildProcessError(
+                        f"a process of Ray has died while it started ({', '.join(gone)}){memory_limit_in_words()}"
+                    ) from None
+                if time.monotonic() > until:
+                    raise TimeoutError(
+                        f"Ray has not started within {_SECONDS_TO_START:g} s; this machine is too busy"
+                    ) from None
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+
     changes: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
         (Node, "start_monitor", lambda node: None),
         (Node, "start_api_server", nowhere),
+        (services, "get_node", patiently),
         (ray_utils, "get_dashboard_dependency_error", lambda: ImportError("no dashboard is wanted")),
     )
     before = [getattr(place, name) for place, name, _ in changes]

@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from clops_sweep.sweep.jobs import Job
 
 _RUNNING_SHOWN = 12
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C; a batch system whose time is up, a stopped job or container; a terminal that was closed or has gone."""
+_INTERRUPTS = tuple(
+    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name)
+)
+"""Ctrl-C; a batch system whose time is up; a terminal that was closed; Slurm before it preempts. Windows has two."""
 
 
 class Display(Protocol):
@@ -127,7 +129,7 @@ class SweepDisplay:
         if self._is_live:
             self._live.start()
         here = threading.current_thread() is threading.main_thread()  # elsewhere nobody may handle signals
-        noticed = [number for number in _INTERRUPTS if here and (number != signal.SIGHUP or not _ignored(number))]
+        noticed = [number for number in _INTERRUPTS if here and (number.name != "SIGHUP" or not _ignored(number))]
         self._previous = {number: signal.signal(number, self._on_interrupt) for number in noticed}
         return self
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,7 +23,7 @@ _SCRIPT = os.path.abspath(forked_worker.__file__)
 
 
 @contextmanager
-def fork_server(folder: str | None = None) -> Iterator[None]:
+def fork_server(folder: Path) -> Iterator[None]:
     """A Ray that is started inside has its workers forked, unless it is told otherwise; only where that is usual.
 
     The process that they are forked from starts to import what they need at once, and ends with the block, or with
@@ -33,7 +31,7 @@ def fork_server(folder: str | None = None) -> Iterator[None]:
     Ray has it.
 
     Args:
-        folder: where its socket is; None for the folder of temporary files.
+        folder: where its socket is; a private one, since workers are started for all who can connect to it.
     """
     if not sys.platform.startswith("linux") or RayParams().worker_path is not None:
         yield
@@ -52,19 +50,18 @@ def fork_server(folder: str | None = None) -> Iterator[None]:
         yield
 
 
-def _started(at_the_end: ExitStack, folder: str | None) -> str:
+def _started(at_the_end: ExitStack, folder: Path) -> str:
     """Starts the process; where its socket is.
 
     Raises:
         OSError: it cannot be started.
     """
-    place = tempfile.mkdtemp(prefix="clops-sweep-workers-", dir=folder)
-    at_the_end.callback(shutil.rmtree, place, ignore_errors=True)
-    path = os.path.join(place, "socket")
+    path = str(folder / "workers")
     lifeline, held = os.pipe()  # it ends when nobody holds the other end any more
     at_the_end.callback(os.close, held)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening, os.fdopen(lifeline):
         listening.bind(path)
+        at_the_end.callback(os.unlink, path)
         listening.listen(64)
         handles = listening.fileno(), lifeline
         process = subprocess.Popen(

@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.limits import (
+    CHECKPOINT_EVERY,
+    CPUS_PER_TRIAL,
+    EPOCH_TIMEOUT,
+    GPUS_PER_TRIAL,
+    MAX_RETRIES,
+    STACK,
+    Limit,
+    check_limits,
+)
 from clops_sweep.experiment.registry import Plugin
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.machine import available_cores, check_gpu
@@ -89,6 +99,15 @@ class Job:
         return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
 
 
+_LIMITS: Mapping[str, Limit] = {
+    "cpus_per_trial": CPUS_PER_TRIAL,
+    "gpus_per_trial": GPUS_PER_TRIAL,
+    "stack": STACK,
+    "max_retries": MAX_RETRIES,
+    "checkpoint_every": CHECKPOINT_EVERY,
+    "epoch_timeout": EPOCH_TIMEOUT,
+}
+
 _RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
 
 
@@ -106,6 +125,9 @@ class Resources:
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
         observe: the observers that are told how its runs go on, as NAME or NAME:TARGET.
+
+    Raises:
+        BadInput: a number is out of bounds, `address` is no text, or an observer is unknown.
     """
 
     address: str | None = None
@@ -117,16 +139,18 @@ class Resources:
     epoch_timeout: float | None = None
     observe: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        check_limits(self, _LIMITS)
+        if self.address is not None and not (isinstance(self.address, str) and self.address.strip()):
+            raise BadInput(f"address = {shown(self.address)}: expected auto or HOST:PORT")
+        check_observers(self.observe)
+
     def check(self) -> None:
         """Sees whether they are there, as far as that can be known before Ray starts.
 
         Raises:
-            BadInput: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use;
-                an observer is not there.
+            BadInput: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
         """
-        check_observers(self.observe)
-        if self.epoch_timeout is not None and not 0 < self.epoch_timeout < float("inf"):
-            raise BadInput(f"--epoch-timeout {self.epoch_timeout:g}: expected a number of seconds above 0")
         if self.address:
             from clops_sweep.sweep.cluster_address import running_cluster
 
@@ -172,7 +196,7 @@ class Workplace:
 
     frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
     data_hashes: Mapping[DataKey, str]
-    store_uri: str
+    store_uri: str = field(repr=False)  # it may hold a password
     checkpoints: str
     software: Mapping[str, Any]
     plugins: Mapping[str, Mapping[str, Plugin | PackedPlugin]]

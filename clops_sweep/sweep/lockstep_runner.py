@@ -20,6 +20,7 @@ from clops_sweep import machine
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, Diverged, StoreError
+from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.replay.checked import BadScores
 from clops_sweep.learning.result import RunResult
@@ -82,6 +83,7 @@ class LockstepRunner:
         self._workplace, self._store, self._observers = workplace, store, observers
         self._watch = EpochWatch(workplace.epoch_timeout, self._leave_word)
         self._frames: dict[DataKey, FrameSet] = {}
+        self._bank_of = LastBank()
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="recording")
         self._written: Future[Report] | None = None
 
@@ -152,6 +154,7 @@ class LockstepRunner:
     def _after(self, error: BaseException) -> Report:
         """Another try from the last checkpoint, one without the runs that are at fault, or the end of the job."""
         job, runs = self._job, len(self._job.run_ids)
+        self._process.restore()
         self._run = self._taken_up = None
         if isinstance(error, Diverged | BadScores) and len(error.runs) < runs:
             self._record_failure(job.part(error.runs))
@@ -216,6 +219,7 @@ class LockstepRunner:
                 return Running(**vars(progress))
         with self._watch.epoch():
             result = run.result()
+        self._process.restore()  # what records the result may not depend on what the run's code has left behind
         self._run = None
         seconds = None if self._taken_up is None else time.monotonic() - self._taken_up
         ended = partial(self._record, self._job, result, self._checkpoint, self._facts(), seconds)
@@ -266,7 +270,8 @@ class LockstepRunner:
 
     def _new_run(self, device: torch.device) -> ContinualRun:
         configs, keep = self._job.configs, self._workplace.keep_predictions
-        return ContinualRun(configs, self._frames[configs[0].data_key], device, keep_predictions=keep)
+        frames = self._frames[configs[0].data_key]
+        return ContinualRun(configs, frames, device, keep_predictions=keep, bank_of=self._bank_of)
 
     def _facts(self) -> dict[str, Any]:
         """Where the job is computed, as columns of the `runs` table."""

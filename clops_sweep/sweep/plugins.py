@@ -15,7 +15,7 @@ import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read w
 
 from ray import cloudpickle
 
-from clops_sweep.errors import BadInput, reason
+from clops_sweep.errors import OF_USERS, BadInput, reason
 from clops_sweep.experiment.declarations import UNKNOWN
 from clops_sweep.experiment.registry import REGISTRIES, Plugin
 
@@ -40,7 +40,7 @@ class PackedPlugin:
             plugin = cloudpickle.loads(self.pickled)
             if not (isinstance(plugin, Plugin) and callable(plugin.member)):
                 raise TypeError("what arrives there cannot be called")
-        except Exception as error:
+        except OF_USERS as error:
             return Plugin(Unusable(f"{self.what} cannot be taken up by workers ({reason(error)})"), UNKNOWN)
         return plugin
 
@@ -83,7 +83,7 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
     file = io.BytesIO()
     try:
         _Packer(file).dump(plugin)  # type: ignore[no-untyped-call]
-    except Exception as error:
+    except OF_USERS as error:
         raise BadInput(
             f"{what} cannot be handed to workers ({reason(error)}); make what it holds on to inside of it, when it is "
             "called"

@@ -37,6 +37,9 @@ class Marked:
             self._at_start = line.endswith("\n")
         return len(text)
 
+    def close(self) -> None:
+        """Do nothing: a run's code may close the stream that it sees, and the worker's output stays open."""
+
     def _mark(self) -> str:
         if not _under_way:
             return ""

@@ -1,41 +1,52 @@
-"""The folder that Tune writes to during a sweep, which is of no use afterwards, and those that killed drivers left."""
+"""Private folders in the temporary folder: a launch makes its own, and removes those that killed launches left."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import socket
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from clops_sweep.store.locks import held
+
+_PREFIX = "clops-"  # short: the paths of Ray's sockets begin with it
+_LOCK = "lock"
+
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A folder in the temporary folder that is there inside alone. What killed drivers have left there is removed."""
-    remove_left_behind(Path(tempfile.gettempdir()))
-    folder = Path(tempfile.mkdtemp(prefix=f"clops-sweep-{_host()}-{os.getpid()}-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def private_folder(base: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder that only this user can enter; it is removed on exit.
+
+    This process holds a lock on a file in it meanwhile, which ends with the process however it ends. Folders whose
+    lock is free belonged to killed launches and are removed first.
+
+    Args:
+        base: where the folder is made; None for the folder of temporary files.
+    """
+    base = Path(tempfile.gettempdir()) if base is None else base
+    remove_left_behind(base)
+    new = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))
+    with held(new / _LOCK):
+        # It gets its name once it is locked: other launches never see a new folder whose lock is free.
+        folder = new.rename(base / new.name.removeprefix("."))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_left_behind(temporary: Path) -> None:
-    """Removes folders of sweeps of this user whose drivers ran on this machine and run no longer. Follows no link."""
-    name = re.compile(rf"clops-sweep-{re.escape(_host())}-(\d+)-\w+")
-    with suppress(OSError), os.scandir(temporary) as entries:
+def remove_left_behind(base: Path) -> None:
+    """Remove this user's private folders whose lock no process holds. Links are not followed."""
+    with suppress(OSError), os.scandir(base) as entries:
         for entry in entries:
-            found = name.fullmatch(entry.name)
-            if found and _is_mine(Path(entry.path)) and not _runs(int(found[1])):
-                shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9.]", "_", socket.gethostname())
+            path = Path(entry.path)
+            if entry.name.startswith(_PREFIX) and _is_mine(path) and os.path.lexists(path / _LOCK):
+                with held(path / _LOCK) as free:
+                    if free:
+                        shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_mine(path: Path) -> bool:
@@ -44,13 +55,3 @@ def _is_mine(path: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-
-
-def _runs(number: int) -> bool:
-    try:
-        os.kill(number, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:  # it is somebody else's
-        return True
-    return True

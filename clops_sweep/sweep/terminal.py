@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
@@ -25,20 +25,25 @@ class Lenient:
 
     def write(self, text: str) -> int:
         """Writes a text, if nothing has gone wrong yet."""
-        if self.error is None:
-            try:
-                self._stream.write(text)
-            except OSError as error:
-                self.error = error
+        self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
         """Passes on what has been written, if nothing has gone wrong yet."""
+        self._try(self._stream.flush)
+
+    def _try(self, use: Callable[[], object]) -> None:
         if self.error is None:
             try:
-                self._stream.flush()
+                use()
             except OSError as error:
                 self.error = error
+            except ValueError as error:  # a user's code has closed it
+                self.error = OSError(errno.EBADF, str(error))
+
+    def close(self) -> None:
+        """Leaves the stream open: the command still writes to it when the user's code has closed it."""
+        self.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -49,7 +49,7 @@ from clops_sweep.sweep.reports import (
     bounded,
     timed_out,
 )
-from clops_sweep.sweep.scratch import scratch_folder
+from clops_sweep.sweep.scratch import private_folder
 
 
 class FirstWithoutWorker(FIFOScheduler):
@@ -160,11 +160,12 @@ def run_fed(
     _take_deaths_for_one()
     watcher = Watcher(workplace, display, feed, compaction)
     # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
-    with scratch_folder() as files, _many_pending():
+    searcher = FeedSearcher(feed, resources)
+    with private_folder() as files, _many_pending():
         tuner = tune.Tuner(
             trainable,
             tune_config=tune.TuneConfig(
-                search_alg=FeedSearcher(feed, resources),
+                search_alg=searcher,
                 scheduler=FirstWithoutWorker(resources),
                 num_samples=-1,
                 reuse_actors=True,
@@ -183,6 +184,8 @@ def run_fed(
         tuner.fit()
     if watcher.store_error:
         raise StoreError(watcher.store_error)
+    if not searcher.ended:  # SIGUSR1 came in the moment in which Tune handles it by itself
+        display.interrupted = True
 
 
 @contextmanager
@@ -199,12 +202,16 @@ def _many_pending() -> Iterator[None]:
 
 
 class FeedSearcher(Searcher):
-    """What Tune asks for the next job."""
+    """What Tune asks for the next job.
+
+    Attributes:
+        ended: whether Tune has heard that there are no more jobs; else something has stopped it.
+    """
 
     def __init__(self, feed: Feed, resources: Resources) -> None:
         super().__init__()
         self._feed, self._resources = feed, resources
-        self._left = _JOBS_PER_TUNE_RUN
+        self._left, self.ended = _JOBS_PER_TUNE_RUN, False
         self._places, self._looked_at = 0, -_SECONDS_BETWEEN_LOOKS
 
     def __getstate__(self) -> dict[str, Any]:
@@ -222,7 +229,8 @@ class FeedSearcher(Searcher):
         if job is not None:
             self._left -= 1
             return {"job": job}
-        return Searcher.FINISHED if self._feed.finished or not self._left else None
+        self.ended = self._feed.finished or not self._left
+        return Searcher.FINISHED if self.ended else None
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Nothing: the watcher is called too, with the error as well."""
@@ -250,6 +258,9 @@ class Watcher(tune.Callback):
         self._compaction = compaction
         self.store_error: str | None = None
         self._unrecorded = 0
+        self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
+        self._before = signal.getsignal(self._user_signal) if self._user_signal else None
+        self._stop: Any = None
         self._heard: dict[Any, float] = {}
         self._at: dict[Any, Job] = {}
 
@@ -261,7 +272,9 @@ class Watcher(tune.Callback):
         return self
 
     def setup(self, *arguments: Any, **info: Any) -> None:
-        """From here on `on_step_end` is called."""
+        """From here on `on_step_end` is called. Tune has put its handler of SIGUSR1 in the place of the display's."""
+        if self._user_signal and signal.getsignal(self._user_signal) is not self._before:
+            self._stop = signal.signal(self._user_signal, self._before)
         self._display.stops_in_order = True
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
@@ -270,10 +283,9 @@ class Watcher(tune.Callback):
             self._display.stops_in_order = False
             if self._display.interrupted:
                 self._display.stopping()
-            stop = signal.getsignal(signal.SIGUSR1)  # Tune's own signal for that: it ends the trials in good order
-            if not callable(stop):
+            if self._stop is None:
                 raise KeyboardInterrupt
-            stop(signal.SIGUSR1, None)
+            self._stop(self._user_signal, None)  # what Tune does on that signal: it ends the trials in good order
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """From here on nobody looks whether the user wants to stop."""

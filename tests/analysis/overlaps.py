@@ -12,8 +12,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from clops_sweep.analysis.cell_text import CellTexts
-
 _TOUCH = 1.0
 """Pixels that boxes may share: they are larger than their letters."""
 
@@ -32,12 +30,6 @@ def texts_in_each_other(figure: Figure) -> list[str]:
 
     with mock.patch.object(Text, "draw", recorded):  # what is there and not drawn, such as ticks outside, is not seen
         canvas.draw()
-    for written in figure.findobj(CellTexts):
-        for cell in written.cells:
-            size = {"fontsize": cell.size, "fontweight": cell.weight}
-            text = Text(cell.x, cell.y, cell.text, ha="center", va="center", transform=written.get_transform(), **size)
-            text.set_figure(figure)
-            drawn[id(text)] = text
     boxes = [(text.get_text(), _corners(text, renderer)) for text in drawn.values()]
     size = np.array([figure.bbox.width, figure.bbox.height])
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +13,6 @@ import numpy as np
 import pytest
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace
-from clops_sweep.analysis.dashboard.app import make_app
 from clops_sweep.analysis.dashboard.element import Element, element
 from clops_sweep.analysis.dashboard.figures import colours, plain
 from clops_sweep.analysis.dashboard.pages import Pages
@@ -265,12 +265,14 @@ def test_colours_are_those_of_the_report() -> None:
 # --- who may see it ---------------------------------------------------------------------------------------------------
 
 
-def test_without_dash_a_sentence_says_what_to_install(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "dash", None)
-    with pytest.raises(
-        BadInput, match=r"^the dashboard needs Dash; install it with: pip install 'clops-sweep\[dashboard\]'$"
-    ):
-        make_app(pages, "results", 3)
+@pytest.mark.parametrize("missing", ["dash", "waitress"])
+def test_without_its_packages_a_sentence_says_what_to_install(
+    missing: str, store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    says = r"^the dashboard needs Dash and waitress; install them with: pip install 'clops-sweep\[dashboard\]'$"
+    with pytest.raises(BadInput, match=says):
+        make_server(store, source_of(store), host=None, port=0, token=None)
 
 
 @pytest.mark.parametrize(
@@ -305,8 +307,8 @@ def served(store: RunStore, host: str | None, token: str | None) -> Any:
     """A client of the application of a server that has been made, and was not started."""
     pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not served")
     server = make_server(store, source_of(store), host=host, port=0, token=token)
-    server._server.server_close()
-    return server, server._server.app.test_client()
+    server.close()
+    return server, server.app.test_client()
 
 
 def test_on_loopback_only_this_machine_is_answered(store: RunStore) -> None:

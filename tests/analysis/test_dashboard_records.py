@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -14,18 +15,20 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.dashboard.instances import instances_table
+from clops_sweep.analysis.dashboard.instances_page import instances_table
 from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
-from clops_sweep.analysis.dashboard.progress import failures, progress
+from clops_sweep.analysis.dashboard.progress_page import progress
 from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import MOST_CELLS, PAGES, View
+from clops_sweep.analysis.failures import failures
 from clops_sweep.analysis.tracings import Frames
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import BadInput
 from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 
 
@@ -160,6 +163,53 @@ def test_a_store_that_cannot_be_read_is_shown_as_it_was(tmp_path: Path, generate
     assert followed.refresh().problem == ""
 
 
+def test_a_run_that_fails_again_shows_its_new_error(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    config = RunConfig()
+    run_id = config.run_id("generated0001")
+
+    def fail(error: str) -> None:
+        record_failure(store, {run_id: config}, f"ValueError: {error}\n", lambda _: "generated0001", {})
+
+    fail("first")
+    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
+    assert [it.reason for it in failures(followed.snapshot)] == ["ValueError: first"]
+    version = followed.refresh().version
+    fail("other")
+    assert followed.refresh().version == version + 1
+    assert [it.reason for it in failures(followed.snapshot)] == ["ValueError: other"]
+    assert followed.refresh().version == version + 1
+
+
+@pytest.mark.parametrize("replacement", ["nothing", "a FIFO", "a device", "a file"])
+@pytest.mark.parametrize("place", ["", "runs"])
+def test_a_store_that_is_replaced_while_it_is_followed_is_a_sentence(
+    place: str, replacement: str, tmp_path: Path, generated: ModuleType
+) -> None:
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [SearchSpace(name="one", base=RunConfig(), seeds=[0])])
+    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
+    path = tmp_path / "results" / place
+    path.rename(tmp_path / "before")
+    if replacement == "a FIFO":
+        os.mkfifo(path)
+    elif replacement == "a device":
+        path.symlink_to("/dev/zero")
+    elif replacement == "a file":
+        path.write_text("no folder")
+    snapshot = followed.refresh()
+    if place and replacement == "nothing":  # as in a store that has no run yet
+        assert (snapshot.problem, len(snapshot.runs)) == ("", 0)
+    else:
+        assert "results" in snapshot.problem
+        assert len(snapshot.runs) == 1, "what was there is shown still"
+    if path.is_symlink() or path.exists():
+        path.unlink()
+    (tmp_path / "before").rename(path)
+    assert followed.refresh().problem == ""
+    assert len(followed.snapshot.runs) == 1
+
+
 def test_of_many_who_ask_at_a_time_one_reads(store: RunStore) -> None:
     source = Recorded()
     followed = FollowedStore(store, source, seconds=3600)
@@ -287,7 +337,7 @@ def test_progress_counts_and_failures_have_their_errors(followed: FollowedStore,
     ended = clops["started_at"] + clops["seconds"].fillna(0).map(lambda seconds: timedelta(seconds=seconds))
     assert it.last is not None
     assert abs(it.last - ended.max()) < timedelta(milliseconds=1)
-    (failure,) = failures(followed.snapshot)
+    (failure,) = failures(followed.snapshot.followed["synthetic class_il clops"].experiment.runs)
     assert failure.reason == "ValueError: generated failure"
     assert failure.error.startswith("Traceback (most recent call last):")
     assert set(failure.run_ids) == set(runs.loc[runs["status"] == "failed", "run_id"])

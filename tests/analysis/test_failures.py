@@ -8,7 +8,9 @@ from clops_sweep.store.rows import failure_reason
 
 
 def failed(*errors: str | None) -> pd.DataFrame:
-    return pd.DataFrame({"status": ["failed"] * len(errors) + ["finished"], "error": [*errors, None]})
+    return pd.DataFrame(
+        {"run_id": range(len(errors) + 1), "status": ["failed"] * len(errors) + ["finished"], "error": [*errors, None]}
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.cell_text import texts_in
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
 from clops_sweep.analysis.metrics import METRICS, metric_named
@@ -62,14 +61,14 @@ def test_seconds_are_better_when_fewer_and_written_in_three_digits(tmp_path: Pat
     assert record.panels[0].best == (0, 0)
     assert record.limits == (1234.5, 6172.5)
     assert "from 1,234 to 6,172, best at 0.1, 0.25" in describe_heatmap(record)
-    assert "1,234" in texts_in(draw_heatmap(record).axes[0])
+    assert "1,234" in [text.get_text() for text in draw_heatmap(record).axes[0].texts]
 
 
 def test_of_counts_none_is_best_and_zero_is_no_centre(tmp_path: Path, generated: ModuleType) -> None:
     found = experiment(tmp_path, generated, replayed=1000.0, bwt=-0.3)
     record = heatmap(found, "replayed")
     assert (record.panels[0].best, record.best_panel, record.limits) == (None, None, (100.0, 500.0))
-    assert "★" not in texts_in(draw_heatmap(record).axes[0])
+    assert "★" not in [text.get_text() for text in draw_heatmap(record).axes[0].texts]
     assert heatmap(found, "bwt").limits == pytest.approx((-0.15, 0.15))
 
 

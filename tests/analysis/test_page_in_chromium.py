@@ -63,11 +63,6 @@ def test_a_cell_of_a_figure_answers_to_a_pointer(page: Any) -> None:
     assert sum(whole.fullmatch(text) is not None for text, _ in told) == 9
 
 
-def test_the_letters_of_figures_come_with_the_page(page: Any) -> None:
-    fonts = "new Promise(done => document.fonts.ready.then(all => done([...all].map(font => font.status))))"
-    assert page.run(fonts) == ["loaded", "loaded"]
-
-
 def test_a_click_sorts_and_another_turns_it_round(page: Any) -> None:
     def column() -> list[float]:
         values = page.run(

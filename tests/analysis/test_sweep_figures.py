@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.cell_text import texts_in
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.comparisons import comparison_text, comparisons, comparisons_csv
 from clops_sweep.analysis.cost import cost_frontier, cost_text, describe_cost_frontier, draw_cost_frontier, frontier
@@ -197,8 +196,8 @@ def test_differences_stand_at_their_place(tmp_path: Path, generated: ModuleType)
     assert panel.n.tolist() == [[6, 6], [6, 6]]
     low, high = record.limits
     assert -low == high == pytest.approx(float(np.abs(panel.mean).max()))
-    texts = texts_in(draw_heatmap(record).axes[0])
-    assert sum(text.endswith("*") for text in texts) == 4
+    texts = draw_heatmap(record).axes[0].texts
+    assert sum(text.get_text().endswith("*") for text in texts) == 4
     with pytest.raises(BadInput, match="two axes of numbers"):
         difference_heatmap(experiment, comparisons(experiment), "auc", ("order", "mc_samples"))
     of_splits = replace(experiment, runs=experiment.runs.assign(split_seed=experiment.runs["seed"] % 2))

@@ -29,9 +29,13 @@ Tables = Callable[..., dict[str, pa.Table]]
 Refused = Callable[..., str]
 
 HEAD = """
+import itertools
+from sys import exit
 import numpy as np
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace
 base = RunConfig()
+LOOP = [0]
+LOOP.append(LOOP)
 """
 RUN = "a" * 24
 
@@ -55,6 +59,11 @@ def search(arguments: str, parameters: str = "{'learning_rate': FloatDistributio
 def raising(what: str) -> str:
     """A file that raises something."""
     return f"class Own(BaseException):\n    pass\nraise {what}\n"
+
+
+def own(plugin: str, fields: str) -> str:
+    """A search space with one run that uses a plug-in of the file."""
+    return f"from clops_sweep import network, scenario\n{plugin}\n{run(fields)}"
 
 
 TWO = "SPACE = [SearchSpace(name={!r}, base=base, seeds=[0]), SearchSpace(name={!r}, base=base, seeds=[0])]\n"
@@ -96,6 +105,13 @@ SPACES: list[tuple[str, str]] = [
         "search space 's': task_order [1, 0]: class_il of synthetic has 6 tasks; expected a permutation of 0..5",
     ),
     # names of things that there are not
+    (
+        run("memory_size=3"),
+        "space.py: unknown key 'memory_size'; related keys: memory_division (strategy 'er', 'er_ace'",
+    ),
+    (run("strength=3"), "space.py: unknown key 'strength' (did you mean 'si_strength' of strategy 'si'?)"),
+    (run("BATCH_SIZE=3"), "space.py: unknown key 'BATCH_SIZE' (did you mean 'batch_size'?)"),
+    (run("quite_unlike_any=3"), "space.py: unknown key 'quite_unlike_any'"),
     (run("batch_sise=3"), "space.py: unknown key 'batch_sise' (did you mean 'batch_size'?)"),
     (run("**{'x' * 5000: 3}"), "space.py: unknown key 'xxx"),
     (run("strategy='clop'"), "space.py: strategy = 'clop': not known (did you mean 'clops'?)"),
@@ -120,6 +136,8 @@ SPACES: list[tuple[str, str]] = [
     (raising("ValueError('\\x1b[2J\\udcff\\u202e')"), "space.py raises ValueError in line 3: \\x1b[2J\\udcff\\u202e"),
     (raising("MemoryError"), "space.py raises MemoryError in line 3"),
     ("def f():\n    f()\nf()\n", "space.py raises RecursionError in line 2"),
+    ("import sys\nsys.setrecursionlimit(150)\n" + grid(), "space.py: lowers Python's recursion limit to 150; expec"),
+    ("import builtins\nbuiltins.open = None\n" + grid(), "space.py: replaces the built-in 'open'; give your own fun"),
     # names, labels, collisions
     (grid(name="None"), "space.py: search space name None: expected text"),
     (grid(name="''"), "space.py: search space name '': expected a name that can stand in a file name"),
@@ -149,7 +167,7 @@ SPACES: list[tuple[str, str]] = [
     (grid("axes={'v': {'a': {'seed': 1}}}"), "space.py: search space 's', axis 'v': give seeds as seeds=..."),
     (grid("seeds=[]"), "space.py: search space 's': seeds has no values"),
     (grid("seeds=[1, 1]"), "space.py: search space 's': seeds holds a value twice"),
-    (grid("seeds=5"), "space.py: search space 's': seeds: expected a list of numbers or a range, not int"),
+    (grid("seeds=5"), "space.py: search space 's': seeds: expected a list of values, not int"),
     (grid("seeds=['1']"), "space.py: search space 's': seed = '1': expected a whole number, not text"),
     (grid("seeds=[0.5]"), "space.py: search space 's': seed = 0.5: "),
     (
@@ -160,6 +178,57 @@ SPACES: list[tuple[str, str]] = [
     (grid("where=3"), "space.py: search space 's': where: expected a function of a config, not 3"),
     (grid("where=lambda config: False"), "space.py: no run is left to ask for"),
     (grid(base="{}"), "space.py: search space 's': base: expected a RunConfig, not dict"),
+    (grid("axes={'mc_samples': [1, 1.0]}"), "space.py: search space 's', axis 'mc_samples' holds a value twice"),
+    (grid("axes={'mc_samples': [1, True]}"), "space.py: search space 's', axis 'mc_samples' holds a value twice"),
+    (grid("axes={'mc_samples': np.array([1, 1])}"), "space.py: search space 's', axis 'mc_samples' holds a value twi"),
+    (grid("axes={'mc_samples': np.array(5)}"), "space.py: search space 's', axis 'mc_samples': expected a list of va"),
+    (grid("axes={'mc_samples': [[5]]}"), "space.py: search space 's', cell mc_samples [5]: mc_samples = [5]: "),
+    (grid("axes={'learning_rate': [float('nan')]}"), "space.py: search space 's', cell learning_rate nan: learning_ra"),
+    (grid("axes={'mc_samples': {5, 6}}"), "space.py: search space 's', axis 'mc_samples': expected a list of values"),
+    (grid("axes={'mc_samples': {5: 6}}"), "space.py: search space 's', axis 'mc_samples': variant 5: expected a mapp"),
+    (grid("axes={'mc_samples': b'abc'}"), "space.py: search space 's', axis 'mc_samples': expected a list of values"),
+    (grid("axes={'mc_samples': (it for it in [5])}"), "space.py: search space 's', axis 'mc_samples': expected a list"),
+    (grid("axes={'mc_samples': itertools.count(1)}"), "space.py: search space 's', axis 'mc_samples': expected a list"),
+    (grid("axes={'mc_samples': range(1, 10**12)}"), "space.py: search space 's': its axes and seeds make 999,999,999"),
+    (grid("axes={'mc_samples': range(1, 10**30)}"), "space.py: search space 's': its axes and seeds make too many ru"),
+    (
+        grid("axes={'mc_samples': range(1, 10**4), 'batch_size': range(1, 10**8)}"),
+        "space.py: search space 's': its axes and seeds make 999,899,990,001 runs; expected 250,000 at most",
+    ),
+    (grid("axes={3: [1]}"), "space.py: search space 's': axis 3: expected text"),
+    (grid("axes={'v': {'a': {3: 4}}}"), "space.py: unknown key 3: expected text"),
+    (grid("axes={'task_order': [LOOP]}"), "space.py: search space 's', axis 'task_order': expected numbers, text or l"),
+    (grid("axes={'task_order': [0, LOOP]}"), "space.py: search space 's', axis 'task_order': expected numbers, text "),
+    (grid("axes={'task_classes': [[[0, 1]], {'a'}]}"), "space.py: search space 's', axis 'task_classes': expected nu"),
+    (grid("seeds=range(10**12)"), "space.py: search space 's': its axes and seeds make 1,000,000,000,000 runs; expec"),
+    (grid("seeds='012'"), "space.py: search space 's': seeds: expected a list of values, not text"),
+    (grid("seeds={0: 1}"), "space.py: search space 's': seeds: expected a list of values, not dict"),
+    (grid("seeds=itertools.count()"), "space.py: search space 's': seeds: expected a list of values, not count"),
+    (grid("seeds=np.array([0.5])"), "space.py: search space 's': seed = 0.5: "),
+    (grid("seeds=[0, False]"), "space.py: search space 's': seeds holds a value twice"),
+    (grid("resolve=3"), "space.py: search space 's': resolve: expected a function of a config, not 3"),
+    (grid("resolve=lambda config: None"), "space.py: search space 's': resolve returns None: expected a RunConfig"),
+    (grid("resolve=lambda config: config.replace(seed=7)"), "space.py: search space 's': resolve returns a config wi"),
+    (grid("resolve=lambda config: exit()"), "space.py: search space 's': resolve raises SystemExit:"),
+    (grid("where=lambda config: exit()"), "space.py: search space 's': where raises SystemExit:"),
+    (run("task_order=range(10**12)"), "space.py: task_order = range(0, 1000000000000): expected one of sequential"),
+    (run("task_classes=[[0, 99]]"), "search space 's': task_classes: synthetic has 12 classes and no class 99; expec"),
+    (run("task_classes=[['NSR', 'none such']]"), "task_classes: 'none such' is no class of 'synthetic', which has "),
+    (run("scenario='domain_il', domain='hospital'"), "domain_il: 'synthetic' has no column 'hospital' of domains"),
+    (run("leads='all'"), "search space 's': network 'clops_cnn' takes one lead, and instances of synthetic have 12"),
+    (run("strategy='er_ace'"), "strategy 'er_ace' needs one output a class, as class_il_union has"),
+    (
+        own("@network('own')\ndef own(channels, samples, outputs):\n    exit(0)", "network='own'"),
+        "network 'own': raises when made for channels = 1, samples = 2500, outputs = 1 (SystemExit: 0)",
+    ),
+    (
+        own("@network('own')\ndef own(channels, samples, outputs):\n    return None", "network='own'"),
+        "network 'own': returned NoneType; expected a torch.nn.Module",
+    ),
+    (
+        own("@scenario('own')\ndef own(frames):\n    exit(0)", "scenario='own'"),
+        "scenario 'own' raises SystemExit for 'synthetic': 0",
+    ),
     # searches
     (search("", "{}"), "space.py: OptunaSearch: parameters is empty"),
     (search("", "{'learning_rate': 3}"), "space.py: parameter 'learning_rate': expected a distribution"),
@@ -168,13 +237,54 @@ SPACES: list[tuple[str, str]] = [
     (search("", "{'batch_size': FloatDistribution(1, 2)}"), "space.py: search space 's': parameter 'batch_size': "),
     (search("", "{'v': {'a\\x1b': {}, 'b': {}}}"), "search space 's', axis 'v': label 'a\\x1b': expected characters"),
     (search("sampler='tpee'"), "space.py: sampler = 'tpee': not known (did you mean 'tpe'?)"),
-    (search("sampler_options={'no_such': 1}"), "search space 's': sampler_options of 'tpe': "),
+    (search("sampler_options={'no_such': 1}"), "search space 's': sampler_options of 'tpe' (no_such): "),
+    (
+        search("sampler_options={'gamma': 5}").replace("n_trials=2", "n_trials=20"),
+        "search space 's': sampler_options of 'tpe' (gamma): TypeError: 'int' object is not callable",
+    ),
+    (
+        search("sampler_options={'n_startup_trials': -1}"),
+        "search space 's': sampler_options of 'tpe': n_startup_trials = -1: expected a whole number",
+    ),
+    (
+        search("sampler_options={'n_ei_candidates': 10**9}"),
+        "search space 's': sampler_options of 'tpe': n_ei_candidates = 1000000000: expected",
+    ),
+    (
+        search("sampler_options={'n_startup_trials': 1, 'weights': lambda n: exit(0)}").replace("=2", "=20"),
+        "search space 's': sampler_options of 'tpe' (n_startup_trials, weights): SystemExit",
+    ),
+    (
+        search("").replace("n_trials=2", "n_trials=10**9"),
+        "space.py: search space 's': 1,000,000,000 trials of 1 seed make 1,000,000,000 runs; expected",
+    ),
+    (search("storage='sqlite://'"), "space.py: OptunaSearch: storage = 'sqlite://': a study in memory is lost"),
+    (
+        search("storage='sqlite:///:memory:'"),
+        "space.py: OptunaSearch: storage = 'sqlite:///:memory:': a study in memory",
+    ),
+    (search("storage='sqlite+pysqlite:///file::memory:?cache=shared&uri=true'"), "space.py: OptunaSearch: storage = "),
+    (
+        search("storage='sqlite:///file:s?mode=memory&uri=true'"),
+        "space.py: OptunaSearch: storage = 'sqlite:///file:s?mo",
+    ),
+    (search("storage=''"), "space.py: OptunaSearch: storage = '': expected the URL of a database"),
+    (search("", "{'learning_rate': FloatDistribution('a', 2)}"), "space.py: FloatDistribution: low = 'a': expected a"),
+    (search("", "{'learning_rate': FloatDistribution(1, 10**400)}"), "space.py: FloatDistribution: high = 1000"),
+    (search("", "{'batch_size': IntDistribution(True, 4)}"), "space.py: IntDistribution: low = True: expected a whole"),
+    (
+        search("", "{'batch_size': range(1, 10**9)}"),
+        "space.py: CategoricalDistribution(range(1, 1000000000)): expected",
+    ),
+    (search("", "{'batch_size': [8, 8.0]}"), "space.py: CategoricalDistribution([8, 8.0]) holds a value twice"),
+    (search("", "{'v': {'a': 3}}"), "space.py: parameter 'v': variant 'a': expected a mapping from fields to values"),
+    (search("", "{'v': {3: {}}}"), "space.py: parameter 'v': variant 3: expected text as its name"),
     (search("sampler='nsga2', sampler_options={'population_size': 0}"), "search space 's': sampler_options of 'nsga2'"),
     (search("sampler_options=3"), "space.py: OptunaSearch: sampler_options = 3: expected a mapping from names"),
     (search("objectives={'aucc': 'maximize'}"), "space.py: objective 'aucc': the table runs has no numeric column"),
     (search("objectives={'auc': 'max'}"), "space.py: objective 'auc': 'max': expected maximize or minimize"),
-    (search("sampler_seed=-1"), "space.py: OptunaSearch: sampler_seed = -1: expected a whole number from 0"),
-    (search("max_concurrent=True"), "space.py: OptunaSearch: max_concurrent = True: expected a whole number from 1"),
+    (search("sampler_seed=-1"), "space.py: OptunaSearch: sampler_seed = -1: expected a whole number, at least 0"),
+    (search("max_concurrent=True"), "space.py: OptunaSearch: max_concurrent = True: expected a whole number"),
     (search("storage='nonsense'"), "study database 'nonsense': "),
     (search("storage='sqlite:////nowhere/at/all.db?x={'"), "study database /nowhere/at/all.db: there is no folder"),
 ]
@@ -238,14 +348,17 @@ SELECTIONS: list[tuple[list[str], str]] = [
 ]
 
 LAUNCHES: list[tuple[list[str], str]] = [
-    (["--stack", "0"], "--stack '0': expected a number from 1, or auto"),
-    (["--stack", ""], "--stack '': expected a number from 1, or auto"),
-    (["--stack", "9" * 5000], "--stack '999"),
-    (["--stack", "\x1b[2J"], "--stack '\\x1b[2J': expected a number from 1, or auto"),
+    (["--stack", "0"], "Invalid value for '--stack': '0': expected a whole number, at least 1, or auto"),
+    (["--stack", ""], "Invalid value for '--stack': '': expected a whole number, or auto"),
+    (["--stack", "9" * 5000], "Invalid value for '--stack': '999"),
+    (["--stack", "\x1b[2J"], "Invalid value for '--stack': '\\x1b[2J': expected a whole number, or auto"),
     (["--cpus-per-trial", "1000"], "--cpus-per-trial 1000: this machine has "),
-    (["--cpus-per-trial", "-1"], "Invalid value for '--cpus-per-trial': '-1': expected a number from 0.01"),
-    (["--cpus-per-trial", "inf"], "Invalid value for '--cpus-per-trial': 'inf': expected a number from 0.01"),
-    (["--gpus-per-trial", "inf"], "Invalid value for '--gpus-per-trial': 'inf': expected 0, a share"),
+    (["--cpus-per-trial", "-1"], "Invalid value for '--cpus-per-trial': '-1': expected a number, at least 0.01"),
+    (["--cpus-per-trial", "inf"], "Invalid value for '--cpus-per-trial': 'inf': expected a number"),
+    (["--gpus-per-trial", "inf"], "Invalid value for '--gpus-per-trial': 'inf': expected a number"),
+    (["--gpus-per-trial", "1.5"], "Invalid value for '--gpus-per-trial': '1.5': expected 0, a share"),
+    (["--epoch-timeout", "nan"], "Invalid value for '--epoch-timeout': 'nan': expected a number"),
+    (["--epoch-timeout", "0"], "Invalid value for '--epoch-timeout': '0': expected a number, more than 0"),
     (["--max-retries", "-1"], "Invalid value for '--max-retries': "),
     (["--checkpoint-every", "x"], "Invalid value for '--checkpoint-every': "),
     (["--retry", "all"], "Invalid value for '--retry': "),
@@ -273,8 +386,11 @@ OTHERS: list[tuple[list[str], str]] = [
     (["status", "--results", "space.py"], "results "),
     (["status", "nothing.py"], "nothing.py: no such search-space file"),
     (["report", "--results", "mistyped"], "results "),
-    (["report", "--limit", "3"], "a report shows whole search spaces: it takes neither --limit nor --where"),
-    (["report", "--seeds", "3"], "--set and --seeds change what a search-space file asks for, and none is given"),
+    (["status", "--where", "seed == 0"], "--where changes what a search-space file asks for; expected such a file"),
+    (["status", "--limit", "3", "--json"], "--limit changes what a search-space file asks for; expected such a file"),
+    (["status", "--set", "mc_samples=3"], "--set changes what a search-space file asks for; expected such a file"),
+    (["report", "space.py", "--limit", "3"], "a report shows whole search spaces: it takes neither --limit nor --wh"),
+    (["report", "--seeds", "3"], "--seeds changes what a search-space file asks for; expected such a file"),
     (["report", "space.py", "--axes", "a"], "--axes 'a': expected two names with a comma between them"),
     (["report", "space.py", "--axes", "a,b"], "no search space has an axis 'a'; there are storage_fraction"),
     (["report", "space.py", "--axes", ""], "--axes '': expected two names with a comma between them"),
@@ -377,7 +493,7 @@ def refused(place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
     monkeypatch.chdir(place)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared))
     monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
-    monkeypatch.setattr(Asked, "frames", lambda *_: pytest.fail("workers would start"))
+    monkeypatch.setattr(run_of_a_launch, "fitting_frames", lambda *_: pytest.fail("workers would start"))
 
     def run(arguments: list[str], space: str = GOOD) -> str:
         (place / "space.py").write_text(space, "utf-8")
@@ -391,10 +507,10 @@ def refused(place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
         assert errors.endswith("\n")
         sentence = errors.removeprefix("clops-sweep: ").removesuffix("\n")
         assert sentence.isprintable(), sentence
-        assert len(sentence) < 1000
+        assert len(sentence) < 400
         assert "Traceback" not in sentence
         assert _tree(place) == before
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         return sentence
 
     return run
@@ -451,8 +567,8 @@ def test_a_work_folder_that_is_a_file(refused: Refused, place: Path, tmp_path: P
 def test_a_temporary_folder_that_ray_cannot_use(
     refused: Refused, monkeypatch: pytest.MonkeyPatch, folder: str, free: int, expected: str
 ) -> None:
-    monkeypatch.setattr(Asked, "frames", lambda *_: {})
-    monkeypatch.setattr(run_of_a_launch.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    monkeypatch.setattr(run_of_a_launch, "fitting_frames", lambda *_: {})
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     monkeypatch.setattr(run_of_a_launch, "storing", lambda *_: pytest.fail("workers would start"))
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
     monkeypatch.setenv("TMPDIR", folder)
@@ -489,6 +605,8 @@ def studied(tmp_path: Path, place: Path, prepared_root: Path) -> Path:
         ("update trial_params set distribution_json = 'x'", "damaged, or edited (JSONDecodeError: "),
         ("update trial_params set param_value = 77", "damaged, or edited (IndexError: "),
         ("update trials set state = 'ODD'", "damaged, or edited (LookupError: "),
+        ("update trial_values set value = 'abc'", "damaged, or edited (TypeError: trial 0: 'abc' is no number)"),
+        ("update trials set number = 'x'", "damaged, or edited (TypeError: trial x: 'x' is no number)"),
     ],
 )
 @pytest.mark.parametrize("verb", ["plan", "status", "launch"])
@@ -502,6 +620,25 @@ def test_a_damaged_study(refused: Refused, studied: Path, verb: str, damage: str
             connection.commit()
     sentence = refused([verb, "space.py", "--results", str(studied)], TRIALS)
     _begins(sentence, f"study database {database}: {expected}")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update trial_values set value = 'abc'",
+        "update trial_user_attributes set value_json = '[3]' where key = 'run_ids'",
+        f"update trial_user_attributes set value_json = '{'[' * 50_000}'",
+        "delete from study_directions",
+    ],
+    ids=lambda it: it[:45],
+)
+def test_a_study_that_was_edited_without_a_file(refused: Refused, studied: Path, damage: str) -> None:
+    database = studied / "optuna.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("insert into trial_user_attributes (trial_id, key, value_json) values (1, 'run_ids', '[]')")
+        connection.execute(damage)
+        connection.commit()
+    _begins(refused(["status", "--results", str(studied)]), f"study database {database}: damaged, or edited (")
 
 
 @pytest.mark.parametrize("content", [b"", bytes(range(1, 256)) * 100])
@@ -531,6 +668,23 @@ def test_a_refusal_of_a_process(clops_sweep: Command, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "clops-sweep: space.py: mc_samples = True: expected a whole number, not bool\n"
     assert [path.name for path in tmp_path.iterdir()] == ["space.py"]
+
+
+@pytest.mark.parametrize("closing", ["sys.stdout.close()", "os.close(2)"])
+def test_a_file_that_closes_a_stream(clops_sweep: Command, tmp_path: Path, closing: str) -> None:
+    (tmp_path / "space.py").write_text(f"import os, sys\n{closing}\n{GOOD}")
+    done = clops_sweep("plan", "space.py", PYTHONUNBUFFERED="")  # with a Python of its own, whose streams end with it
+    assert (done.returncode, done.stdout) == (2, "")
+    expected = "closes standard output or standard error, which the command writes to"
+    assert done.stderr == f"clops-sweep: space.py: {expected}\n"
+
+
+def test_a_user_s_code_that_exits_where_no_error_is_expected(clops_sweep: Command, tmp_path: Path) -> None:
+    name = "class Name(str):\n    def __str__(self):\n        exit(0)\n\n\n"
+    (tmp_path / "space.py").write_text(name + grid("axes={'variant': {Name('a'): {}}}"))
+    done = clops_sweep("plan", "space.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("clops-sweep: space.py, line 3: __str__ ends the command (SystemExit: 0)")
 
 
 def test_warnings_that_are_made_errors_break_nothing(clops_sweep: Command, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep.cli.commands import command
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.prepare import data_hash
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
 
@@ -102,3 +104,23 @@ def test_what_it_cannot_tell_it_says_in_a_sentence(
     done = told(*arguments, prepared_root=prepared_root)
     assert done.exit_code != 0
     assert said in f"{done.stderr} {done.exception}"
+
+
+def test_claims_on_own_data_are_shown_when_they_are_asked_for(
+    folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DATASETS, "_added", {})
+    DATASETS.know("of_her_own", "class_il")
+    config = RunConfig(dataset="of_her_own")
+    tables = finished_tables(config.run_id("1234"), config)
+    for column, value in (("data_hash", "1234"), ("semantics_version", SEMANTICS_VERSION)):
+        runs = tables["runs"]
+        at = runs.schema.get_field_index(column)
+        tables["runs"] = runs.set_column(at, runs.schema.field(at), pa.array([value], runs.schema.types[at]))
+    RunStore(folder / "results").write_finished(config.run_id("1234"), tables)  # type: ignore[arg-type]
+    unasked = told("--json", prepared_root=prepared_root)
+    assert {it["dataset"] for it in json.loads(unasked.stdout)} == {"synthetic"}
+    assert unasked.stderr == "left out: claims on data of your own (of_her_own); see them with --own-data\n"
+    asked = told("--json", "--own-data", prepared_root=prepared_root)
+    assert {it["dataset"] for it in json.loads(asked.stdout)} == {"synthetic", "of_her_own"}
+    assert asked.stderr == ""

@@ -57,6 +57,16 @@ def test_options_are_shown_where_their_plug_in_is_in_use() -> None:
         STRATEGIES.forget("patient")
 
 
+@pytest.mark.parametrize("unknown", ["dataset", "network", "acquisition", "scenario"])
+def test_of_a_known_strategy_the_fields_are_shown_that_are_part_of_the_run_s_identity(unknown: str) -> None:
+    row = {"run_id": "a", **config_row(RunConfig(strategy="er")), unknown: "of_her_own"}
+    expected = config_of(RunConfig(strategy="er"))
+    found = sections(row).columns["config"]
+    assert "mc_samples" not in found
+    assert set(found) - {"domain"} == set(expected)
+    assert ("domain" in found) == (unknown == "scenario")  # which may look at it
+
+
 def test_a_run_whose_plug_ins_nobody_knows_is_shown_with_all_it_has() -> None:
     row = {**config_row(RunConfig()), "strategy": "of_her_own", "surprise": 3}
     found = sections(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -199,7 +200,7 @@ def test_a_damaged_table_of_diagnoses_is_one_sentence(tmp_path: Path) -> None:
         except BadInput as problem:
             said.append(str(problem))
     assert len(said) > len(whole) / 200
-    sentence = re.compile(rf"{path}: (not a readable xlsx table \(\w+\)|.* missing); .*")
+    sentence = re.compile(rf"{path}: (not a readable xlsx table \(\w+\)|.* missing|would unpack to .* in 10); .*")
     assert all(sentence.fullmatch(problem) for problem in said)
 
 
@@ -349,3 +350,34 @@ def test_integer_frames_are_the_publishers_integers(tmp_path: Path) -> None:
     assert np.array_equal(frames.frames[:12], raw[:2500].T)
     assert np.array_equal(frames.frames[12:24], raw[2500:5000].T)
     np.testing.assert_allclose(frames.signal(np.array([3]))[0], raw[:2500, 3] / 1000, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ([2**26], r"Diagnostics\.xlsx: would unpack to 67,1\d\d,\d{3} bytes in \d+ files"),
+        ([1] * 200, r"Diagnostics\.xlsx: would unpack to [\d,]+ bytes in 2\d\d files"),
+    ],
+    ids=["bytes", "entries"],
+)
+def test_a_table_that_unpacks_to_far_more_than_the_published_one(tmp_path: Path, sizes: list[int], says: str) -> None:
+    write_diagnostics(tmp_path, [("MUSE_1", "AFIB")])
+    with zipfile.ZipFile(tmp_path / "Diagnostics.xlsx", "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for number, size in enumerate(sizes):
+            archive.writestr(f"xl/media/{number}", bytes(size))
+    with pytest.raises(BadInput, match=says):
+        read_diagnostics(tmp_path / "Diagnostics.xlsx")
+
+
+def test_a_table_that_promises_a_million_wide_rows(tmp_path: Path) -> None:
+    write_diagnostics(tmp_path, [("MUSE_1", "AFIB")])
+    table, bomb = tmp_path / "Diagnostics.xlsx", tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(table) as archive, zipfile.ZipFile(bomb, "w") as other:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name.endswith("sheet1.xml"):
+                content = re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:XFD1048576"', content)
+                content = content.replace(b"</sheetData>", b'<row r="1048576"></row></sheetData>')
+            other.writestr(name, content)
+    with pytest.raises(BadInput, match=r"bomb\.xlsx: has more than 131,072 rows"):
+        read_diagnostics(bomb)

@@ -11,6 +11,7 @@ import pytest
 from clops_sweep.data.prepare import prepare
 from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.errors import BadInput
+from tests.conftest import Command
 from tests.data.declared_files import declare, forget
 
 RETURNING = """
@@ -96,3 +97,122 @@ def test_a_generator_that_stops_midway(made: Made, body: str, says: str) -> None
 def test_an_interrupt_passes(made: Made) -> None:
     with pytest.raises(KeyboardInterrupt):
         made(RETURNING, "raise KeyboardInterrupt")
+
+
+CALLED_AGAIN = "the function gives other data when it is called again"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "k = 12 if len(calls) == 1 else 9\nreturn good(X[:k], labels=Y[:k], patients=P[:k])",
+        "k = 12 if len(calls) == 1 else 9\nreturn good(X[:k], labels=Y[:k], patients=P[:k], resample_to=4)",
+        "k = 12 if len(calls) == 1 else 9\nreturn good(list(X[:k]), labels=Y[:k], patients=P[:k])",
+        "k = 12 if len(calls) == 2 else 9\nreturn good(X[:k], labels=Y[:k], patients=P[:k])",
+        "k = 400 if len(calls) == 2 else 200\nn = np.arange(k)\n"
+        "return good(np.resize(X, (k, 1, 4096)), labels=n % 2, patients=n)",
+    ],
+    ids=["fewer", "fewer, resampled", "fewer in a list", "more", "more, in chunks"],
+)
+def test_another_number_of_recordings_the_second_time(made: Made, body: str) -> None:
+    _refused(made, RETURNING, body, f"{CALLED_AGAIN} .*fixed seed$")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sys.stdout.close()",
+        "sys.stdout = None",
+        "sys.setrecursionlimit(60)",
+        "builtins.open = None",
+    ],
+)
+def test_what_a_function_does_to_the_process_does_no_harm(tmp_path: Path, body: str, clops_sweep: Command) -> None:
+    text = "import numpy as np\nfrom clops_sweep import Recordings, dataset\n" + RETURNING
+    (tmp_path / "own.py").write_text(text.replace("BODY", f"{body}; return good()"))
+    done = clops_sweep("data", "prepare", "own", "--plugins", "own.py", "--prepared-root", "prepared")
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+    assert "12 frames in prepared/own" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("np.ma.masked_greater(X, 0.5)", "^dataset 'own': signals: has masked entries; expected a plain array"),
+        ("[np.ma.masked_greater(x, 0.5) for x in X]", r"signals\[0\]: has masked entries"),
+        ("labels=np.ma.array(Y, mask=P > 8)", "labels: has masked entries"),
+        ("patients=np.ma.array(P, mask=P > 8)", "patients: has masked entries"),
+        ("names=np.ma.array(P, mask=P > 8)", "names: has masked entries"),
+        ("domains={'site': np.ma.array(P, mask=P > 8)}", r"domains\['site'\]: has masked entries"),
+        ("times=np.ma.array(P.astype('M8[D]'), mask=P > 8)", "times: has masked entries"),
+        ("gain=np.ma.array([2.0], mask=[True])", "gain: has masked entries"),
+        ("patients=P + 0.5", r"patients: expected names or whole numbers, not 0\.5"),
+        ("patients=[float('inf'), *P[1:]]", "patients: expected names or whole numbers, not inf"),
+        ("patients=np.where(P == 3, np.nan, P)", "patients: expected names or whole numbers, not nan"),
+        ("patients=(2**24 + P).astype(np.float32)", "patients: expected whole numbers below 16,777,216, from which"),
+        ("patients=2.0**53 + P", "patients: expected whole numbers below 9,007,199,254,740,992"),
+        ("patients=[name.encode('latin-1') for name in ('Müller', 'Möller', *'abcdefghij')]", "or bytes in UTF-8"),
+        ("patients=['M\\ufffdller', *'abcdefghijk']", "patients: expected text that was decoded without loss"),
+        ("patients=P[:, None]", r"patients: have the shape \[12, 1\]"),
+        ("patients=set(map(str, P))", "patients: expected a list with one for each recording"),
+        ("classes={'p', 'q'}", "classes: expected a list of names"),
+        ("np.repeat(X, 2, 1), channels={'a', 'b'}", "channels: expected a list of names"),
+        ("X.astype(np.longdouble)", "signals: expected numbers of 64 bits or less"),
+        ("labels=np.where(P == 3, np.nan, Y)", r"labels: nan of recording 3 \(from 0\) is no whole number"),
+        ("labels=np.where(P == 3, 1e30, Y)", r"labels: 1e\+30 is no position in classes"),
+        ("times=2000 + P", "times: expected dates such as"),
+        ("domains={'s' * 300: P}", "has 300 letters; expected 200 at most"),
+        ("sampling_rate=1e300", r"sampling_rate: expected a number from 1e-09 to 1e\+09, not 1e\+300"),
+        ("sampling_rate=10**400", "sampling_rate: expected a number from 1e-09"),
+        ("sampling_rate=1e-300, resample_to=1e300", "sampling_rate: expected a number from 1e-09"),
+        ("window_seconds=1e300", "window_seconds: expected a number from 1e-09"),
+        ("resample_to=1e9", "resample_to: frames of 1,000,000,000 samples come of it at 8 samples a second"),
+        ("resample_to=1e-9", "resample_to: frames of 1 samples come of it"),
+        ("window_seconds=1e9, sampling_rate=1e9", "window_seconds: frames of 1,000,000,000,000,000,000 samples"),
+        ("np.broadcast_to(X[:, :, :1], (12, 1, 10**10))", "signals: frames of 10,000,000,000 samples"),
+        ("window_seconds=0.5, stride_seconds=1e-9", "stride_seconds: 1e-09 is less than a sample at 8 samples"),
+        ("gain=1e308", r"gain: expected numbers from 1\.2e-38 to 3\.4e\+38, which float32 holds, not 1e\+308"),
+        ("gain=1e-320", r"gain: expected numbers from 1\.2e-38"),
+        ("X * 10, gain=3e38", "recording '0': has samples that are not finite as float32 once multiplied by gain"),
+        ("X * 1e-20, gain=1e-30", "recording '0': all samples are 0 as float32 once multiplied by gain"),
+        ("X.astype(float) * 1e-60", "recording '0': has samples that float32 rounds to 0; expected another unit"),
+        ("np.where(Y[:, None, None] == 0, 1, X)", "no frame is of class 'p'; .*6 dropped as flat line"),
+        ("np.where(Y[:, None, None] == 1, 1, X)", "no frame is of class 'q'; .*6 dropped as flat line"),
+        ("np.where(Y[:, None, None] == 1, 1, X), labels=np.eye(2)[Y]", "no frame is of class 'q'"),
+        (
+            "[X[i][:, : 3 + 5 * Y[i]] for i in P], window_seconds=1",
+            r"no frame is of class 'p'; .* window_seconds \(6 dropped as recording shorter than a frame\)",
+        ),
+        (
+            "[X[i][:, : 8 - 5 * Y[i]] for i in P], window_seconds=1",
+            r"no frame is of class 'q'; .* window_seconds \(6 dropped as recording shorter than a frame\)",
+        ),
+    ],
+)
+def test_what_would_be_merged_lost_or_rounded_is_refused(made: Made, arguments: str, says: str) -> None:
+    _refused(made, RETURNING, f"return good({arguments})", says)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("np.ma.masked_greater(X[n], 0.5), n % 2, n", "recording 0: signal: has masked entries"),
+        ("X[n], n % 2, n, gain=1e308", "recording 0: gain: expected numbers from"),
+        ("X[n], n % 2, n + 0.5", "recording 0: patient: expected names or whole numbers"),
+        ("X[n], n % 2, np.float32(n + 2**24)", "recording 0: patient: expected whole numbers below 16,777,216"),
+        ("X[n], n % 2, n, domains=[1]", r"recording 0: domains: expected a mapping such as"),
+        ("X[n], n % 2, n, domains='x'", "recording 0: domains: expected a mapping such as"),
+        ("X[n], float('nan'), n", "recording 0: labels: nan is no whole number"),
+    ],
+)
+def test_a_recording_that_would_be_merged_lost_or_rounded_is_refused(made: Made, arguments: str, says: str) -> None:
+    _refused(made, YIELDING, f"yield Recording({arguments})", says)
+
+
+def test_whole_numbers_as_floats_are_people_of_their_own(made: Made) -> None:
+    people = made(RETURNING, "return good(patients=1234567890123.0 + P)").manifest.patient_names
+    assert people == tuple(str(1234567890123 + number) for number in range(12))
+
+
+def test_an_array_of_masked_type_without_masked_entries_is_as_good(made: Made) -> None:
+    assert made(RETURNING, "return good(np.ma.array(X), patients=np.ma.array(P))").manifest.frames == 12

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import math
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 
 from clops_sweep import (
     BoolOption,
@@ -116,6 +121,63 @@ def test_that_of_a_function_matters_where_the_strategy_looks_at_the_function() -
     assert config(temperature=2, strategy="looks_at_all").identity != config(strategy="looks_at_all").identity
 
 
+class _Memory(enum.StrEnum):
+    RING = "ring"
+
+
+def _equal_numbers(kinds: Sequence[Callable[[Any], Any]]) -> st.SearchStrategy[tuple[Any, Any]]:
+    """Pairs of numbers of several types that are equal."""
+    kind = st.sampled_from(kinds)
+    return st.tuples(st.integers(0, 2**24), kind, kind).map(lambda it: (it[1](it[0]), it[2](it[0])))
+
+
+_INTEGERS = (int, np.int64, np.uint32, np.int32)
+_NUMBERS = (*_INTEGERS, float, np.float64, np.float32, Fraction)
+
+
+@given(
+    st.one_of(
+        st.tuples(st.just(FloatOption), _equal_numbers(_NUMBERS)),
+        st.tuples(st.just(FloatOption), st.sampled_from([(0.0, -0.0), (-0.0, 0), (np.float64(-0.0), 0.0)])),
+        st.tuples(st.just(IntOption), _equal_numbers(_NUMBERS)),
+        st.tuples(st.just(BoolOption), st.sampled_from([(True, np.bool_(True)), (np.bool_(False), False)])),
+        st.tuples(
+            st.just(partial(ChoiceOption, choices=["reservoir", "ring"])),
+            st.permutations(["ring", np.str_("ring"), _Memory.RING]).map(lambda it: tuple(it[:2])),
+        ),
+    )
+)
+def test_a_default_and_an_equal_value_are_one_run(case: tuple[Callable[[Any], Any], tuple[Any, Any]]) -> None:
+    declare, (default, value) = case
+    strategy("with_an_option", options={"quantity": declare(default)})(Mine)
+    try:
+        by_default = RunConfig(strategy="with_an_option")
+        with_value = by_default.replace(quantity=value)
+        stored = config_from_row(config_row(by_default))
+        assert by_default.run_id("data") == with_value.run_id("data") == stored.run_id("data")
+        kinds = {type(it.options["quantity"]) for it in (by_default, with_value, stored)}
+        assert kinds == {OPTIONS["quantity"].kind}
+    finally:
+        REGISTRIES["strategy"].forget("with_an_option")
+
+
+def test_bounds_are_plain_numbers() -> None:
+    option = FloatOption(1, ge=np.float32(0), le=np.int64(4))
+    assert [type(it) for it in (option.default, option.ge, option.le)] == [float] * 3
+    assert option.distribution() == FloatDistribution(0.0, 4.0)
+
+
+@pytest.mark.parametrize("option", [FloatOption(1, gt=0), IntOption(1)], ids=["float", "int"])
+@pytest.mark.parametrize(
+    "value",
+    [10**400, -(10**400), Fraction(10**400, 3), Fraction(1, 10**400)],
+    ids=["huge", "negative", "huge_fraction", "tiny_fraction"],
+)
+def test_a_number_that_no_float_holds_is_refused(option: Any, value: Any) -> None:
+    with pytest.raises(ValueError, match="expected a "):
+        option.checked(value)
+
+
 def test_a_default_that_changes_changes_the_runs() -> None:
     before = mine().identity
     network("small", options={"width": IntOption(8, ge=1)})(small)
@@ -214,7 +276,7 @@ def test_without_bounds_a_search_needs_a_distribution() -> None:
         ({"strength": None}, "strength = None: expected a number"),
         ({"online": 1}, "online = 1: expected true or false"),
         ({"memory": "none"}, "memory = 'none': expected one of reservoir, ring"),
-        ({"widht": 1}, "unknown key 'widht' \\(did you mean 'width'\\?\\)"),
+        ({"widht": 1}, "unknown key 'widht' \\(did you mean 'width' of network 'small'\\?\\)"),
     ],
 )
 def test_bad_values(value: dict[str, Any], message: str) -> None:
@@ -254,7 +316,7 @@ def _registers(options: Any) -> Callable[[], object]:
         (lambda: IntOption(1.5), "default = 1.5: expected a whole number"),
         (lambda: IntOption(1, le=0.5), "le = 0.5: expected a whole number, or None"),
         (lambda: IntOption(2**70), "expected a whole number"),
-        (lambda: BoolOption(1), "default = 1: expected True or False"),
+        (lambda: BoolOption(1), "default = 1: expected true or false"),
         (lambda: ChoiceOption("a", choices="abc"), "choices = 'abc': expected a list of texts"),
         (lambda: ChoiceOption("a", choices=(1, 2)), "choices = .*: expected a list of texts"),
         (lambda: ChoiceOption("d", choices=("a", "b")), "default = 'd': expected one of a, b"),

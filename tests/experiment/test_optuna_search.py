@@ -80,10 +80,10 @@ def test_parameters_that_cannot_be_searched_over(parameters: dict[str, Any], sen
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"n_trials": 0}, "OptunaSearch: n_trials = 0: expected a whole number from 1"),
-        ({"n_trials": 2.5}, "OptunaSearch: n_trials = 2.5: expected a whole number from 1"),
-        ({"sampler_seed": -1}, "OptunaSearch: sampler_seed = -1: expected a whole number from 0"),
-        ({"max_concurrent": 0}, "OptunaSearch: max_concurrent = 0: expected a whole number from 1"),
+        ({"n_trials": 0}, "OptunaSearch: n_trials = 0: expected a whole number, at least 1"),
+        ({"n_trials": 2.5}, "OptunaSearch: n_trials = 2.5: expected a whole number"),
+        ({"sampler_seed": -1}, "OptunaSearch: sampler_seed = -1: expected a whole number, at least 0"),
+        ({"max_concurrent": 0}, "OptunaSearch: max_concurrent = 0: expected a whole number, at least 1"),
         ({"objectives": {}}, "OptunaSearch: objectives is empty"),
         ({"objectives": {"auk": "maximize"}}, "objective 'auk': the table runs has no numeric column of that name"),
         ({"objectives": {"host": "minimize"}}, "objective 'host': the table runs has no numeric column of that name"),
@@ -110,20 +110,20 @@ def test_searches_that_make_no_sense(arguments: dict[str, Any], sentence: str) -
     [
         (lambda: FloatDistribution(1, 0), "expected low to be less than high"),
         (lambda: FloatDistribution(0.5, 0.5), "expected low to be less than high"),
-        (lambda: FloatDistribution(0, float("inf")), "expected finite bounds"),
-        (lambda: FloatDistribution(float("nan"), 1), "expected finite bounds"),
+        (lambda: FloatDistribution(0, float("inf")), "expected a finite number"),
+        (lambda: FloatDistribution(float("nan"), 1), "expected a finite number"),
         (lambda: FloatDistribution(0, 1, log=True), "expected low to be positive, since log is set"),
         (lambda: FloatDistribution(0.1, 1, log=True, step=0.1), "expected log or step, not both"),
         (lambda: FloatDistribution(0, 1, step=0), "expected a positive step"),
         (lambda: FloatDistribution(0, 1, step=0.3), "expected high to be low plus a multiple of step"),
-        (lambda: IntDistribution(1, 2.5), "expected whole numbers"),  # type: ignore[arg-type]
+        (lambda: IntDistribution(1, 2.5), "expected a whole number"),  # type: ignore[arg-type]
         (lambda: IntDistribution(0, 8, log=True), "expected low to be positive, since log is set"),
         (lambda: IntDistribution(1, 9, step=3), "expected high to be low plus a multiple of step"),
         (lambda: IntDistribution(1, 9, step=0), "expected a positive step"),
         (lambda: IntDistribution(1, 9, log=True, step=2), "expected log or step, not both"),
-        (lambda: CategoricalDistribution("abc"), "expected a list of values"),
-        (lambda: SuccessiveHalving(min_resource=0), "expected a whole number from 1"),
-        (lambda: SuccessiveHalving(reduction_factor=1), "expected a whole number from 2"),
+        (lambda: CategoricalDistribution("abc"), "expected a list of values, not text"),
+        (lambda: SuccessiveHalving(min_resource=0), "expected a whole number, at least 1"),
+        (lambda: SuccessiveHalving(reduction_factor=1), "expected a whole number, at least 2"),
     ],
 )
 def test_distributions_that_are_none(make: Any, sentence: str) -> None:

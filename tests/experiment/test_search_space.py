@@ -143,7 +143,7 @@ def test_the_first_seed_of_every_space_comes_before_the_second_of_any() -> None:
         ({"name": ""}, "search space name ''"),
         ({"name": "x" * 101}, "search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 characters at most"),
         ({"name": 5}, "search space name 5: expected text"),
-        ({"seeds": 5}, "search space 'it': seeds: expected a list of numbers or a range, not int"),
+        ({"seeds": 5}, "search space 'it': seeds: expected a list of values, not int"),
         ({"base": {"dataset": "synthetic"}}, "search space 'it': base: expected a RunConfig, not dict"),
         ({"axes": [0.1, 0.5]}, "search space 'it': axes: expected a mapping from axes to their values, not list"),
         ({"axes": {"variant": {"A": 1}}}, "search space 'it', axis 'variant': variant 'A': expected a mapping"),

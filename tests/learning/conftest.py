@@ -12,11 +12,13 @@ from torch import nn
 
 from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import Scenario, build_scenario
+from clops_sweep.experiment.registry import PAPER_NETWORK
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.learning.native_learner import NativeLearner
-from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -58,33 +60,23 @@ class PaperNetwork(nn.Sequential):
         super().__init__(*layers)
 
     @classmethod
-    def of(cls, learner: PaperLearner, run: int) -> PaperNetwork:
+    def of(cls, learner: Learner, run: int) -> PaperNetwork:
         """A float64 copy of one of a learner's networks, with its running statistics."""
-        views = {name: view[run].double() for name, view in learner.parameters.views.items()}
-        network = cls(views["linear2.bias"].numel()).double()
-        layers = {
-            "conv1": 0,
-            "norm1": 1,
-            "conv2": 5,
-            "norm2": 6,
-            "conv3": 10,
-            "norm3": 11,
-            "linear1": 16,
-            "linear2": 18,
-        }
-        with torch.no_grad():
-            for name, value in views.items():
-                layer, _, kind = name.partition(".")
-                getattr(network[layers[layer]], kind).copy_(value)
-            for block, (mean, variance) in enumerate(
-                zip(learner.statistics.means, learner.statistics.variances, strict=True)
-            ):
-                norm = network[5 * block + 1]
-                channels = norm.num_features
-                part = slice(run * channels, (run + 1) * channels)
-                norm.running_mean.copy_(mean[part])
-                norm.running_var.copy_(variance[part])
+        views = learner.parameters.views
+        network = cls(learner.outputs).double().take({name: view[run] for name, view in views.items()})
+        for place, (mean, variance) in zip((1, 6, 11), running_statistics(learner, run), strict=True):
+            network[place].running_mean.copy_(mean)
+            network[place].running_var.copy_(variance)
         return network.eval()
+
+    @torch.no_grad()
+    def take(self, parameters: dict[str, torch.Tensor]) -> PaperNetwork:
+        """With these parameters from now on."""
+        places = {name: place for place, name in NAMES.items()}
+        for name, value in parameters.items():
+            layer, _, kind = name.partition(".")
+            getattr(self[places[layer]], kind).copy_(value)
+        return self
 
     def masked(self, masks: tuple[torch.Tensor, ...] | None) -> PaperNetwork:
         """With the given masks [B, channels, length] from now on, or without dropout."""
@@ -107,21 +99,19 @@ class PaperNetwork(nn.Sequential):
         }
 
 
+def running_statistics(learner: Learner, run: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Mean and variance of each of the three blocks of one of a learner's networks."""
+    if isinstance(learner, NativeLearner):
+        of_run = [each.view(learner.parameters.runs, -1)[run] for each in learner.statistics]
+        return list(zip(of_run[:3], of_run[3:], strict=True))
+    assert isinstance(learner, ModuleLearner)
+    buffers = learner._modules[run].buffers
+    return [(buffers[f"norm{block}.running_mean"], buffers[f"norm{block}.running_var"]) for block in (1, 2, 3)]
+
+
 @pytest.fixture(scope="session")
 def paper_network() -> type[PaperNetwork]:
     return PaperNetwork
-
-
-def _masks_of_run(masks: tuple[torch.Tensor, ...], run: int) -> tuple[torch.Tensor, ...]:
-    """[B, S * channels, length] to one run's [B, channels, length]."""
-    return tuple(
-        mask[:, run * channels : (run + 1) * channels] for mask, channels in zip(masks, (4, 16, 32), strict=True)
-    )
-
-
-@pytest.fixture(scope="session")
-def masks_of_run() -> Callable[..., tuple[torch.Tensor, ...]]:
-    return _masks_of_run
 
 
 def float_loss(kind: str, logits: list[float], targets: list[float]) -> float:
@@ -155,7 +145,9 @@ class Trained:
         self.seeds = seeds
         bank = FrameBank(self.frames, torch.device("cpu"))
         common = (seeds, self.scenario.kind, self.scenario.outputs, self.config.learning_rate, bank)
-        self.learner = PaperLearner(*common) if backend == "torch" else NativeLearner(*common, backend)
+        self.learner: Learner = (
+            ModuleLearner(*common, PAPER_NETWORK) if backend == "torch" else NativeLearner(*common, backend)
+        )
         self.tasks = [
             Instances(
                 torch.from_numpy(task.train.rows).expand(len(seeds), -1),

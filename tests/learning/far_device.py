@@ -1,8 +1,7 @@
-"""A device that is not there: its tensors are computed on the CPU, but what could not be done on a GPU is an error.
+"""A pretended device: its tensors are computed on the CPU, but what a GPU could not do is an error.
 
-That is a tensor of the CPU among those of the device, and, within a training step, anything that waits for the host or
-sends to it. Run as a program, with PyTorch to itself since it registers a device, it trains runs there and on the CPU,
-and prints how far apart their numbers are. A case is an argument.
+That is a tensor of the CPU among those of the device. Run as a program, with PyTorch to itself since it registers a
+device, it trains runs there and on the CPU, and prints how far apart their numbers are. A case is an argument.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +25,6 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from clops_sweep import ContinualRun
 from clops_sweep.experiment.registry import NETWORKS
-from clops_sweep.learning import learner, paper_learner
 from clops_sweep.learning import run as run_module
 from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.result import RunResult
@@ -34,8 +32,6 @@ from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import MEASURED, saved_and_loaded
 
 DEVICE = "far:0"
-WAITS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
-"""What an operation is tagged with that looks at values to know what to return; indexing does so for masks only."""
 
 
 class Impossible(Exception):
@@ -89,15 +85,12 @@ class Near(TorchDispatchMode):
         return compute(operation, args, kwargs or {})
 
 
-in_step = False
-
-
 def compute(operation: Any, args: Any, kwargs: Any) -> Any:
     tensors = list(tensors_in((args, kwargs)))
     far = [tensor for tensor in tensors if isinstance(tensor, Far)]
     name, device = operation.overloadpacket.__name__, kwargs.get("device")
     there = bool(far) if device is None else torch.device(device).type != "cpu"
-    check(operation, name, len(far), [tensor for tensor in tensors if not isinstance(tensor, Far)], there)
+    check(operation, name, len(far), [tensor for tensor in tensors if not isinstance(tensor, Far)])
     if device is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
     result = operation(*near(args), **near(kwargs))
@@ -122,7 +115,7 @@ def tensors_in(values: Any) -> Iterator[torch.Tensor]:
             yield from tensors_in(value)
 
 
-def check(operation: Any, name: str, far: int, others: list[torch.Tensor], there: bool) -> None:
+def check(operation: Any, name: str, far: int, others: list[torch.Tensor]) -> None:
     """Raises Impossible.
 
     Args:
@@ -130,32 +123,10 @@ def check(operation: Any, name: str, far: int, others: list[torch.Tensor], there
         name: of it.
         far: how many of its arguments are on the device.
         others: those that are not.
-        there: whether its result will be.
     """
     numbers = torch.Tag.pointwise in operation.tags and all(tensor.dim() == 0 for tensor in others)
     if far and others and not numbers and name not in ("copy_", "index", "index_put_"):
         raise Impossible(f"{operation} of tensors on different devices")
-    crosses = (far and others) or ((far or others) and bool(far) != there)
-    waits = name != "index" and any(tag in operation.tags for tag in WAITS)
-    if in_step and (crosses or waits):
-        raise Impossible(f"{operation} in a training step waits for the host or sends to it")
-
-
-class Steps:
-    """In the place of `CapturedSteps`."""
-
-    captures = False
-
-    def __init__(self, device: torch.device) -> None:
-        del device
-
-    def __call__(self, key: object, function: Callable[[], None]) -> None:
-        global in_step
-        in_step = True
-        try:
-            function()
-        finally:
-            in_step = False
 
 
 def register() -> None:
@@ -192,8 +163,6 @@ def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[
     run_module.make_learner = partial(make_learner, together=True)
     expected = ContinualRun(configs, frames).run()
     run_module.make_learner = make_learner
-    paper_learner.CapturedSteps = Steps  # type: ignore[assignment, misc]
-    learner._as_it_comes = Steps(torch.device("cpu"))
     with Near():
         run = ContinualRun(configs, frames, DEVICE)
         for _ in range(3):

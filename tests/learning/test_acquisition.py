@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from clops_sweep.learning import dropout, streams
+from clops_sweep.learning import streams
 from clops_sweep.learning.replay import acquisition
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
+from tests.learning.layer_masks import layer_masks
 
 KINDS = ("class_il", "time_il", "domain_il")
 COUNTERS = (2, 1, 0)
@@ -59,10 +60,9 @@ def divergence(kind: str, clean: list[list[float]], perturbed: list[list[float]]
 class Samples:
     """What the acquisition functions average over, from a plain network in float64."""
 
-    def __init__(self, setting: Any, rows: torch.Tensor, paper_network: Any, masks_of_run: Any) -> None:
+    def __init__(self, setting: Any, rows: torch.Tensor, paper_network: Any) -> None:
         self.setting, self.rows = setting, rows
         self.networks = [paper_network.of(setting.learner, run) for run in range(2)]
-        self.masks_of_run = masks_of_run
 
     def probabilities(self, run: int, signal: torch.Tensor, masks: Any) -> list[list[float]]:
         with torch.no_grad():
@@ -72,24 +72,22 @@ class Samples:
         return values
 
     def dropout(self, run: int, place: int, keys: torch.Tensor, noise: torch.Tensor | None = None) -> list[list[float]]:
-        masks = dropout.masks(keys, torch.arange(place * SAMPLES, (place + 1) * SAMPLES))
+        masks = layer_masks(keys[run], torch.arange(place * SAMPLES, (place + 1) * SAMPLES))
         signal = self.setting.signal(self.rows[run, place : place + 1])
         if noise is not None:
             signal = signal + noise.double()
-        return self.probabilities(run, signal.expand(SAMPLES, -1, -1), self.masks_of_run(masks, run))
+        return self.probabilities(run, signal.expand(SAMPLES, -1, -1), masks)
 
 
 @pytest.fixture
-def sampled(
-    trained: Callable[..., Any], paper_network: Any, masks_of_run: Any
-) -> Callable[[str], tuple[AcquisitionContext, Samples]]:
+def sampled(trained: Callable[..., Any], paper_network: Any) -> Callable[[str], tuple[AcquisitionContext, Samples]]:
     def make(kind: str) -> tuple[AcquisitionContext, Samples]:
         setting = trained(kind)
         config = setting.config.replace(mc_samples=SAMPLES, perturbation_std=SIGMA)
         rows = torch.stack([setting.tasks[0].rows[0, :5], setting.tasks[0].rows[1, 3:8]])
         return (
             AcquisitionContext(setting.learner, config, setting.seeds, COUNTERS),
-            Samples(setting, rows, paper_network, masks_of_run),
+            Samples(setting, rows, paper_network),
         )
 
     return make

@@ -16,8 +16,6 @@ def test_every_step_is_that_of_torch_optim(learning_rate: float, size: int) -> N
     ours, theirs = start.clone(), start.clone().requires_grad_()
     optimizer, reference = Adam(ours, learning_rate), torch.optim.Adam([theirs], lr=learning_rate, foreach=False)
     for step in range(60):
-        if step in (0, 1, 8, 50):  # announced singly, or many together
-            optimizer.prepare({0: 1, 1: 7, 8: 42, 50: 10}[step])
         gradient = torch.randn(size, generator=stream) * 10.0 ** (step % 7 - 4)
         if step % 5 == 0:
             gradient.zero_()  # an instance outside the batch
@@ -30,7 +28,6 @@ def test_every_step_is_that_of_torch_optim(learning_rate: float, size: int) -> N
 def test_the_moments_move_on_without_a_gradient() -> None:
     values = torch.zeros(2)
     optimizer = Adam(values, 0.1)
-    optimizer.prepare(2)
     optimizer.step(torch.tensor([1.0, 0.0]))
     after_one = values.clone()
     optimizer.step(torch.zeros(2))
@@ -42,14 +39,11 @@ def test_a_restored_optimiser_goes_on_as_the_other() -> None:
     values = torch.ones(5)
     optimizer = Adam(values, 0.01)
     gradients = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
-    optimizer.prepare(3)
     for gradient in gradients[:3]:
         optimizer.step(gradient)
     copied = values.clone()
     other = Adam(copied, 0.01)
     other.restore(optimizer.state())
-    optimizer.prepare(3)
-    other.prepare(3)
     for gradient in gradients[3:]:
         optimizer.step(gradient)
         other.step(gradient)
@@ -60,12 +54,10 @@ def test_a_restored_optimiser_goes_on_as_the_other() -> None:
 def test_rows_with_learning_rates_of_their_own_are_as_if_alone() -> None:
     rates, gradients = [0.1, 0.0, 1e-3], torch.randn(5, 3, 4, generator=torch.Generator().manual_seed(1))
     together = Adam(torch.ones(3, 4), rates)
-    together.prepare(5)
     for gradient in gradients:
         together.step(gradient)
     for row, rate in enumerate(rates):
         alone = Adam(torch.ones(4), rate)
-        alone.prepare(5)
         for gradient in gradients:
             alone.step(gradient[row])
         assert torch.equal(together.values[row], alone.values)

@@ -29,11 +29,11 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
         orders.append(order)
     epoch = Epoch(instances(0, size), extra, batch_size)
     epoch.load(replay, torch.tensor([list(range(size + extra))] * 2))
-    for count in epoch.sizes[:2]:
-        epoch.next(count)
+    assert len(list(epoch.batches())) == len(epoch.sizes)
     epoch.load(replay, torch.tensor(orders))  # whatever was there before, in the same memory
-    batches = [epoch.next(count) for count in epoch.sizes]
-    assert [int(batch.number) for batch in batches] == list(range(len(batches)))
+    batches = list(epoch.batches())
+    assert [batch.rows.shape[1] for batch in batches] == epoch.sizes
+    assert [batch.number for batch in batches] == list(range(len(batches)))
     assert [len(batch.draws) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
     assert torch.cat([batch.draws for batch in batches]).tolist() == list(range(size + extra))
     union = [*range(size), *range(100, 100 + extra)]
@@ -57,16 +57,12 @@ def test_every_instance_comes_once_and_each_mean_is_a_mean(
                 assert float(batch.weights[run, place]) == pytest.approx(expected, rel=1e-6)
 
 
-def test_batches_as_views_are_those_that_come_one_by_one() -> None:
-    task = Instances(torch.arange(14).view(2, 7), torch.rand(2, 7, 3, generator=torch.Generator().manual_seed(0)))
-    replay = Replay(Instances(torch.arange(8).view(2, 4), torch.zeros(2, 4, 3)), torch.full((2, 4), 0.5))
-    epoch = Epoch(task, 4, 5, smallest=2)
-    epoch.keep("kept", torch.arange(4).view(2, 2))
-    epoch.load(replay, streams.permutations([1, 2], 11, "test"))
-    views = list(epoch.batches())
-    assert [batch.rows.shape[1] for batch in views] == epoch.sizes == [5, 6]
-    for view in views:
-        other = epoch.next(view.rows.shape[1])
-        for name in ("rows", "targets", "positions", "current", "current_count", "weights", "draws", "number"):
-            assert torch.equal(getattr(view, name), getattr(other, name)), name
-        assert torch.equal(epoch.kept_for("kept", view), epoch.kept_for("kept", other))
+def test_what_is_kept_for_a_batch() -> None:
+    task = Instances(torch.arange(14).view(2, 7), torch.zeros(2, 7, 3))
+    epoch = Epoch(task, 0, 5, smallest=1)
+    kept = torch.arange(4).view(2, 2)
+    epoch.keep("kept", kept)
+    epoch.load(None, streams.permutations([1, 2], 7, "test"))
+    assert [epoch.kept_for("kept", batch).tolist() for batch in epoch.batches()] == kept.tolist()
+    epoch.keep("kept", kept + 5)
+    assert [epoch.kept_for("kept", batch).tolist() for batch in epoch.batches()] == (kept + 5).tolist()

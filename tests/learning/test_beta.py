@@ -78,7 +78,6 @@ def test_the_vector_takes_adam_steps_as_torch_would() -> None:
     theirs = torch.ones(1, 6, requires_grad=True)
     optimizer = torch.optim.Adam([theirs], lr=1e-2)
     stream = torch.Generator().manual_seed(0)
-    ours.optimizer.prepare(25)
     for _ in range(25):
         positions = torch.randperm(6, generator=stream)[None, :4]
         losses = torch.rand(1, 4, generator=stream)

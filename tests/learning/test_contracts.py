@@ -118,7 +118,7 @@ def python_noise(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tenso
 
 
 def changes_statistics(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    context.learner.statistics.means[0].mul_(0.99)
+    context.learner.statistics[0].mul_(0.99)
     return rows.double()
 
 
@@ -207,7 +207,6 @@ class Reservoir(Strategy):
         learner, places = self.training.learner, torch.arange(len(self.memory)).expand(len(order), -1)
         instances = self.memory.replay(places)
         stored = self.memory.carried["logits"]
-        learner.announce(1)
         _, gradient = learner.loss_gradient(
             instances.rows,
             places[0],

@@ -15,21 +15,18 @@ PROBABILITY = 6554 / 65536
 
 def dropped(keys: torch.Tensor, draws: torch.Tensor = DRAWS) -> torch.Tensor:
     """bool [B, S, 3072], a unit is dropped."""
-    runs = len(keys)
-    parts = [mask.view(len(draws), runs, -1) == 0 for mask in dropout.masks(keys, draws)]
-    return torch.cat(parts, dim=2)
+    return torch.stack([dropout.masks(of_run, draws) == 0 for of_run in keys], dim=1)
 
 
-def test_words_follow_their_definition() -> None:
+def test_masks_follow_their_definition() -> None:
     keys = torch.tensor([[-123456789, 2**31 - 5], [77, -1]], dtype=torch.int32)
     draws = torch.tensor([0, 1, 2_000_000])
-    words = dropout.random_words(keys, draws)
-    assert words.shape == (3, 2, 3072)
+    found = dropped(keys, draws).tolist()
     wrap = 0xFFFFFFFF
     for place, draw in enumerate(draws.tolist()):
         for run in range(2):
             k0, k1 = (int(key) & wrap for key in keys[run])
-            for unit in (0, 1, 2, 1663, 1664, 3071):
+            for unit in range(3072):
                 word = (draw * 1536 + unit // 2 + k0) & wrap
                 word ^= word >> 16
                 word = word * 0x7FEB352D & wrap
@@ -39,7 +36,7 @@ def test_words_follow_their_definition() -> None:
                 word ^= word >> 16
                 half = word & 0xFFFF if unit % 2 == 0 else word >> 16
                 signed = half - 65536 if half >= 32768 else half
-                assert int(words[place, run, unit]) == signed
+                assert found[place][run][unit] == (signed < -32768 + 6554)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -79,7 +76,8 @@ def test_neighbouring_units_and_draws_are_independent() -> None:
 
 
 def test_all_words_are_equally_likely() -> None:
-    words = dropout.random_words(streams.keys([1], "x"), torch.arange(200)).view(-1).numpy()
+    first, second = streams.keys([1], "x")[0]
+    words = dropout.mixed(torch.arange(200 * 1536, dtype=torch.int32), first, second).view(torch.int16).numpy()
     counts = np.bincount((words.astype(np.int64) + 32768) >> 8, minlength=256)
     assert chisquare(counts).pvalue > 1e-4
 
@@ -94,8 +92,24 @@ def test_masks_do_not_depend_on_batching_or_on_the_other_runs() -> None:
             assert torch.equal(alone[0, 0], together[place, run])
 
 
-def test_kept_units_are_scaled_and_shapes_fit_the_network() -> None:
-    masks = dropout.masks(streams.keys([1, 2], "x"), torch.arange(5))
-    assert [tuple(mask.shape) for mask in masks] == [(5, 8, 416), (5, 32, 68), (5, 64, 10)]
-    for mask in masks:
-        assert torch.equal(mask.unique(), torch.tensor([0.0, 1 / 0.9]))
+def test_kept_units_are_scaled() -> None:
+    masks = dropout.masks(streams.keys([1], "x")[0], torch.arange(5))
+    assert masks.shape == (5, sum(dropout.UNITS))
+    assert torch.equal(masks.unique(), torch.tensor([0.0, 1 / 0.9]))
+
+
+def test_layers_of_the_papers_network_take_their_masks_in_order() -> None:
+    """In training for each instance; where there are more draws than instances, the first layer repeats these."""
+    keys, draws = streams.keys([4], "x")[0], torch.arange(6) + 2
+    sizes = (4, 416), (16, 68), (32, 10)
+    expected = dropout.masks(keys, draws).split(dropout.UNITS, dim=1)
+    layer = torch.nn.Dropout(0.1)
+    with dropout.PaperDropout(keys, draws):
+        for size, mask in zip(sizes, expected, strict=True):
+            assert torch.equal(layer(torch.ones(6, *size)), mask.view(6, *size))
+    hidden = torch.arange(1.0, 4.0)[:, None, None].expand(-1, 4, 416)
+    with dropout.PaperDropout(keys, draws):
+        found = layer(hidden)
+    assert torch.equal(found, hidden.repeat_interleave(2, 0) * expected[0].view(6, 4, 416))
+    with dropout.PaperDropout(keys, draws):
+        assert layer.eval()(hidden) is hidden

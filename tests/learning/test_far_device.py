@@ -1,4 +1,4 @@
-"""Runs on a device other than the CPU: nothing is mixed up, steps wait for nothing, and the numbers are the CPU's."""
+"""Runs on a device other than the CPU: tensors of the two are never mixed, and the numbers are the CPU's."""
 
 from __future__ import annotations
 

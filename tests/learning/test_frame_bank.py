@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from clops_sweep import ContinualRun, native
-from clops_sweep.learning.frame_bank import FrameBank, rows_in_use
+from clops_sweep.learning.frame_bank import FrameBank, LastBank, rows_in_use
 from clops_sweep.testing import tiny_config, tiny_frames
+from clops_sweep.testing.watch import result_difference
 
 CPU = torch.device("cpu")
 
@@ -123,3 +124,18 @@ def test_a_run_holds_no_more_than_the_lead_that_it_uses(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     grown, lead = map(float, done.stdout.split())
     assert grown < 1.5 * lead  # read where it lies, by twelve times that: the system maps neighbouring pages along
+
+
+def test_the_last_bank_is_shared_by_runs_that_want_the_same() -> None:
+    frames, others = tiny_frames("class_il"), tiny_frames("time_il")
+    bank_of, config = LastBank(), tiny_config("class_il", strategy="finetune", epochs_per_task=1)
+    runs = [ContinualRun(config.replace(seed=seed), frames, bank_of=bank_of) for seed in (0, 1)]
+    banks = [run._training.learner.bank for run in runs]
+    assert banks[0] is banks[1]
+    assert result_difference(runs[1].run(), ContinualRun(config.replace(seed=1), frames).run()) is None
+    used = np.arange(5)
+    one = bank_of(frames, CPU, used)
+    assert bank_of(frames, CPU, used.copy()) is one
+    for other in ((frames, CPU, used[:4]), (others, CPU, used), (frames, torch.device("meta"), used)):
+        assert bank_of(*other) is not one
+        one = bank_of(frames, CPU, used)

@@ -1,4 +1,4 @@
-"""On a GPU: the numbers of a CPU but for rounding, whatever a run is stacked with, captured or not."""
+"""On a GPU: the numbers of a CPU but for rounding, whatever a run is in lockstep with."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import torch
 from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
+from clops_sweep.experiment.registry import NETWORKS, PAPER_NETWORK, STRATEGIES
 from clops_sweep.learning.backend import make_learner
-from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.packing import peak_of_memory, runs_that_fit
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.stacked_learner import can_be_stacked
@@ -32,18 +31,9 @@ def run(configs: RunConfig | list[RunConfig], device: str) -> RunResult:
 def test_auc_is_that_of_a_cpu(strategy: str) -> None:
     config = tiny_config(one_kind(strategy), strategy=strategy, epochs_per_task=1)
     cpu, gpu = run(config, "cpu"), run(config, "cuda")
+    assert gpu.runs["backend"].tolist() == ["torch-stacked"]
     np.testing.assert_allclose(gpu.curves["auc"], cpu.curves["auc"], atol=1e-3)
     np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
-
-
-@pytest.mark.parametrize("strategy", list(STRATEGIES))
-def test_captured_steps_are_those_that_come_one_by_one(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tiny_config(one_kind(strategy), strategy=strategy, epochs_per_task=5, batch_size=5)
-    captured = run(config, "cuda")
-    monkeypatch.setattr(CapturedSteps, "__call__", lambda self, key, function: function())
-    plain = run(config, "cuda")
-    np.testing.assert_allclose(captured.curves["auc"], plain.curves["auc"], atol=1e-6)
-    np.testing.assert_allclose(captured.curves["loss"], plain.curves["loss"], rtol=1e-5)
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
@@ -130,6 +120,8 @@ def test_runs_of_a_recurrent_network_one_after_another() -> None:
         np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-3)
 
 
-@pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time"])
-def test_built_in_networks_are_computed_at_once(network: str) -> None:
-    assert can_be_stacked(network, (12, 100), 5, {}, torch.device("cuda"))
+@pytest.mark.parametrize(
+    ("network", "shape"), [("resnet1d_wang", (12, 100)), ("inception_time", (12, 100)), (PAPER_NETWORK, (1, 2500))]
+)
+def test_built_in_networks_are_computed_at_once(network: str, shape: tuple[int, int]) -> None:
+    assert can_be_stacked(network, shape, 5, {}, torch.device("cuda"))

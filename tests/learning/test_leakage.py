@@ -10,7 +10,6 @@ import torch
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import TRAINING
 from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
-from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.learning.methods import CASES
@@ -55,7 +54,6 @@ def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
 ) -> None:
     # So that every frame is gathered where it can be seen.
     monkeypatch.setenv("CLOPS_NATIVE", "off")
-    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
     name, _, acquisition = strategy.partition(" ")
     config = tiny_config(kind, strategy=name, **({"acquisition": acquisition} if acquisition else {}))
     frames = tiny_frames(kind, tasks=2)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
-from clops_sweep.learning import dropout, losses, streams
+from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Batch
-from clops_sweep.learning.gradient import Trace
 from clops_sweep.testing.watch import difference, global_randomness, saved_and_loaded
+from tests.learning.layer_masks import layer_masks
 
 KINDS = ("class_il", "time_il", "domain_il")
 
@@ -23,18 +22,15 @@ def weighted_batch(setting: Any, seed: int = 0) -> Batch:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradient_is_that_of_a_plain_network(
-    kind: str, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]
-) -> None:
+def test_gradient_is_that_of_a_plain_network(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
     learner, batch = setting.learner, weighted_batch(setting)
     keys = streams.keys(setting.seeds, "gradient test")
-    masks = dropout.masks(keys, batch.draws)
     references = [paper_network.of(learner, run) for run in range(2)]
     found_losses, gradient = learner.gradient(batch, keys)
     views = learner.parameters.like(gradient).views
     for run, reference in enumerate(references):
-        reference.norms_in_training(True).masked(masks_of_run(masks, run))
+        reference.norms_in_training(True).masked(layer_masks(keys[run], batch.draws))
         each = losses.instance_losses(
             setting.scenario.kind, reference(setting.signal(batch.rows[run])), batch.targets[run].double()
         )
@@ -50,18 +46,15 @@ def test_gradient_is_that_of_a_plain_network(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_memory_gradient_is_that_of_a_plain_network(
-    kind: str, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]
-) -> None:
+def test_memory_gradient_is_that_of_a_plain_network(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
     learner, batch = setting.learner, weighted_batch(setting)
     keys = streams.keys(setting.seeds, "gradient test")
-    masks = dropout.masks(keys, batch.draws)
     before = saved_and_loaded(learner.state())
     views = learner.parameters.like(learner.memory_gradient(batch, keys)).views
     assert difference(before, learner.state()) is None
     for run in range(2):
-        reference = paper_network.of(learner, run).masked(masks_of_run(masks, run))
+        reference = paper_network.of(learner, run).masked(layer_masks(keys[run], batch.draws))
         each = losses.instance_losses(
             setting.scenario.kind, reference(setting.signal(batch.rows[run])), batch.targets[run].double()
         )
@@ -73,12 +66,11 @@ def test_memory_gradient_is_that_of_a_plain_network(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("dropped", "training"), [(True, True), (False, True), (True, False), (False, False)])
 def test_gradient_of_any_loss_is_that_of_a_plain_network(
-    kind: str, dropped: bool, training: bool, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]
+    kind: str, dropped: bool, training: bool, trained: Any, paper_network: Any
 ) -> None:
     setting = trained(kind)
     learner, batch = setting.learner, weighted_batch(setting)
     keys = streams.keys(setting.seeds, "gradient test")
-    masks = dropout.masks(keys, batch.draws)
     before = saved_and_loaded(learner.state())
     references = [paper_network.of(learner, run) for run in range(2)]
 
@@ -93,7 +85,7 @@ def test_gradient_of_any_loss_is_that_of_a_plain_network(
     assert difference(before, learner.state()) is None
     views = learner.parameters.like(gradient).views
     for run, reference in enumerate(references):
-        reference.norms_in_training(training).masked(masks_of_run(masks, run) if dropped else None)
+        reference.norms_in_training(training).masked(layer_masks(keys[run], batch.draws) if dropped else None)
         expected_logits = reference(setting.signal(batch.rows[run]))
         torch.testing.assert_close(logits[run].double(), expected_logits.detach(), rtol=1e-4, atol=1e-4)
         loss(expected_logits[None], batch.targets[run : run + 1].double()).backward()
@@ -149,18 +141,26 @@ def test_a_learner_begins_anew(trained: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradient_by_finite_differences(kind: str, trained: Any) -> None:
+def test_gradient_by_finite_differences(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
     learner, batch = setting.learner, weighted_batch(setting, 1)
     keys = streams.keys(setting.seeds, "gradient test")
-    masks = tuple(mask.double() for mask in dropout.masks(keys, batch.draws))
-    frames = torch.stack([setting.signal(rows)[:, 0] for rows in batch.rows], dim=1)
+    networks = [
+        paper_network.of(learner, run).norms_in_training(True).masked(layer_masks(keys[run], batch.draws))
+        for run in range(2)
+    ]
     flat = learner.parameters.flat.double()
 
+    @torch.no_grad()
     def loss(at: torch.Tensor) -> float:
-        logits = Trace.of(learner.parameters.like(at).views, None, frames, masks, batch_statistics=True).logits
-        each = losses.instance_losses(setting.scenario.kind, logits, batch.targets.double())
-        return float((batch.weights.double() * each).sum())
+        total = 0.0
+        for run, network in enumerate(networks):
+            logits = network.take({name: view[run] for name, view in learner.parameters.like(at).views.items()})(
+                setting.signal(batch.rows[run])
+            )
+            each = losses.instance_losses(setting.scenario.kind, logits, batch.targets[run].double())
+            total += float((batch.weights[run].double() * each).sum())
+        return total
 
     _, gradient = learner.gradient(batch, keys, track_statistics=False)
     stream = torch.Generator().manual_seed(7)
@@ -196,7 +196,6 @@ def test_evaluation_and_monte_carlo_passes_leave_no_trace(kind: str, trained: An
         learner.losses(rows, targets, shift=shift)
         learner.logits(rows)
     assert difference(before, learner.state()) is None
-    assert before.keys() == {"parameters", "statistics", "optimizer"}
 
 
 def test_a_training_step_is_the_same_after_monte_carlo_passes(trained: Any) -> None:
@@ -205,7 +204,6 @@ def test_a_training_step_is_the_same_after_monte_carlo_passes(trained: Any) -> N
         setting = trained()
         for draw in range(passes):
             setting.learner.dropout_probabilities(setting.tasks[0].rows, 5, streams.keys(setting.seeds, "mc", draw))
-        setting.learner.announce(1)
         setting.learner.train_step(weighted_batch(setting), streams.keys(setting.seeds, "x"))
         ends.append(setting.learner.state())
     assert difference(ends[0], ends[1]) is None

@@ -8,10 +8,10 @@ import torch
 from clops_sweep import ContinualRun, RunConfig, native
 from clops_sweep.errors import BadInput
 from clops_sweep.learning import streams
+from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.lockstep import free_fields, lockstep_key
-from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.testing import tiny_config, tiny_frames
 
 VARIANTS = (
@@ -70,15 +70,15 @@ def test_a_strategy_that_does_not_say_so_has_one_config_for_all_runs() -> None:
 
 
 @pytest.mark.parametrize("kind", ["class_il", "time_il"])
-def test_networks_computed_together_are_those_computed_one_by_one(kind: str) -> None:
+def test_networks_computed_together_are_those_computed_one_by_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a GPU does for all runs at once, on a CPU: the same but for rounding."""
     frames = tiny_frames(kind)
     outputs, loss_kind = (1, "binary") if kind == "class_il" else (4, "softmax")
     seeds = [2, 7, 9]
-    learners = [
-        PaperLearner(seeds, loss_kind, outputs, 1e-3, FrameBank(frames, torch.device("cpu")), together=together)
-        for together in (True, False)
-    ]
+    monkeypatch.setenv(native.ENVIRONMENT, "off")
+    bank = FrameBank(frames, torch.device("cpu"))
+    learners = [make_learner(seeds, loss_kind, outputs, 1e-3, bank, together=together) for together in (True, False)]
+    assert [learner.backend for learner in learners] == ["torch-stacked", "torch-module"]
     stream = torch.Generator().manual_seed(0)
     for step in range(3):
         rows = torch.randint(0, len(frames.frames), (3, 11), generator=stream)
@@ -90,9 +90,9 @@ def test_networks_computed_together_are_those_computed_one_by_one(kind: str) -> 
         results = []
         for learner in learners:
             memory = learner.memory_gradient(batch, keys).clone()
-            learner.announce(1)
             instance_losses = learner.train_step(batch, keys)
             passes = learner.dropout_probabilities(rows, 3, keys)
-            results.append((memory, instance_losses, learner.logits(rows), passes, *learner.statistics.tensors()))
+            statistics = [each for of_run in learner.state()["buffers"] for each in of_run.values()]
+            results.append((memory, instance_losses, learner.logits(rows), passes, *statistics))
         for one, other in zip(*results, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

@@ -19,10 +19,12 @@ from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
-from clops_sweep.learning import dropout, streams
+from clops_sweep.experiment.registry import PAPER_NETWORK
+from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.layer_masks import layer_masks
 
 Instance = tuple[int, int]
 """Task, and place in its training set."""
@@ -48,7 +50,7 @@ class Reference:
 
     def begin_anew(self, task: int) -> None:
         bank = FrameBank(self.frames, torch.device("cpu"))
-        start = PaperLearner([self.config.seed], self.scenario.kind, self.scenario.outputs, 1.0, bank)
+        start = ModuleLearner([self.config.seed], self.scenario.kind, self.scenario.outputs, 1.0, bank, PAPER_NETWORK)
         start.begin_anew(task)
         self.network = self.network_type.of(start, 0)
         self.adam = torch.optim.Adam(self.network.parameters(), lr=self.config.learning_rate)
@@ -58,7 +60,7 @@ class Reference:
 
     def forward(self, instances: list[Instance], draws: Any, stream: tuple[Any, ...], training: bool) -> torch.Tensor:
         keys = streams.keys([self.config.seed], *stream)
-        masks = None if draws is None else dropout.masks(keys, torch.as_tensor(list(draws)))
+        masks = None if draws is None else layer_masks(keys[0], torch.as_tensor(list(draws)))
         rows = np.array([self.train[task][0][place] for task, place in instances])
         signal = torch.from_numpy(self.frames.signal(rows)).double()[:, None]
         logits: torch.Tensor = self.network.norms_in_training(training).masked(masks)(signal)

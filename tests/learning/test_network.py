@@ -1,8 +1,7 @@
-"""The lockstep network against a plain torch.nn network of the paper's table, with the same weights and masks."""
+"""Learners of the paper's network against a plain torch.nn network with equal weights and masks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,29 +9,28 @@ import pytest
 import torch
 
 from clops_sweep.learning import dropout, network, streams
-from clops_sweep.learning.gradient import Trace
+from tests.learning.layer_masks import layer_masks
 
 KINDS = ("class_il", "time_il", "domain_il")
 CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 2e-5}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_mode(kind: str, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]) -> None:
+def test_training_mode(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
     learner, rows = setting.learner, setting.tasks[0].rows
     keys = streams.keys(setting.seeds, "masks of this test")
-    masks = dropout.masks(keys, torch.arange(rows.shape[1]))
+    draws = torch.arange(rows.shape[1])
     references = [paper_network.of(learner, run) for run in range(2)]
-    frames = learner.bank.gather(rows.T)
-    found = Trace.of(learner.parameters.views, learner.statistics, frames, masks, batch_statistics=True).logits
+    found, _ = learner.backpropagate(rows, draws, keys, torch.zeros_like)
     for run, reference in enumerate(references):
-        reference.norms_in_training(True).masked(masks_of_run(masks, run))
+        reference.norms_in_training(True).masked(layer_masks(keys[run], draws))
         torch.testing.assert_close(found[run].double(), reference(setting.signal(rows[run])), **CLOSE)
         # Running statistics: momentum 0.1, the variance with divisor n - 1, as torch.nn has it.
-        for block, channels in enumerate((4, 16, 32)):
-            part, norm = slice(run * channels, (run + 1) * channels), reference[5 * block + 1]
-            torch.testing.assert_close(learner.statistics.means[block][part].double(), norm.running_mean, **CLOSE)
-            torch.testing.assert_close(learner.statistics.variances[block][part].double(), norm.running_var, **CLOSE)
+        tracked = paper_network.of(learner, run)
+        for place in (1, 6, 11):
+            torch.testing.assert_close(tracked[place].running_mean, reference[place].running_mean, **CLOSE)
+            torch.testing.assert_close(tracked[place].running_var, reference[place].running_var, **CLOSE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -46,16 +44,14 @@ def test_evaluation_mode(kind: str, trained: Any, paper_network: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_dropout_on_and_batch_norm_in_evaluation_mode(
-    kind: str, trained: Any, paper_network: Any, masks_of_run: Callable[..., Any]
-) -> None:
+def test_dropout_on_and_batch_norm_in_evaluation_mode(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
     rows, samples = setting.tasks[0].rows[:, :5], 4
     keys = streams.keys(setting.seeds, "masks of this test")
     found = setting.learner.dropout_probabilities(rows, samples, keys)
-    masks = dropout.masks(keys, torch.arange(5 * samples))  # sample t of instance i: counter i T + t
+    draws = torch.arange(5 * samples)  # sample t of instance i: counter i T + t
     for run in range(2):
-        reference = paper_network.of(setting.learner, run).masked(masks_of_run(masks, run))
+        reference = paper_network.of(setting.learner, run).masked(layer_masks(keys[run], draws))
         logits = reference(setting.signal(rows[run]).repeat_interleave(samples, 0)).detach()
         expected = logits.softmax(-1) if setting.scenario.kind == "softmax" else logits.sigmoid()
         torch.testing.assert_close(found[run].flatten(0, 1).double(), expected, **CLOSE)
@@ -79,6 +75,8 @@ def test_relu_before_or_after_the_pool_is_the_same_bit_for_bit() -> None:
 
 def test_the_architecture_has_the_papers_layers() -> None:
     shapes = network.parameter_shapes(4)
+    module = network.PaperNetwork(1, 2500, 4)
+    assert {name: tuple(parameter.shape) for name, parameter in module.named_parameters()} == shapes
     assert shapes["conv1.weight"] == (4, 1, 7)
     assert shapes["conv2.weight"] == (16, 4, 7)
     assert shapes["conv3.weight"] == (32, 16, 7)
@@ -94,7 +92,7 @@ def test_the_architecture_has_the_papers_layers() -> None:
 
 
 def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
-    parameters = network.initial_parameters([0, 1], 4, torch.device("cpu"))
+    parameters = network.initial_parameters([0, 1], 4)
     for layer, fan_in in (("conv1", 7), ("conv2", 28), ("conv3", 112), ("linear1", 320), ("linear2", 100)):
         bound = fan_in**-0.5
         for kind in ("weight", "bias"):
@@ -110,13 +108,13 @@ def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
 
 
 def test_a_run_starts_the_same_whatever_it_is_stacked_with() -> None:
-    together = network.initial_parameters([5, 6, 7], 3, torch.device("cpu"))
-    alone = network.initial_parameters([6], 3, torch.device("cpu"))
+    together = network.initial_parameters([5, 6, 7], 3)
+    alone = network.initial_parameters([6], 3)
     assert torch.equal(together.by_run(together.flat)[1], alone.flat)
 
 
 def test_vectors_by_run_and_back() -> None:
-    parameters = network.initial_parameters([5, 6, 7], 3, torch.device("cpu"))
+    parameters = network.initial_parameters([5, 6, 7], 3)
     rows = parameters.by_run(parameters.flat)
     assert torch.equal(parameters.from_runs(rows), parameters.flat)
     sizes = [view[0].numel() for view in parameters.views.values()]

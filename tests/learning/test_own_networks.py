@@ -224,7 +224,6 @@ def test_steps_are_those_of_a_bare_loop_with_pytorchs_adam(frames: FrameSet) -> 
         each = F.binary_cross_entropy_with_logits(logits, batch.targets[1], reduction="none")[:, 0]
         (batch.weights[1] * each).sum().backward()
         optimizer.step()
-        learner.announce(1)
         found = learner.train_step(batch, keys)
         torch.testing.assert_close(found[1], each.detach(), rtol=1e-4, atol=1e-5)
 
@@ -233,7 +232,6 @@ def test_steps_are_those_of_a_bare_loop_with_pytorchs_adam(frames: FrameSet) -> 
 def test_passes_with_dropout(network: str, frames: FrameSet) -> None:
     """Those of a copy of the module whose generators start alike; nothing is left behind by them."""
     learner, batch, keys = learner_of(network, frames), batch_of(frames), streams.keys((3, 8), "test")
-    learner.announce(1)
     learner.train_step(batch, keys)
     rows, before = torch.arange(10).expand(2, -1), saved_and_loaded(learner.state())
     noise = 0.1 * torch.randn(2, 10, 2, 80, generator=torch.Generator().manual_seed(0))
@@ -298,7 +296,6 @@ def test_by_run_and_back(frames: FrameSet) -> None:
 def test_an_excerpt_is_the_same_networks(frames: FrameSet) -> None:
     learner, batch, keys = learner_of("own_norm", frames), batch_of(frames), streams.keys((3, 8), "test")
     for _ in range(2):
-        learner.announce(1)
         learner.train_step(batch, keys)
         part, rows = learner.excerpt([1]), torch.arange(6).expand(2, -1)
         assert torch.equal(part.logits(rows[1:]), learner.logits(rows)[1:])
@@ -330,9 +327,9 @@ def test_a_last_batch_of_one_instance_goes_into_the_one_before() -> None:
     assert Epoch(Instances(task.rows[:, :1], task.targets[:, :1]), 0, 4, 2).sizes == [1]
     epoch = epochs[1]
     epoch.load(None, order)
-    batches = [epoch.next(size) for size in epoch.sizes]
+    batches = list(epoch.batches())
     assert torch.equal(torch.cat([batch.rows for batch in batches], dim=1), task.rows.gather(1, order))
-    assert [int(batch.number) for batch in batches] == [0, 1, 2]
+    assert [batch.number for batch in batches] == [0, 1, 2]
     for batch in batches:
         torch.testing.assert_close(batch.weights.sum(1), torch.ones(2))
         assert torch.equal(batch.current_count[:, 0], torch.full((2,), float(batch.rows.shape[1])))
@@ -436,7 +433,6 @@ def test_a_learner_of_modules_begins_anew(frames: FrameSet) -> None:
     learner = ModuleLearner([3, 8], "binary", 1, 1e-3, FrameBank(frames, CPU), "convolutional")
     start = saved_and_loaded(learner.state())
     rows = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]])
-    learner.announce(1)
     learner.apply(learner.loss_gradient(rows, None, None, lambda logits: logits.sum())[1])
     assert difference(start, learner.state()) is not None
     learner.begin_anew(1)

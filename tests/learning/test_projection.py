@@ -6,11 +6,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clops_sweep.learning.projection import project
+from clops_sweep.learning.projection import project, project_singly
 
 MARGIN, REGULARIZATION = 0.5, 1e-3
 Vector = NDArray[np.float64]
@@ -112,3 +113,26 @@ def test_a_programme_without_a_unique_solution_is_a_failure_that_is_told() -> No
     assert (found.violated, found.solved) == (True, False)
     assert np.array_equal(found.gradient, g)
     assert project(g, G).solved
+
+
+def test_what_is_not_finite_is_a_failure_of_its_own_run_alone() -> None:
+    stream = np.random.default_rng(0)
+    gradients = torch.from_numpy(stream.standard_normal((3, 6)))
+    memory = -gradients[:, None] + 0.1 * torch.from_numpy(stream.standard_normal((3, 2, 6)))
+    memory[1, 0, 0] = torch.nan
+    found = project_singly(gradients, memory)
+    assert found.solved.tolist() == [True, False, True]
+    assert found.violated.tolist() == [True, True, True]
+    assert torch.equal(found.gradients[1], gradients[1])
+    for run in (0, 2):
+        np.testing.assert_array_equal(
+            found.gradients[run], project(gradients[run].numpy(), memory[run].numpy()).gradient
+        )
+
+
+def test_where_nothing_objects_nothing_changes() -> None:
+    gradients = torch.randn(2, 9, generator=torch.Generator().manual_seed(0))
+    found = project_singly(gradients, gradients[:, None].repeat(1, 3, 1))
+    assert found.gradients is gradients
+    assert not found.violated.any()
+    assert found.solved.all()

@@ -18,10 +18,12 @@ import torch.nn.functional as F
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.learning import dropout, streams
+from clops_sweep.experiment.registry import PAPER_NETWORK
+from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.layer_masks import layer_masks
 
 
 class Reference:
@@ -39,7 +41,7 @@ class Reference:
         if config.strategy == "multitask":
             self._join(len(scenario.tasks))
         bank = FrameBank(frames, torch.device("cpu"))
-        start = PaperLearner([self.seed], self.kind, self.outputs, config.learning_rate, bank)
+        start = ModuleLearner([self.seed], self.kind, self.outputs, config.learning_rate, bank, PAPER_NETWORK)
         self.network = network.of(start, 0)
         self.adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
         self.buffer: list[dict[str, Any]] = []
@@ -64,7 +66,7 @@ class Reference:
         ]
 
     def masks(self, stream: str, counters: tuple[int, ...], draws: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return dropout.masks(streams.keys([self.seed], stream, *counters), draws)
+        return layer_masks(streams.keys([self.seed], stream, *counters)[0], draws)
 
     def each_loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         if self.kind == "softmax":

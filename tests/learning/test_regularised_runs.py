@@ -20,13 +20,14 @@ from torch import nn
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.experiment.registry import NETWORKS
-from clops_sweep.learning import dropout, streams
+from clops_sweep.experiment.registry import NETWORKS, PAPER_NETWORK
+from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.paper_learner import PaperLearner
+from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import result_difference
+from tests.learning.layer_masks import layer_masks
 
 Vectors = list[torch.Tensor]
 
@@ -43,7 +44,8 @@ class Program:
             (task.validation.rows, torch.from_numpy(task.validation.targets).double()) for task in scenario.tasks
         ]
         bank = FrameBank(frames, torch.device("cpu"))
-        self.new = lambda: network.of(PaperLearner([config.seed], self.kind, scenario.outputs, 1.0, bank), 0)
+        common = ([config.seed], self.kind, scenario.outputs, 1.0, bank, PAPER_NETWORK)
+        self.new = lambda: network.of(ModuleLearner(*common), 0)
         self.start(0)
         self.anchors: list[tuple[Vectors, Vectors]] = []
         """Of each past task, the importance of the parameters and what they were; their penalty is a sum of squares."""
@@ -98,7 +100,7 @@ class Program:
         keys = streams.keys([self.config.seed], "training dropout", *place)
         for start in range(0, len(rows), self.config.batch_size):
             batch = order[start : start + self.config.batch_size]
-            masks = dropout.masks(keys, torch.arange(start, start + len(batch)))
+            masks = layer_masks(keys[0], torch.arange(start, start + len(batch)))
             logits = self.logits(self.network, rows[batch], masks, training=True)
             loss = self.cross_entropies(logits, targets[batch]).mean()
             slopes = torch.autograd.grad(loss, self.parameters, retain_graph=True)

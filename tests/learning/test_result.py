@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning.batches import Batch
-from clops_sweep.learning.captured import CapturedSteps
 from clops_sweep.learning.learner import Learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.strategies.finetune import FineTuning
@@ -118,7 +119,6 @@ def test_no_two_instances_of_an_epoch_share_a_dropout_mask(monkeypatch: pytest.M
 
     monkeypatch.setattr(Learner, "train_step", noting)
     monkeypatch.setenv(native.ENVIRONMENT, "off")
-    monkeypatch.setattr("clops_sweep.learning.paper_learner.RecordedSteps", lambda: CapturedSteps(torch.device("cpu")))
     config = tiny_config("class_il", strategy="mir", batch_size=3, epochs_per_task=1, storage_fraction=1.0)
     ContinualRun(config.replace(acquisition_fraction=1.0), tiny_frames("class_il", tasks=2)).run()
     steps = math.ceil(SIZE["class_il"] / 3)
@@ -189,3 +189,22 @@ def test_columns_of_a_strategy_s_own(name: str, taken: bool) -> None:
                 run.run()
         else:
             assert run.run().runs[name].tolist() == [7]
+
+
+def test_seconds_count_everything_that_a_run_takes() -> None:
+    def slow(channels: int, samples: int, outputs: int) -> nn.Module:
+        time.sleep(0.02)
+        return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
+
+    frames = tiny_frames("class_il", tasks=2)
+    with NETWORKS.temporarily("slow", slow):
+        config = tiny_config("class_il", strategy="finetune", network="slow", epochs_per_task=1)
+        configs = [config, config.replace(seed=4)]
+        ContinualRun(configs, frames)  # makes further ones to try the network
+        begun = time.perf_counter()
+        result = ContinualRun(configs, frames).run()
+        whole = time.perf_counter() - begun
+    runs = result.runs
+    phases = runs[["seconds_train", "seconds_acquire", "seconds_evaluate"]].sum(axis=1)
+    assert (runs["seconds"] > phases + 0.02).all()
+    assert 0.8 * whole < runs["seconds"].sum() < whole

@@ -20,15 +20,15 @@ from torch import nn
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import NETWORKS
-from clops_sweep.learning import dropout, streams
+from clops_sweep.experiment.registry import NETWORKS, PAPER_NETWORK
+from clops_sweep.learning import streams
 from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Batch
+from clops_sweep.learning.dropout import CountedDropout
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.stacked_learner import StackedLearner, can_be_stacked
-from clops_sweep.learning.stacked_modules import CountedDropout
 from clops_sweep.testing import of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference, global_randomness, result_difference, saved_and_loaded
 
@@ -141,9 +141,12 @@ def test_what_can_be_stacked_is_found_out_by_trying(how: str, caplog: pytest.Log
     assert ("runs of network 'odd' are computed one after the other; stacked, " in caplog.text) != found
 
 
-@pytest.mark.parametrize("network", ["resnet1d_wang", "plain", "own_norm"])
-def test_these_can_be(network: str) -> None:
-    assert can_be_stacked(network, (2, 40), 3, {}, CPU)
+@pytest.mark.parametrize(
+    ("network", "shape"),
+    [("resnet1d_wang", (2, 40)), ("plain", (2, 40)), ("own_norm", (2, 40)), (PAPER_NETWORK, (1, 2500))],
+)
+def test_these_can_be(network: str, shape: tuple[int, int]) -> None:
+    assert can_be_stacked(network, shape, 3, {}, CPU)
 
 
 def test_a_device_decides_what_is_taken(frames: FrameSet) -> None:
@@ -178,13 +181,6 @@ def masks_by_hand(keys: torch.Tensor, draws: list[int], layers: list[tuple[int, 
         masks.append(torch.from_numpy(np.where(signed + 2**31 < round(p * 2**32), 0.0, 1 / (1 - p))))
         start += units
     return masks
-
-
-def test_words_are_those_of_the_papers_network() -> None:
-    keys, draws = streams.keys((1, 2, 3), "test"), torch.tensor([0, 5, 70_000])
-    counters = (draws * 1536)[:, None, None].to(torch.int32) + torch.arange(1536, dtype=torch.int32)
-    found = dropout.mixed(counters, keys[None, :, :1], keys[None, :, 1:])
-    assert torch.equal(found.view(torch.int16), dropout.random_words(keys, draws))
 
 
 def test_masks() -> None:
@@ -248,7 +244,6 @@ def signal(frames: FrameSet, rows: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(("memory", "track"), [(False, True), (False, False), (True, True)])
 def test_gradients_and_running_statistics_are_those_of_autograd(memory: bool, track: bool, frames: FrameSet) -> None:
     learner, keys = learner_of("plain", frames), streams.keys(SEEDS, "test")
-    learner.announce(1)
     learner.train_step(batch_of(frames, 1), keys)
     batch, norms, before = batch_of(frames, 4), [], saved_and_loaded(learner.state())
     modules = [by_hand(learner, run, batch.draws.tolist(), keys, training=not memory) for run in (0, 1)]
@@ -302,7 +297,6 @@ def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -
 def test_logits_and_passes_with_dropout(frames: FrameSet) -> None:
     """However many are computed at a time."""
     learner, keys = learner_of("plain", frames), streams.keys(SEEDS, "test")
-    learner.announce(1)
     learner.train_step(batch_of(frames, 1), keys)
     rows = torch.stack([torch.arange(9), torch.arange(9).flip(0)])
     noise = torch.randn(2, 9, 2, 80, generator=torch.Generator().manual_seed(1))
@@ -341,7 +335,6 @@ def test_a_learner_with_other_runs_beside_it(network: str, frames: FrameSet) -> 
         batch, keys = batch_of(frames, step), streams.keys(SEEDS, "test", step)
         own = Batch(batch.rows[1:], batch.targets[1:], batch.weights[1:], batch.draws)
         for each, of_each, of_keys in ((learner, batch, keys), (alone, own, keys[1:])):
-            each.announce(1)
             each.train_step(of_each, of_keys)
     for part in (alone, learner.excerpt([1])):
         torch.testing.assert_close(learner.logits(batch.rows)[1:], part.logits(own.rows), rtol=1e-4, atol=1e-5)

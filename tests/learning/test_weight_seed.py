@@ -18,7 +18,7 @@ from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
 
 KINDS = ("paper", *native.available()[:1], "module", "stacked")
-BACKENDS = {"paper": "torch", "module": "torch", "stacked": "torch-stacked"}
+BACKENDS = {"paper": "torch-module", "module": "torch", "stacked": "torch-stacked"}
 
 
 def small(channels: int, samples: int, outputs: int) -> nn.Module:

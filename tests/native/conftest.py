@@ -11,13 +11,15 @@ import torch.nn.functional as F
 from clops_sweep import native
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.learning import dropout, losses
+from clops_sweep.experiment.registry import PAPER_NETWORK
+from clops_sweep.learning import losses
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.module_learner import ModuleLearner
 from clops_sweep.learning.native_learner import NativeLearner
 from clops_sweep.learning.network import parameter_shapes
-from clops_sweep.learning.paper_learner import PaperLearner
 from clops_sweep.learning.parameters import Parameters
+from tests.learning.layer_masks import layer_masks
 
 COUNT = 300
 OUTPUTS: dict[LossKind, int] = {"binary": 1, "softmax": 4, "multilabel": 9}
@@ -84,9 +86,18 @@ def learner(bank: FrameBank, variant: str) -> Callable[..., NativeLearner]:
 
 
 @pytest.fixture
-def torch_learner(bank: FrameBank) -> Callable[..., PaperLearner]:
-    def make(kind: LossKind = "binary", seeds: tuple[int, ...] = (0,), on: FrameBank = bank) -> PaperLearner:
-        return PaperLearner(seeds, kind, OUTPUTS[kind], 1e-3, on)
+def as_module() -> Callable[[NativeLearner], ModuleLearner]:
+    """The same network as a PyTorch module, in the state of the native one; its optimiser is new."""
+
+    def make(learner: NativeLearner) -> ModuleLearner:
+        found = ModuleLearner(learner.seeds, learner.kind, learner.outputs, 1e-3, learner.bank, PAPER_NETWORK)
+        for name, view in learner.parameters.views.items():
+            found.parameters.views[name].copy_(view)
+        for run, module in enumerate(found._modules):
+            for block in range(3):
+                for name, of_all in (("mean", learner.statistics[block]), ("var", learner.statistics[3 + block])):
+                    module.buffers[f"norm{block + 1}.running_{name}"].copy_(of_all.view(len(found.seeds), -1)[run])
+        return found
 
     return make
 
@@ -122,13 +133,13 @@ class Reference:
     kind: LossKind
 
     @classmethod
-    def of(cls, learner: PaperLearner, run: int = 0) -> Reference:
+    def of(cls, learner: NativeLearner, run: int = 0) -> Reference:
         def double(values: torch.Tensor) -> torch.Tensor:
             return values.detach().clone().double()
 
         parameters = {name: double(view[run]) for name, view in learner.parameters.views.items()}
-        statistics = learner.statistics.of_runs(run, run + 1)
-        return cls(parameters, [*map(double, statistics.means)], [*map(double, statistics.variances)], learner.kind)
+        statistics = [double(each.view(learner.parameters.runs, -1)[run]) for each in learner.statistics]
+        return cls(parameters, statistics[:3], statistics[3:], learner.kind)
 
     def logits(self, frames: torch.Tensor, masks: list[torch.Tensor], training: bool) -> torch.Tensor:
         hidden, p = frames.double()[:, None], self.parameters
@@ -165,7 +176,7 @@ def reference() -> type[Reference]:
 @pytest.fixture
 def masks_of() -> Callable[..., list[torch.Tensor]]:
     def make(keys: torch.Tensor, draws: torch.Tensor) -> list[torch.Tensor]:
-        return list(dropout.masks(keys, draws))
+        return list(layer_masks(keys[0], draws))
 
     return make
 

@@ -1,10 +1,12 @@
-"""The kernels in a program of their own: under AddressSanitizer and UndefinedBehaviorSanitizer, and as ARM has them."""
+"""The kernels in a program of their own: sanitized, and on ARM. They compile without warnings."""
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ VARIANTS = {
     "avx2": (8, ["-mavx2", "-mfma"]),
     "avx512": (16, ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma"]),
 }
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SANITIZED = [
     "-O0",
     "-g1",
@@ -55,6 +58,39 @@ def test_arm_computes_the_same_bits(baseline: np.ndarray, tmp_path: Path) -> Non
     assert np.array_equal(computed(emulator, tmp_path / "of_arm"), baseline)
 
 
+def test_optimized_kernels_compile_without_warnings() -> None:
+    """Some warnings need an optimizer, such as that of a vector which is read before it is written."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ to see the warnings of")
+    variant = "avx512" if platform.machine() == "x86_64" else "baseline"
+    built = checked(compiler, variant, ["-O3", "-c", "-o", os.devnull], SOURCES / "variant.cpp")
+    assert (built.returncode, built.stderr) == (0, "")
+
+
+def test_clang_compiles_everything_without_warnings() -> None:
+    compiler = shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no clang++ to see the warnings of")
+    pybind11 = pytest.importorskip("pybind11", reason="no pybind11, which the module is made with")
+    folders = [f"-I{folder}" for folder in (pybind11.get_include(), sysconfig.get_path("include"))]
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        pytest.skip("no Python.h, which the module is made with")
+    for variant in VARIANTS if platform.machine() == "x86_64" else ["baseline"]:
+        built = checked(compiler, variant, ["-fsyntax-only"], SOURCES / "variant.cpp")
+        assert (built.returncode, built.stderr) == (0, "")
+    built = checked(compiler, "baseline", ["-fsyntax-only", "-DCLOPS_WITH_BASELINE", *folders], SOURCES / "module.cpp")
+    assert (built.returncode, built.stderr) == (0, "")
+
+
+def checked(compiler: str, variant: str, options: list[str], *files: Path) -> subprocess.CompletedProcess[str]:
+    """Files compiled for a variant, with warnings as errors."""
+    lanes, instructions = VARIANTS[variant]
+    macros = [f"-DCLOPS_VARIANT={variant}", f"-DCLOPS_LANES={lanes}"]
+    command = [compiler, "-std=c++20", "-ffp-contract=off", *WARNINGS, *macros, *instructions, *options]
+    return subprocess.run([*command, *map(str, files)], capture_output=True, text=True)
+
+
 def sanitized(variant: str, folder: Path) -> np.ndarray:
     """What the kernels of a variant compute while the sanitizers watch, which end the program at the first mistake."""
     compiler = shutil.which("g++")
@@ -69,11 +105,8 @@ def sanitized(variant: str, folder: Path) -> np.ndarray:
 
 def compiled(compiler: str, variant: str, options: list[str], program: Path) -> subprocess.CompletedProcess[str]:
     """The program with the kernels of one variant; it writes what they compute to standard output."""
-    lanes, instructions = VARIANTS[variant]
-    macros = [f"-DCLOPS_VARIANT={variant}", f"-DCLOPS_LANES={lanes}"]
-    files = [f"-I{SOURCES}", str(HERE / "every_kernel.cpp"), str(SOURCES / "variant.cpp"), "-o", str(program)]
-    command = [compiler, "-std=c++20", "-ffp-contract=off", "-Wno-psabi", *macros, *instructions, *options, *files]
-    return subprocess.run(command, capture_output=True, text=True)
+    options = [*options, f"-I{SOURCES}", "-o", str(program)]
+    return checked(compiler, variant, options, HERE / "every_kernel.cpp", SOURCES / "variant.cpp")
 
 
 def computed(*command: str | Path) -> np.ndarray:

@@ -6,13 +6,17 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from pyarrow import fs
 
 from clops_sweep import RunConfig
+from clops_sweep.cli.commands import command
+from clops_sweep.cli.launch import resume_command
 from clops_sweep.errors import BadInput
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.run_store import RunStore
@@ -142,3 +146,44 @@ def test_putting_runs_together_and_reading_some_of_them(server: Server, finished
     assert server.count() == 4 * (2 + 2)  # two listings, and the end of the part
     assert store.table("curves", [_id(2), _id(4)]).num_rows == 2 * 6
     assert server.count() <= 6
+
+
+SECRET = "wJalrXUtnFEMI"
+
+
+_COMMANDS = [
+    ["status"], ["status", "--json"], ["show", _id(1)], ["show", _id(1), "--json"], ["show", "7"], ["check"],
+    ["compact"], ["claims"], ["claims", "--json"], ["logs", _id(1)], ["report", "--output", "{report}"], ["doctor"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", _COMMANDS, ids=" ".join)
+def test_no_command_prints_the_secret_in_an_address(
+    server: Server, finished_tables: Tables, tmp_path: Path, arguments: list[str]
+) -> None:
+    server.store("shown").write_finished(_id(1), finished_tables(_id(1), RunConfig()))
+    given = [argument.format(report=tmp_path / "report") for argument in arguments]
+    done = CliRunner().invoke(command, [*given, "--results", _with_secret(server, BUCKET)])
+    assert SECRET not in f"{done.output} {done.exception}"
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(SECRET.encode() in content for content in written)
+    assert bool(written) == (arguments[0] == "report")
+
+
+@pytest.mark.parametrize("uri", ["no-such-bucket", f"{BUCKET}&nonsense=1"])
+def test_no_error_about_an_address_prints_its_secret(server: Server, uri: str) -> None:
+    bucket, _, option = uri.partition("&")
+    done = CliRunner().invoke(command, ["status", "--results", f"{_with_secret(server, bucket)}&{option}"])
+    assert isinstance(done.exception, BadInput)
+    assert SECRET not in f"{done.output} {done.exception}"
+
+
+def _with_secret(server: Server, bucket: str) -> str:
+    place = f"endpoint_override=127.0.0.1:{server.port}&scheme=http&region=us-east-1"
+    return f"s3://key:{SECRET}@{bucket}/shown?{place}"
+
+
+def test_the_command_that_resumes_is_printed_without_the_secret() -> None:
+    assert resume_command(["space.py", "--results", f"s3://key:{SECRET}@{BUCKET}/r"]) == (
+        f"clops-sweep space.py --results 's3://key:***@{BUCKET}/r'"
+    )

@@ -6,6 +6,9 @@ import base64
 import io
 import os
 import pickle
+import socket
+import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
 from clops_sweep.data.prepare import data_hash
 from clops_sweep.errors import DamagedStore
+from clops_sweep.planning.calibration import kept_in
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
@@ -27,6 +31,7 @@ from clops_sweep.store.part_names import single
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
+from clops_sweep.store.verification import damages
 
 Tables = Callable[..., dict[str, pa.Table]]
 Command = Callable[..., tuple[object, str, str]]
@@ -178,21 +183,117 @@ def test_ids_in_a_compacted_part_lead_nowhere(place: Path, finished_tables: Tabl
     with pq.ParquetWriter(part, table.schema) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"clops_sweep.run_ids": ",".join(ids)})
-    last = "d" * 24
-    RunStore(place / "results").write_finished(last, finished_tables(last, RunConfig()))
     before = _tree(place.parent)
     store = RunStore(place / "results")
-    assert set(store.statuses()) == {*table["run_id"].to_pylist(), last}  # no other table has the rest
-    with pytest.raises(DamagedStore, match=part.name):
-        store.compact()
-    store.read("runs")
-    store.read("runs", ids)
+    for use in (store.statuses, store.compact, lambda: store.read("runs"), lambda: store.read("runs", ids)):
+        with pytest.raises(DamagedStore, match=part.name):
+            use()
     assert _tree(place.parent) == before
 
 
 def _two_more(store: RunStore, tables: Tables) -> None:
     for run_id in ("b" * 24, "c" * 24):
         store.write_finished(run_id, tables(run_id, RunConfig()))
+
+
+# --- what is no file is not opened -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["fifo", "device", "loop", "folder"])
+def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
+    """Puts something that is no regular file where a file belongs."""
+
+    def put(path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        if request.param == "fifo":
+            os.mkfifo(path)
+        elif request.param == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to("/dev/zero" if request.param == "device" else path)
+
+    return put
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "name", ["runs/all-columns.parquet", f"runs/finished-{A}.parquet", "curves/compact-2-ab.parquet"]
+)
+def test_what_is_no_file_is_no_part(place: Path, command: Command, put: Callable[[Path], None], name: str) -> None:
+    results = place / "results"
+    put(results / name)
+    for arguments in (["status"], ["show", A], ["check"], ["claims"], ["compact"]):
+        status, output, errors = command(*arguments, "--results", results)
+        assert status in (0, 1, 2)
+        assert "Traceback" not in output + errors
+        assert errors.count("\n") <= 1
+    assert RunStore(results).statuses() == ({} if "finished" in name else {A: "finished"})
+
+
+@pytest.mark.timeout(60)
+def test_what_is_no_file_is_no_checkpoint_and_no_memory(place: Path, put: Callable[[Path], None]) -> None:
+    store = RunStore(place / "results")
+    checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [A])
+    put(Path(checkpoint.path))
+    assert checkpoint.load() is None
+    remembered = store.log_folder / "verified.json"
+    put(remembered)
+    assert damages(store, [A]) == []
+    calibration = store.log_folder / "calibration.json"
+    put(calibration)
+    assert kept_in(calibration) == []
+
+
+@pytest.mark.parametrize("content", ["[" * 1_000_000, "9" * 10_000, '{"a": 1', "[1]", '"text"', "null"])
+def test_json_beside_the_tables_that_is_of_no_use_is_passed_over(place: Path, content: str) -> None:
+    store = RunStore(place / "results")
+    for name in ("verified.json", "calibration.json"):
+        store.log_folder.mkdir(exist_ok=True)
+        (store.log_folder / name).write_text(content)
+    assert damages(store, [A]) == []
+    assert kept_in(store.log_folder / "calibration.json") == []
+
+
+def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = place / "finished-x.parquet"
+    monkeypatch.setattr("clops_sweep.data.folder.secrets.token_hex", lambda size: "0" * 2 * size)
+    final = place / "results" / "runs" / "new"
+    beside = final.parent / f".{final.name}.{socket.gethostname()}.{os.getpid()}.{'0' * 8}.partial"
+    beside.symlink_to(outside)
+    with pytest.raises(FileExistsError):
+        RunStore(place / "results").files.write(str(final), b"content")
+    assert outside.read_text() == "beside"
+    assert not final.exists()
+
+
+def test_a_user_without_rights_reads_a_store_and_writes_nothing(
+    place: Path, without_privilege: list[str], console_script: str
+) -> None:
+    results = place / "results"
+    RunStore(results).compact()
+    for path in (results, *results.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = _tree(results)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*without_privilege, console_script, *arguments, "--results", str(results)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=place)
+
+    for arguments in (["status"], ["show", A], ["check"]):
+        done = run(*arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert _tree(results) == before
+    (place / "space.py").write_text(
+        'from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace("s", RunConfig(), seeds=[0])\n'
+    )
+    refused = run("space.py")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"clops-sweep: results {results}") or "permission" in refused.stderr.lower()
+    assert "Traceback" not in refused.stderr
+    assert _tree(results) == before
+    for path in (results, *results.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 # --- nothing is executed ----------------------------------------------------------------------------------------------
@@ -227,6 +328,35 @@ def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form:
         Path(checkpoint.path).read_bytes()
     )
     assert marker.exists(), "it would not have executed anything anyway"
+
+
+@pytest.mark.parametrize("form", ["compressed", "large", "not a zip", "expanded beyond its storage"])
+def test_a_checkpoint_that_would_fill_the_memory_is_none(tmp_path: Path, form: str) -> None:
+    checkpoint = CheckpointFile(Files(tmp_path), str(tmp_path / "checkpoints"), [A])
+    checkpoint.save({"tensor": torch.zeros(1_000_000)})
+    path = Path(checkpoint.path)
+    saved = path.read_bytes()[:-32]
+    if form == "large":
+        with path.open("r+b") as file:
+            file.truncate(2**43)  # takes no room on the disk
+    elif form == "not a zip":
+        buffer = io.BytesIO()
+        torch.save({"run_ids": [A]}, buffer, _use_new_zipfile_serialization=False)
+        path.write_bytes(sealed(buffer.getvalue()))
+    else:
+        forged = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(saved)) as source, zipfile.ZipFile(forged, "w") as target:
+            for entry in source.infolist():
+                content = source.read(entry)
+                if form.startswith("expanded") and entry.filename.endswith("data.pkl"):
+                    assert content.count((1_000_000).to_bytes(3, "little")) == 2  # of the storage and of the tensor
+                    content = content.replace((1_000_000).to_bytes(3, "little"), (9_000_000).to_bytes(3, "little"))
+                kind = zipfile.ZIP_DEFLATED if form == "compressed" else zipfile.ZIP_STORED
+                target.writestr(entry.filename, content, kind)
+        path.write_bytes(sealed(forged.getvalue()))
+    assert checkpoint.load() is None
+    checkpoint.save({"epoch": 1})
+    assert checkpoint.load() == {"epoch": 1}
 
 
 def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tables: Tables) -> None:

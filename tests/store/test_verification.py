@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,8 +18,9 @@ from click.testing import CliRunner
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.store.part_bytes import UNSEALED, sealed
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.verification import damages, without_damage
+from clops_sweep.store.verification import damages, faults, without_damage
 
 Tables = Callable[..., dict[str, pa.Table]]
 TABLES = ("runs", "r_matrix", "curves", "instances")
@@ -76,6 +78,86 @@ def test_every_flipped_bit_of_a_compacted_part_is_found_by_a_check(store: RunSto
         assert found.table == table
         assert path.name in found.reason
         path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_flipped_bit_of_a_footer_changes_what_is_read(store: RunStore, table: str) -> None:
+    """Parquet has no checksum of a footer: statistics, offsets and the list of runs could be anything."""
+
+    def answers() -> list[object]:
+        fresh = RunStore(store.uri)
+        tables = [fresh.table(table), fresh.table(table, IDS[1:3]), fresh.table(table, columns=["run_id"])]  # type: ignore[arg-type]
+        return [*(it.to_pylist() for it in tables), fresh.statuses()]
+
+    store.compact()
+    path = _part(store, table)
+    expected, whole = answers(), path.read_bytes()
+    draw = random.Random(table)
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    refused: list[str] = []
+    positions = draw.sample(range(footer - 100, len(whole)), 250)
+    for position in positions:
+        _flip(path, position, draw.randrange(8))
+        try:
+            assert answers() == expected, position
+        except DamagedStore as error:
+            refused.append(str(error))
+        path.write_bytes(whole)
+    assert len(refused) > len(positions) * 0.7
+    assert not any("\n" in sentence for sentence in refused)
+
+
+def test_a_compacted_part_without_a_digest_of_its_footer_is_read_whole(store: RunStore) -> None:
+    """Earlier versions wrote none."""
+    expected = _everything(store)
+    store.compact()
+    path = _part(store, "curves")
+    sink = pa.BufferOutputStream()
+    metadata = pq.read_metadata(path).metadata
+    with pq.ParquetWriter(sink, expected["curves"].schema, write_page_checksum=True) as writer:
+        writer.write_table(expected["curves"])
+        writer.add_key_value_metadata({"clops_sweep.run_ids": metadata[b"clops_sweep.run_ids"], "digest": UNSEALED})
+    whole = sealed(sink.getvalue(), f"curves/{path.name}", expected["curves"].slice(0, 0))
+    path.write_bytes(whole)
+    assert _everything(RunStore(store.uri)) == expected
+    assert damages(RunStore(store.uri)) == []
+    assert RunStore(store.uri).statuses() == dict.fromkeys(IDS, "finished")
+    for position in range(len(whole) - int.from_bytes(whole[-8:-4], "little") - 8, len(whole), 11):
+        _flip(path, position, 2)
+        with pytest.raises(DamagedStore, match=path.name):
+            RunStore(store.uri).table("curves", IDS[:1])
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("harm", ["flipped", "gone"])
+def test_columns_of_plug_ins_are_not_lost_with_the_file_that_lists_them(
+    store: RunStore, finished_tables: Tables, harm: str
+) -> None:
+    for run_id, count in zip(("e" * 24, "f" * 24), (1, 2), strict=True):
+        tables = finished_tables(run_id, RunConfig())
+        tables["runs"] = tables["runs"].append_column("seen", pa.array([count]))
+        store.write_finished(run_id, tables)  # type: ignore[arg-type]
+    path = Path(store.folder("runs"), "all-columns.parquet")
+    whole = path.read_bytes()
+    if harm == "flipped":
+        refused = []
+        for position in range(len(whole)):
+            _flip(path, position, 1)
+            try:
+                assert RunStore(store.uri).table("runs", columns=["seen"])["seen"].drop_null().to_pylist() == [1, 2]
+            except DamagedStore as error:
+                refused.append(str(error))
+            path.write_bytes(whole)
+        assert len(refused) > len(whole) / 2
+        assert all(sentence.startswith(f"{path}: damaged (") for sentence in refused)
+        _flip(path, len(whole) // 2, 1)
+        assert [fault.partition(":")[0] for fault in faults(RunStore(store.uri))] == [str(path)]
+    else:
+        path.unlink()
+    RunStore(store.uri).compact()
+    assert RunStore(store.uri).table("runs", columns=["seen"])["seen"].drop_null().to_pylist() == [1, 2]
+    assert path.read_bytes() == whole
+    assert list(faults(RunStore(store.uri))) == []
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -202,6 +284,74 @@ def test_the_command_says_what_is_damaged_and_changes_nothing(store: RunStore) -
     assert {path: path.read_bytes() for path in Path(store.uri).rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_check_goes_on_behind_what_it_cannot_read(
+    store: RunStore, without_privilege: list[str], console_script: str, compacted: bool
+) -> None:
+    if compacted:
+        store.compact()
+    locked, damaged = _part(store, "runs"), _part(store, "instances")
+    locked.chmod(0)
+    _flip(damaged, 60, 1)
+    before = {path: path.stat().st_mtime_ns for path in Path(store.uri).rglob("*")}
+    done = subprocess.run(
+        [*without_privilege, console_script, "check", "--results", store.uri], capture_output=True, text=True
+    )
+    first, second = done.stdout.splitlines()
+    assert first == f"{locked}: permission is denied; make it a file that can be read"
+    assert second.startswith(f"{damaged}: not a whole Parquet file (")
+    assert (done.returncode, done.stderr) == (1, "")
+    Path(store.folder("curves")).chmod(0)
+    done = subprocess.run(
+        [*without_privilege, console_script, "check", "--results", store.uri], capture_output=True, text=True
+    )
+    assert (done.returncode, len(done.stdout.splitlines())) == (1, 3)
+    Path(store.folder("curves")).chmod(0o755)
+    assert {path: path.stat().st_mtime_ns for path in Path(store.uri).rglob("*")} == before
+
+
+@pytest.mark.parametrize("step", [-10 * 365 * 86_400, -1, 0, 10 * 365 * 86_400])
+def test_a_part_that_was_whole_is_not_trusted_by_its_size_and_time_alone(store: RunStore, step: int) -> None:
+    """A backup of a damaged part, or a clock that jumps: the size is the same, and the time anything."""
+    assert damages(RunStore(store.uri), IDS) == []
+    path = _part(store, "curves")
+    before = path.stat()
+    _flip(path, 50, 1)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + step * 10**9))
+    (found,) = damages(RunStore(store.uri), IDS)
+    assert found.part.name == path.name
+
+
+def test_an_older_backup_over_a_store_gives_nothing_wrong(
+    store: RunStore, finished_tables: Tables, tmp_path: Path
+) -> None:
+    """Its files keep their times; names of parts are there again, and all of them are older than the rest."""
+    expected = _everything(store)
+    shutil.copytree(store.uri, tmp_path / "singles")
+    store.compact()
+    shutil.copytree(store.uri, tmp_path / "compacted")
+    later = [letter * 24 for letter in "ef"]
+    for run_id in later:
+        store.write_finished(run_id, finished_tables(run_id, RunConfig(), auc=0.5))
+    store.compact()
+    complete = _everything(store)
+    assert damages(RunStore(store.uri), [*IDS, *later]) == []
+    shutil.copytree(store.uri, tmp_path / "now")
+    for backup in ("singles", "compacted"):  # everything of before beside everything of now
+        shutil.copytree(tmp_path / backup, store.uri, dirs_exist_ok=True)
+        assert _everything(RunStore(store.uri)) == complete
+    shutil.rmtree(store.folder("curves"))  # one table of before, the others of now
+    shutil.copytree(tmp_path / "compacted" / "curves", store.folder("curves"))
+    assert RunStore(store.uri).statuses() == dict.fromkeys(IDS, "finished")
+    assert damages(RunStore(store.uri), [*IDS, *later]) == []
+    assert RunStore(store.uri).table("curves").equals(expected["curves"])
+    for run_id in later:
+        store.write_finished(run_id, finished_tables(run_id, RunConfig(), auc=0.5))
+    RunStore(store.uri).compact()
+    assert _everything(RunStore(store.uri)) == complete
+    assert list(faults(RunStore(store.uri))) == []
+
+
 def test_what_cannot_be_set_aside_is_said(store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _flip(_part(store, "runs"), 50, 1)
     Path(store.work_folder).mkdir(exist_ok=True)
@@ -220,4 +370,4 @@ def test_what_may_not_be_read_is_not_damaged(store: RunStore, without_privilege:
     said = subprocess.run(
         [*without_privilege, sys.executable, "-c", code, store.uri], capture_output=True, text=True
     ).stderr.splitlines()[-1]
-    assert said.endswith(f"BadInput: {path}: permission is denied; make it a file that can be read")
+    assert said.endswith(f"UnreadableFile: {path}: permission is denied; make it a file that can be read")

@@ -1,12 +1,17 @@
 """A sweep under everything that happens to sweeps, for as long as one likes. Run by hand; its disk needs root.
 
     CLOPS_PREPARED_ROOT=folder python tests/sweep/soak.py --minutes 20 --seed 1
+    python tests/sweep/soak.py --kills 50
 
 Sixty runs are computed undisturbed. Then they are computed on a small disk while drivers, workers and Ray's processes
 are killed, the store is compacted, a second driver joins, the disk fills up and is emptied again, and between launches
 a byte of a random part is flipped. At random moments the disk is copied as it is, as if the power had failed, and what
 a launch would find there is compared. When the time is up the same command ends undisturbed, and its four tables must
 be bit-equal.
+
+With `--kills` drivers and workers of grids and of a search are killed so often, on data prepared for this alone, whose
+`frames.npy` is edited in place between launches, with its old modification time and without. Edited frames are refused
+in one sentence, or made anew; results computed from them would differ at the end. This needs no disk and no root.
 """
 
 from __future__ import annotations
@@ -40,6 +45,18 @@ SPACE = [
     SearchSpace(name="others", base=BASE, axes={"strategy": ["finetune", "mir"]}, seeds=range(10)),
 ]
 """
+SEARCH = (
+    SPACE.replace("range(10)", "range(2)")
+    .replace("import RunConfig,", "import FloatDistribution, OptunaSearch, RunConfig,")
+    .replace(
+        "\n]\n",
+        """
+    SearchSpace(name="search", base=BASE, seeds=range(2), search=OptunaSearch(
+        {"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=6, sampler="random", max_concurrent=1)),
+]
+""",
+    )
+)
 RUNS = 60
 LONGEST = 150  # seconds that a launch gets before it is stopped with Ctrl-C
 
@@ -212,12 +229,109 @@ class Soak:
             assert_equal(table, store.read(table, sorted(finished)), expected)
 
 
+class Killed:
+    """Grids and a search that are killed again and again, on frames that are edited between launches."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.draw = folder, random.Random(seed)
+        self.happened: collections.Counter[str] = collections.Counter()
+        self.script = str(Path(sys.executable).with_name("clops-sweep"))
+        self.prepared = folder / "prepared"
+        self.environment = dict(os.environ) | {"COLUMNS": "200", "CLOPS_PREPARED_ROOT": str(self.prepared)}
+
+    def launch(self, results: str) -> Sweep:
+        arguments = ("space.py", "--no-report", "--max-retries", "100", "--results", results)
+        return Sweep(self.script, self.folder, self.environment, *arguments)
+
+    def go_on(self, results: str) -> int:
+        """Launch, after a fresh preparation where the edited frames are refused. Returns the exit status."""
+        sweep = self.launch(results)
+        status = sweep.wait()
+        if status == 2 and str(self.prepared) in sweep.errors:
+            assert "Traceback" not in sweep.errors, sweep.errors
+            self.happened["edited frames refused"] += 1
+            shutil.rmtree(self.prepared)
+            sweep = self.launch(results)
+            status = sweep.wait()
+        assert status == 0, sweep.output + sweep.errors
+        return status
+
+    def kill_at_random(self) -> None:
+        """One launch, killed at a random moment, if it does not end before."""
+        sweep = self.launch("results")
+        time.sleep(self.draw.uniform(0, 12))
+        workers = sweep.workers()
+        if workers and self.draw.random() < 0.4:
+            kill(self.draw.choice(workers))
+            self.happened["workers killed"] += 1
+            time.sleep(self.draw.uniform(0, 4))
+        if sweep.process.poll() is None:
+            sweep.process.kill()
+            self.happened["drivers killed"] += 1
+        status = sweep.wait()
+        if status == 2:
+            assert str(self.prepared) in sweep.errors, sweep.errors
+            assert "Traceback" not in sweep.errors, sweep.errors
+            self.happened["edited frames refused"] += 1
+            shutil.rmtree(self.prepared)
+        assert status in (0, 2, -9), sweep.output + sweep.errors
+        kill_all(sweep.tag)
+        if status == 0:  # all is there: the next launch has everything to do again
+            self.compare("results")
+            shutil.rmtree(self.folder / "results")
+            for database in self.folder.glob("*.db"):
+                database.unlink()
+            self.happened["ends"] += 1
+
+    def edit_frames(self) -> None:
+        """Flip a byte of the prepared frames in place; sometimes the file keeps its modification time."""
+        for path in self.prepared.rglob("frames.npy"):
+            before = path.stat()
+            with path.open("r+b") as file:
+                file.seek(self.draw.randrange(before.st_size // 2, before.st_size))
+                byte = file.read(1)[0]
+                file.seek(-1, os.SEEK_CUR)
+                file.write(bytes([byte ^ 0xFF]))
+            kept = self.draw.random() < 0.5
+            if kept:
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            self.happened[f"frames edited, time {'kept' if kept else 'not kept'}"] += 1
+
+    def compare(self, results: str) -> None:
+        """Every run of a store with the undisturbed ones, bit for bit."""
+        for table in TABLES:
+            found, expected = (
+                comparable(table, pd.read_parquet(self.folder / each / table)) for each in (results, "undisturbed")
+            )
+            assert_equal(table, found, expected)
+
+    def run(self, kills: int) -> None:
+        """Kill so often, then let the same command end."""
+        (self.folder / "space.py").write_text(SEARCH)
+        self.go_on("undisturbed")
+        while self.happened["drivers killed"] + self.happened["workers killed"] < kills:
+            self.kill_at_random()
+            if self.draw.random() < 0.5:
+                self.edit_frames()
+            print(dict(self.happened), flush=True)
+        self.go_on("results")
+        self.compare("results")
+        print(f"all runs bit-equal in all four tables after {dict(self.happened)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kills", type=int, help="of drivers and workers of grids and a search, on edited frames")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    if asked.kills:
+        try:
+            Killed(folder, asked.seed).run(asked.kills)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
     (folder / "space.py").write_text(SPACE)
     disk = Disk(folder)
     try:

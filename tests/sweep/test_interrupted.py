@@ -20,6 +20,7 @@ from launching import (
     assert_same,
     listeners,
     runs_alone,
+    wait_for,
 )
 from preloaded import Preloaded
 
@@ -71,7 +72,7 @@ def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
     assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*")) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_path: Path, number: int) -> None:
     sweep = launch()
     sweep.read_until("runs to do")  # and Ray is being started
@@ -84,6 +85,55 @@ def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_pa
     ]
     sweep.wait_until_gone()
     assert RunStore(tmp_path / "results").statuses() == {}
+
+
+def test_sigusr1_to_all_processes_stops_a_sweep_like_ctrl_c(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
+    """Slurm sends it to every process of a job before it takes the machine away."""
+    sweep = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
+    sweep.read_until("[1/")
+    sweep.interrupt(signal.SIGUSR1)
+    assert sweep.wait() == 130
+    assert sweep.errors == ""
+    assert "stopping: running trials are being checkpointed (Ctrl-C again stops at once)\n" in sweep.output
+    assert sweep.output.splitlines()[-1].startswith("interrupted; resume with: clops-sweep space.py")
+    sweep.wait_until_gone()
+    assert 1 <= len(RunStore(tmp_path / "results").statuses()) < RUNS
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_an_interrupt_while_data_are_prepared(launch: Launch, tmp_path: Path, number: int) -> None:
+    prepared = tmp_path / "prepared"
+    sweep = launch(changes={"CLOPS_PREPARED_ROOT": str(prepared)})
+    wait_for(lambda: list(prepared.glob(".*.partial")), "the preparation")
+    sweep.interrupt(number)
+    assert sweep.wait() == 130
+    assert (sweep.output, sweep.errors.strip()) == ("", "interrupted")
+    sweep.wait_until_gone()
+    assert list(prepared.iterdir()) == []
+
+
+WHILE_DRAWING = """
+import signal
+import time
+from clops_sweep.cli import command, report
+
+def drawing(*arguments, **options):
+    signal.raise_signal({number})
+    time.sleep(60)
+
+report.render = drawing
+command.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_an_interrupt_while_the_report_is_drawn(
+    launch: Launch, commands: Preloaded, tmp_path: Path, number: int
+) -> None:
+    RunStore(tmp_path / "results").open_for_writing()
+    sweep = launch("report", "space.py", script=commands, program=WHILE_DRAWING.format(number=int(number)))
+    assert sweep.wait() == 130
+    assert sweep.errors.strip() == "interrupted"
 
 
 def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not_trained_again(

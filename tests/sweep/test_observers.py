@@ -307,7 +307,7 @@ def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path:
         (["mine:there"], "--observe 'mine:there': a function takes no target; expected mine, or a class"),
         (["mine", "mine"], "--observe mine is there twice; expected it once"),
         ("mine", "observe = 'mine': expected a list of names, such as ['mine']"),
-        (["mlflow"], "--observe mlflow needs mlflow: pip install 'clops-sweep[mlflow]'"),
+        (["mlflow"], "--observe mlflow needs the package mlflow: pip install mlflow"),
     ],
 )
 def test_what_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch, texts: Any, sentence: str) -> None:

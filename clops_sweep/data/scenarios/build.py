@@ -22,7 +22,7 @@ from clops_sweep.data.scenarios.tasks import (
     TaskInstances,
 )
 from clops_sweep.data.scenarios.terms import time_il
-from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.errors import OF_USERS, BadInput, one_line, shown
 
 _BUILT_IN: Mapping[str, ScenarioFunction] = {
     "class_il": class_il,
@@ -72,7 +72,7 @@ def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapp
         made = function(frames, **options)
     except BadInput:
         raise
-    except Exception as error:
+    except OF_USERS as error:
         raise BadInput(
             f"scenario {name!r} raises {type(error).__name__} for {frames.name!r}: {one_line(error)}"
         ) from None

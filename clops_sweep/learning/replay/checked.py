@@ -106,6 +106,8 @@ def _checked(
     """
     if not isinstance(returned, torch.Tensor):
         raise BadScores(f"{what} returned {type(returned).__name__}; expected a tensor of scores {expected}", runs)
+    if returned.layout != torch.strided or returned.is_quantized or returned.is_meta:
+        raise BadScores(f"{what} returned a sparse, quantized or meta tensor; expected a dense one {expected}", runs)
     if tuple(returned.shape) != shape:
         raise BadScores(f"{what} returned scores of shape {list(returned.shape)}; expected {expected}", runs)
     if returned.is_complex() or returned.dtype == torch.bool:

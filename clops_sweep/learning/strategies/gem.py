@@ -8,7 +8,6 @@ import torch
 
 from clops_sweep.learning.batches import Epoch
 from clops_sweep.learning.projection import project_singly
-from clops_sweep.learning.projection_on_device import project_together
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.memory import RandomMemory
 
@@ -49,8 +48,7 @@ class GradientEpisodicMemory(RandomMemory):
 
     def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Each run's projection: gradients [S, P] and memory gradients [S, J, P] to [S, P]."""
-        solve = project_singly if gradients.device.type == "cpu" else project_together
-        projected = solve(gradients, memory)
+        projected = project_singly(gradients, memory)
         self._outcomes += projected.outcomes
         return projected.gradients
 

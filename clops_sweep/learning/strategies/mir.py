@@ -78,13 +78,13 @@ class MaximallyInterferedRetrieval(RandomMemory):
 _FIRST_REPLAY_DRAW = 1 << 20  # beyond the places of any epoch, so that no two instances share a dropout mask
 
 
-def _joined(batch: Batch, replay: Replay, place: torch.Tensor) -> Batch:
+def _joined(batch: Batch, replay: Replay, place: int) -> Batch:
     """A batch with replayed instances behind its own, each weighing 1 / |J|.
 
     Args:
         batch: the current instances.
         replay: the replayed ones.
-        place: int64 [1]; how many are replayed at most in the epoch's batches before this one.
+        place: how many are replayed at most in the epoch's batches before this one.
     """
     rows = torch.cat([batch.rows, replay.instances.rows], dim=1)
     count = replay.factors.shape[1]

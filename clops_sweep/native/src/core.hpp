@@ -311,9 +311,10 @@ class Core {
     require(values.ndim() == 2 && values.shape(1) == outputs_, "a table of logits is [places, outputs]");
     require(has_all(read) && has_all(pull) && has_all(written), "every instance has a place to read, one to write, and a pull");
     float* const there = values.mutable_data();
+    const py::ssize_t end = values.shape(0);  // Clang before 16 lets no lambda capture `values` itself
     const auto at_place = [&](const Longs& places, py::ssize_t i) {
       const std::int64_t place = *places.data(number, i);
-      require(place >= 0 && place < values.shape(0), "a place is not in the table");
+      require(place >= 0 && place < end, "a place is not in the table");
       return there + place * outputs_;
     };
     Floats result({static_cast<py::ssize_t>(runs_), count / runs_, static_cast<py::ssize_t>(outputs_)});

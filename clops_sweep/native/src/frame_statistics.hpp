@@ -11,11 +11,8 @@ namespace clops {
 
 typedef double Eight __attribute__((vector_size(64)));
 
-inline Eight eight(const double* from) {
-  Eight found;
-  std::memcpy(&found, from, sizeof found);
-  return found;
-}
+// By reference: how a vector is passed or returned depends on the instruction set.
+inline void load(const double* from, Eight& to) { std::memcpy(&to, from, sizeof to); }
 
 // The sum of n numbers as numpy adds them up: eight sums of every eighth number, of at most 128 numbers; of more, the
 // sum of two parts. Its error grows with log(n) (pairwise summation; Higham 1993).
@@ -27,8 +24,12 @@ inline double pairwise(const double* values, std::size_t n) {
   double sum = 0;
   std::size_t i = 0;
   if (n >= 8) {
-    Eight sums = eight(values);
-    for (i = 8; i + 8 <= n; i += 8) sums += eight(values + i);
+    Eight sums, next;
+    load(values, sums);
+    for (i = 8; i + 8 <= n; i += 8) {
+      load(values + i, next);
+      sums += next;
+    }
     sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
   }
   for (; i < n; ++i) sum += values[i];

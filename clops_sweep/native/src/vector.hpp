@@ -53,7 +53,7 @@ CLOPS_INLINE V fma(V a, V b, V c) {
 
 CLOPS_INLINE V maximum(V a, V b) {
 #if defined(__AVX512F__) && CLOPS_LANES == 16
-  return _mm512_max_ps(a, b);
+  return _mm512_maskz_max_ps(0xffff, a, b);  // _mm512_max_ps reads an uninitialized vector in GCC's headers
 #elif defined(__AVX__) && CLOPS_LANES == 8
   return _mm256_max_ps(a, b);
 #elif defined(__SSE2__) && CLOPS_LANES == 4

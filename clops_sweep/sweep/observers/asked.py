@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import BadInput, listed, shown
 from clops_sweep.experiment.config import nearest
 from clops_sweep.experiment.registry import OBSERVERS
 
@@ -45,21 +45,22 @@ def check_observers(texts: Sequence[str]) -> None:
         BadInput: no such observer, one that is asked for twice, one that needs a package or a target and has none, or a
             target for a function, which takes none.
     """
-    if isinstance(texts, str):
-        raise BadInput(f"observe = {shown(texts)}: expected a list of names, such as [{shown(texts)}]")
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
+        example = texts if isinstance(texts, str) else "tensorboard"
+        raise BadInput(f"observe = {shown(texts)}: expected a list of names, such as [{shown(example)}]")
     seen = set()
     for text in texts:
         name, colon, target = text.partition(":")
         if name not in OBSERVERS:
-            known = ", ".join(OBSERVERS)
-            raise BadInput(f"--observe {shown(text)}: no such observer{nearest(name, OBSERVERS)}; there are {known}")
+            known = f"no such observer{nearest(name, OBSERVERS)}; there are {listed(OBSERVERS)}"
+            raise BadInput(f"--observe {shown(text)}: {known}")
         if name in seen:
             raise BadInput(f"--observe {name} is there twice; expected it once")
         if colon and not target:
             raise BadInput(f"--observe {shown(text)}: nothing stands behind the colon; expected {name}:TARGET")
         if name not in OBSERVERS.added:
             if importlib.util.find_spec(name) is None:
-                raise BadInput(f"--observe {name} needs {name}: pip install 'clops-sweep[{name}]'")
+                raise BadInput(f"--observe {name} needs the package {name}: pip install {name}")
             if name == "mlflow" and not (target or os.environ.get("MLFLOW_TRACKING_URI")):
                 raise BadInput(
                     "--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLFLOW_TRACKING_URI"

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any
 
-from clops_sweep.errors import one_line
+from clops_sweep.errors import OF_USERS, one_line
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.registry import OBSERVERS, Plugin
 from clops_sweep.sweep.observers.asked import Observing
@@ -32,7 +32,7 @@ def main() -> None:
     try:
         observing: Observing = pickle.load(source)
         observer = _made(observing)
-    except Exception as error:
+    except OF_USERS as error:
         _answer(answers, error)
         return
     _answer(answers, None)
@@ -43,7 +43,7 @@ def main() -> None:
             return
         try:
             observer(event)
-        except Exception as error:
+        except OF_USERS as error:
             _answer(answers, error)
         else:
             _answer(answers, None)
@@ -62,12 +62,12 @@ def _made(observing: Observing) -> Callable[[Event], Any]:
     return made
 
 
-def _answer(answers: IO[str], error: Exception | None) -> None:
+def _answer(answers: IO[str], error: BaseException | None) -> None:
     answers.write(json.dumps(None if error is None else _said(error)) + "\n")
     answers.flush()
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {one_line(error)[:_LONGEST]}"
     except Exception:  # its text is the user's own code

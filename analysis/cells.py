@@ -1,0 +1,89 @@
+"""Matrices of coloured cells: heatmaps, R, similarities. A cell is one unit wide and high, (row, column) from 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from .style import readable_on
+
+Floats = npt.NDArray[np.float64]
+Place = tuple[int, ...]
+"""Row and column, as `np.ndenumerate` has them."""
+
+_SQUARE = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
+_FRAME = (("white", 1.0), ("black", 0.5))
+"""A black line on a wider white one, which is seen on every colour."""
+
+
+def draw_cells(
+    axes: Axes,
+    values: Floats,
+    texts: Mapping[Place, str],
+    scale: Normalize,
+    colours: str,
+    line: float = 1.0,
+) -> Floats:
+    """Draw a cell with its tooltip at each place of `texts`; hatched where its value is NaN.
+
+    Args:
+        axes: where; their limits become those of the matrix.
+        values: shape (rows, columns).
+        texts: tooltip by (row, column).
+        scale: of the colours.
+        colours: name of a colour map.
+        line: points between cells.
+
+    Returns:
+        The colour of each value, shape (rows, columns, 4).
+    """
+    painted: Floats = mpl.colormaps[colours](scale(values))
+    for known in (True, False):
+        shown = [at for at in texts if np.isfinite(values[at]) == known]
+        if not shown:
+            continue
+        look: dict[str, Any] = {"facecolors": [painted[at] for at in shown], "edgecolors": "white", "linewidths": line}
+        if not known:
+            look = {"facecolors": "#f4f4f4", "edgecolors": "#a8a8a8", "linewidths": 0, "hatch": "////"}
+        corners = np.array(shown, dtype=float)[:, None, ::-1] + _SQUARE
+        cells = PolyCollection(list(corners), urls=[texts[at] for at in shown], antialiased=line > 0, **look)
+        cells.set_in_layout(False)
+        axes.add_collection(cells, autolim=False)
+    axes.set(xlim=(0, values.shape[1]), ylim=(values.shape[0], 0))
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return painted
+
+
+def write_in_cell(
+    axes: Axes, at: Place, text: str, background: object, down: float = 0.5, right: float = 0.5, **look: Any
+) -> None:
+    """Write a text into a cell, black or white, whichever is readable."""
+    placed = axes.text(at[1] + right, at[0] + down, text, ha="center", va="center", **look)
+    placed.set(color=readable_on(background), in_layout=False)
+
+
+def frame_cell(axes: Axes, at: Place, width: float) -> None:
+    """Draw a frame, at most so many points wide, just inside a cell."""
+    for colour_name, share in _FRAME:
+        frame = Rectangle((at[1] + 0.04, at[0] + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width * share)
+        frame.set(zorder=3, in_layout=False)
+        axes.add_patch(frame)
+
+
+def add_colour_bar(
+    figure: Figure, axes: Axes | Sequence[Axes], scale: Normalize, colours: str, label: str, **place: Any
+) -> None:
+    """Draw the scale of the colours beside axes."""
+    bar = figure.colorbar(mpl.cm.ScalarMappable(scale, mpl.colormaps[colours]), ax=axes, label=label, **place)
+    bar.outline.set_visible(False)
+    bar.ax.ticklabel_format(useOffset=False, style="plain")

@@ -1,0 +1,57 @@
+"""Bounds of the numbers that a launch takes beside its search spaces, shared by the command and by `sweep()`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clops_sweep.errors import BadInput, shown
+from clops_sweep.experiment.options import FloatOption, IntOption
+
+_SMALLEST_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class _GpuOption(FloatOption):
+    """No GPU, a share of one, or several whole ones."""
+
+    def checked(self, value: Any) -> float:
+        """The value as it is stored; see the base class."""
+        share: float | None = super().checked(value) if self._of_this_kind(value) else None
+        if share is None or not (share == 0 or _SMALLEST_SHARE <= share <= 1 or (share > 1 and share.is_integer())):
+            raise ValueError(f"expected 0, a share from {_SMALLEST_SHARE} to 1, or a whole number")
+        return share
+
+
+Limit = FloatOption | IntOption
+
+SEEDS = IntOption(5, ge=1, le=100_000)
+LIMIT = IntOption(1, ge=1)
+STACK = IntOption(1, ge=1)
+CPUS_PER_TRIAL = FloatOption(1, ge=_SMALLEST_SHARE)
+GPUS_PER_TRIAL = _GpuOption(0)
+MAX_RETRIES = IntOption(2, ge=0)
+CHECKPOINT_EVERY = IntOption(0, ge=0)
+EPOCH_TIMEOUT = FloatOption(60, gt=0)
+
+
+def check_limits(it: object, limits: Mapping[str, Limit], where: str = "") -> None:
+    """Check attributes of a frozen object and store them as plain Python numbers; a default of None may stay None.
+
+    Args:
+        it: the object.
+        limits: bounds by the name of the attribute.
+        where: begins the message.
+
+    Raises:
+        BadInput: a value is not a number, or is out of bounds.
+    """
+    for name, limit in limits.items():
+        value = getattr(it, name)
+        if value is None and getattr(type(it), name, ...) is None:
+            continue
+        try:
+            object.__setattr__(it, name, limit.checked(value))
+        except ValueError as error:
+            raise BadInput(f"{where}{name} = {shown(value)}: {error}") from None

@@ -1,0 +1,87 @@
+"""What an installation has: platforms, and packages for everything that is imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+PLATFORMS = {"ubuntu": "Operating System :: POSIX :: Linux", "macos": "Operating System :: MacOS"}
+FOR_DEVELOPERS = {"all", "dev", "docs", "peers", "test"}
+
+
+def test_wheels_are_built_for_the_platforms_of_the_classifiers() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "wheels.yml").read_text("utf-8"))
+    built = {name.partition("-")[0] for name in workflow["jobs"]["wheels"]["strategy"]["matrix"]["os"]}
+    named = {it for it in PROJECT["classifiers"] if it.startswith("Operating System")}
+    assert {PLATFORMS.get(name, name) for name in built} == named
+    assert "You need Linux or macOS" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_elsewhere_an_import_says_where_it_runs() -> None:
+    program = "import sys; sys.platform = 'win32'; import clops_sweep"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "ImportError: clops-sweep runs on Linux and macOS; on Windows, use WSL"
+
+
+def test_one_extra_has_all_packages_that_a_feature_needs() -> None:
+    assert EXTRAS["all"] == [f"clops-sweep[{','.join(sorted(EXTRAS.keys() - FOR_DEVELOPERS))}]"]
+
+
+def test_every_package_that_is_imported_is_installed_with_this_one_or_by_an_extra() -> None:
+    optional = [it for name, given in EXTRAS.items() if name not in FOR_DEVELOPERS for it in given]
+    declared = {_name(it) for it in [*PROJECT["dependencies"], *optional]}
+    known = declared | {_name(it) for package in declared for it in _required(package)}
+    installed = packages_distributions()
+    missing = {
+        f"{name} ({path.relative_to(ROOT)})"
+        for folder in ("clops_sweep", "analysis", "search_spaces")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in _imported(path)
+        if not known & {_name(it) for it in installed.get(name, [name])}
+    }
+    assert missing == set()
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """The packages that a file imports, also within functions."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        names = [it.name for it in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module]
+        for name in names:
+            package = name.partition(".")[0]
+            if package not in sys.stdlib_module_names and package != "clops_sweep":
+                yield package
+
+
+def _required(package: str) -> list[str]:
+    """What a package always brings, and what it brings to those who ask for an extra that this project asks for."""
+    asked = {it for given in PROJECT["dependencies"] if _name(given) == package for it in _extras(given)}
+    try:
+        found = requires(package) or []
+    except PackageNotFoundError:
+        return []
+    return [it for it in found if "extra ==" not in it or any(f"'{e}'" in it or f'"{e}"' in it for e in asked)]
+
+
+def _name(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert found
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+def _extras(requirement: str) -> list[str]:
+    found = re.match(r"[A-Za-z0-9._-]+\[([^]]*)\]", requirement)
+    return found[1].split(",") if found else []
