@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from clops_sweep.data.arrays import bytes_of, npy_header
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.folder import one_sentence
 from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
@@ -179,7 +174,7 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
     """SHA-256 of one file of the folder, compared with the manifest's; BadInput where it may not be read."""
     with one_sentence(folder / name):
         path = folder / name
-        found = file_sha256(path) if record.array is None else _sha256_of_array_in(path, *record.array)
+        found = file_sha256(path) if record.array is None else npy_sha256(path, *record.array)
     if found != record.sha256:
         raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
 
@@ -187,42 +182,6 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
 def remedy(folder: Path) -> str:
     """What to do about a prepared folder that is damaged."""
     return f"run 'clops-sweep data prepare {folder.name}' again"
-
-
-def file_sha256(path: Path) -> str:
-    """Hex SHA-256 of a file, read in pieces."""
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256_of_array_in(path: Path, kind: str, shape: Sequence[int]) -> str | None:
-    """`array_sha256` of the array of this type and shape in an .npy file; None where it begins as no such file does."""
-    dtype = np.dtype(kind)
-    header = npy_header(dtype, tuple(shape))
-    with open_regular(path) as file:
-        if file.read(len(header)) != header:
-            return None
-        return hashlib.file_digest(file, partial(digest_of_array, dtype, tuple(shape))).hexdigest()
-
-
-def array_sha256(array: NDArray[Any], rows_at_once: int = 1024) -> str:
-    """Hex SHA-256 over dtype, shape and bytes of an array: the same for equal content however it is stored."""
-    digest = digest_of_array(array.dtype, array.shape)
-    at_once = max(1, len(array)) if array.flags.c_contiguous else rows_at_once
-    for begin in range(0, len(array), at_once):
-        digest.update(bytes_of(array[begin : begin + at_once]))
-    return digest.hexdigest()
-
-
-def digest_of_array(dtype: np.dtype[Any], shape: tuple[int, ...]) -> hashlib._Hash:
-    """The SHA-256 of an array of which the bytes are still to be added, row by row."""
-    return hashlib.sha256(f"{dtype.str}{shape}".encode())
-
-
-def hash_of(**parts: Any) -> str:
-    """Hex SHA-256 of named parts as canonical JSON."""
-    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def frames_hash(content_hash: str, split_hash: str, normalize: str) -> str:

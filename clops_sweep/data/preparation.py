@@ -17,8 +17,9 @@ from clops_sweep.data.dead_leads import FLAT, MISSING, dead_leads, unusable_fram
 from clops_sweep.data.folder import appearing_folder, is_file, one_sentence
 from clops_sweep.data.frame_file import FrameFile
 from clops_sweep.data.freshness import states_of
+from clops_sweep.data.hashes import file_sha256
 from clops_sweep.data.index_of_windows import index_of
-from clops_sweep.data.manifest import FRAMES, file_sha256
+from clops_sweep.data.manifest import FRAMES
 from clops_sweep.data.prepared_files import by_key, remember_files, write_rest
 from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, OnError, Reader, Signals, Source, Windows

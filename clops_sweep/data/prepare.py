@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from clops_sweep.data.all_leads import all_leads
 from clops_sweep.data.frame_table import FrameTable
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.manifest import array_sha256, check_small_files, frames_hash, hash_of
+from clops_sweep.data.hashes import array_sha256, hash_of
+from clops_sweep.data.manifest import check_small_files, frames_hash
 from clops_sweep.data.normalization import normalized_gain_offset
 from clops_sweep.data.prepared_folder import (
     PreparedSet,

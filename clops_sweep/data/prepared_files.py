@@ -17,18 +17,8 @@ from clops_sweep.data.folder import shorten, write_file
 from clops_sweep.data.frame_file import FrameFile
 from clops_sweep.data.frame_table import FrameColumns
 from clops_sweep.data.freshness import State, remember, states_of
-from clops_sweep.data.manifest import (
-    FORMAT_VERSION,
-    FRAMES,
-    INDEX,
-    MANIFEST,
-    FileRecord,
-    Manifest,
-    array_sha256,
-    file_sha256,
-    frames_hash,
-    hash_of,
-)
+from clops_sweep.data.hashes import array_sha256, file_sha256, hash_of
+from clops_sweep.data.manifest import FORMAT_VERSION, FRAMES, INDEX, MANIFEST, FileRecord, Manifest, frames_hash
 from clops_sweep.data.reader import Index, OnError, Reader
 from clops_sweep.data.record_problems import Problems
 from clops_sweep.data.same_samples import SeenSamples

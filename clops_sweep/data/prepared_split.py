@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from clops_sweep.data.arrays import load_npy, npy_bytes
 from clops_sweep.data.folder import write_file
 from clops_sweep.data.frame_table import FrameTable
-from clops_sweep.data.manifest import INDEX, array_sha256, check_content
+from clops_sweep.data.hashes import array_sha256
+from clops_sweep.data.manifest import INDEX, check_content
 from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, Reader

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from clops_sweep import native
 from clops_sweep.data.arrays import npy_bytes
-from clops_sweep.data.manifest import array_sha256
+from clops_sweep.data.hashes import array_sha256
 from clops_sweep.data.normalization import frame_statistics
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.hashes import file_sha256
 from clops_sweep.data.prepare import open_frames, prepare
 from clops_sweep.data.prepared_folder import PreparedSet, state
 from clops_sweep.data.readers import reader_for
