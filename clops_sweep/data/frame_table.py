@@ -124,7 +124,7 @@ class FrameTable:
             return None
         import pyarrow as pa
 
-        milliseconds = self._read("time").cast(pa.int64())  # Parquet has no unit of seconds
+        milliseconds = self._read("time").view(pa.int64())  # Parquet has no unit of seconds
         return _read_only(_numpy(milliseconds).astype("datetime64[ms]").astype("datetime64[s]"))
 
     def domain(self, name: str) -> NDArray[np.int32]:
@@ -157,7 +157,7 @@ class FrameTable:
 
         try:
             with one_sentence(self._path), open(self._path, "rb") as file:
-                return pq.ParquetFile(file).read([name]).unify_dictionaries()[name].combine_chunks()
+                return pq.ParquetFile(file).read([name], use_threads=False).unify_dictionaries()[name].combine_chunks()
         except (pa.ArrowException, KeyError):
             raise DamagedStore(
                 f"{self._path}: not a table with a column {name!r}; {remedy(self._path.parent)}"
