@@ -8,22 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.manifest import INDEX
-from clops_sweep.data.prepared_folder import PreparedSet
-
-
-def moments(prepared: PreparedSet) -> NDArray[np.int64]:
-    """Which rows are of one moment of one recording: a number for each row [r], that does not fall."""
-    if prepared.manifest.whole_moments:
-        leads = len(prepared.manifest.lead_names)
-        return np.repeat(np.arange(prepared.manifest.frames // leads), leads)
-    import pyarrow.parquet as pq  # which those do without who open single leads
-
-    table = pq.read_table(prepared.folder / INDEX, columns=["record", "start"], memory_map=True)
-    record = table["record"].combine_chunks()
-    codes = (record if hasattr(record, "indices") else record.dictionary_encode()).indices.to_numpy()
-    start = table["start"].to_numpy()
-    return np.concatenate([[0], np.cumsum((np.diff(codes) != 0) | (np.diff(start) != 0))]).astype(np.int64)
 
 
 def all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> FrameSet:

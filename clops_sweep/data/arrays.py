@@ -1,4 +1,4 @@
-"""The arrays of a prepared folder."""
+"""Arrays in .npy files."""
 
 from __future__ import annotations
 
@@ -31,39 +31,27 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
     return npy_header(array.dtype, array.shape) + array.tobytes()
 
 
-def write_npy(path: Path, array: NDArray[Any]) -> int:
-    """Writes the same to a file, and returns its size."""
-    header, content = npy_header(array.dtype, array.shape), bytes_of(array)
-    with open(path, "wb") as file:
-        file.write(header)
-        file.write(content)
-    return len(header) + content.nbytes
-
-
 def bytes_of(array: NDArray[Any]) -> memoryview:
     """The bytes of an array in C order, where they are; a copy of them where it is in another."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-class Arrays:
-    """The arrays of a prepared folder by name, read-only and never unpickled."""
+def load_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """The array in an .npy file, read or mapped, read-only and never unpickled.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __call__(self, name: str, mapped: bool = False) -> NDArray[Any]:
-        """One array, read or mapped; DamagedStore where its file is none."""
-        path = self.folder / f"{name}.npy"
-        try:
-            with one_sentence(path), open_regular(path):
-                array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-        except BadInput:
-            raise
-        except (ValueError, SyntaxError, TokenError):  # the latter two of a damaged header
-            raise DamagedStore(
-                f"{path}: not a whole array file; run 'clops-sweep data prepare {self.folder.name}' again"
-            ) from None
-        # A plain ndarray view: subclasses such as memmap do not pickle into shareable buffers.
-        plain: NDArray[Any] = array.view(np.ndarray)
-        plain.flags.writeable = False
-        return plain
+    Raises:
+        DamagedStore: the file is not a whole .npy file.
+    """
+    try:
+        with one_sentence(path), open_regular(path):
+            array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except BadInput:
+        raise
+    except (ValueError, SyntaxError, TokenError):  # the latter two of a damaged header
+        raise DamagedStore(
+            f"{path}: not a whole array file; run 'clops-sweep data prepare {path.parent.name}' again"
+        ) from None
+    # A plain ndarray view: subclasses such as memmap do not pickle into shareable buffers.
+    plain: NDArray[Any] = array.view(np.ndarray)
+    plain.flags.writeable = False
+    return plain

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from clops_sweep.data.folder import is_file, one_sentence, shorten
-from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.hashes import file_sha256
 from clops_sweep.errors import BadInput
 
 SUMS: Final = "SHA256SUMS.txt"

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from clops_sweep.data import random_split
 from clops_sweep.data import recording_checks as checks
 from clops_sweep.data.catalog import DatasetInfo
+from clops_sweep.data.declared_files import declared_files
 from clops_sweep.data.declared_function import DeclaredFunction, Held
 from clops_sweep.data.folder import shorten
-from clops_sweep.data.freshness import declared_files
 from clops_sweep.data.reader import Index, OptionValue, Reader, Signals, Source, Windows
 from clops_sweep.data.recording_items import Item
 from clops_sweep.data.recording_stack import Stack

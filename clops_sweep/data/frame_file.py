@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.arrays import npy_header
-from clops_sweep.data.manifest import array_sha256, digest_of_array
+from clops_sweep.data.hashes import array_sha256, digest_of_array
 
 _AT_ONCE: Final = 2**18
 """Bytes that a write to the file has at least."""

@@ -1,7 +1,7 @@
 """Whether prepared frames of a declared data set are still those of its code and files, found out in milliseconds.
 
-What they were made from is in the prepared folder: the fingerprint of the code in its manifest, the SHA-256 of every
-file in `sources.json`. Beside them, `files.json` remembers size and time of each file as they were, and where: as long
+What they were made from is in the manifest: the fingerprint of the code and the SHA-256 of every file. Beside it,
+`files.json` remembers size and time of each file as they were, and where: as long
 as these are the same, no file is read. It is no part of the prepared data, and may be written again.
 """
 
@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.folder import one_sentence, shorten, write_file
-from clops_sweep.data.manifest import SOURCES, Manifest, file_sha256, remedy
-from clops_sweep.errors import AbsentData, BadInput, DamagedStore, one_line
+from clops_sweep.data.declared_files import declared_files
+from clops_sweep.data.folder import write_file
+from clops_sweep.data.hashes import file_sha256
+from clops_sweep.data.manifest import Manifest
+from clops_sweep.errors import AbsentData
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 FILES: Final = "files.json"
@@ -26,42 +28,6 @@ State = list[int]
 """Size in bytes, times of the last change of the content and of the inode in nanoseconds, and the inode's number.
 
 The first time can be set back; the second cannot."""
-
-
-def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -> dict[str, Path]:
-    """The declared files by their path under the data root, sorted; of a folder all that it holds.
-
-    Raises:
-        AbsentData: no data root is given, or nothing there matches one of the patterns.
-    """
-    if not patterns:
-        return {}
-    if data_root is None:
-        raise AbsentData(
-            f"dataset {name!r} needs the folder that holds {' and '.join(patterns)}; give it with --data-root DIR"
-        )
-    found: dict[str, Path] = {}
-    with one_sentence(data_root):
-        for pattern in patterns:
-            try:
-                exact = os.path.lexists(data_root / pattern)
-                matched = [data_root / pattern] if exact else list(data_root.glob(pattern))
-            except ValueError as error:  # a pattern that glob cannot read, or a NUL
-                raise BadInput(f"dataset {name!r}: files: {pattern!r}: {one_line(error)}; correct it") from None
-            files = [file for place in matched for file in ([place] if place.is_file() else _below(place))]
-            if not files:
-                raise AbsentData(
-                    f"dataset {name!r}: files: data root {shorten(data_root)} has no {pattern}; look at the path, or "
-                    "give another data root"
-                )
-            found |= {file.relative_to(data_root).as_posix(): file for file in files}
-    return dict(sorted(found.items()))
-
-
-def _below(folder: Path) -> list[Path]:
-    """The files below a folder, without FIFOs, sockets and the like."""
-    found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
-    return [file for file in found if file.is_file()]
 
 
 def states_of(files: Mapping[str, Path]) -> dict[str, State]:
@@ -85,21 +51,6 @@ def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) 
     write_file(folder / FILES, json.dumps({"root": root, "files": dict(states)}).encode())
 
 
-def source_sums(folder: Path) -> dict[str, str]:
-    """SHA-256 of every source file of prepared frames, by its key.
-
-    Raises:
-        DamagedStore: `sources.json` is not what was written.
-    """
-    path = folder / SOURCES
-    try:
-        with open_regular(path, METADATA_LIMIT) as file:
-            sums = json.load(file)
-        return {str(key): str(sha256) for key, sha256 in sums.items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise DamagedStore(f"{path}: not readable ({type(error).__name__}); {remedy(folder)}") from None
-
-
 def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     """Whether the code and the files are those that prepared frames were made from.
 
@@ -118,7 +69,7 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
         root = data_root or (Path(remembered["root"]) if remembered["root"] else None)
     except (OSError, ValueError, KeyError, TypeError):
         known, root = {}, data_root
-    sums = source_sums(folder)
+    sums = manifest.sources
     try:
         declared_now = declared_files(manifest.name, declared.files, root)
     except AbsentData:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.manifest import array_sha256
+from clops_sweep.data.hashes import array_sha256
 
 
 def known_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8] | None:

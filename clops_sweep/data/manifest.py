@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from clops_sweep.data.arrays import bytes_of, npy_header
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.folder import one_sentence
 from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
-SOURCES: Final = "sources.json"
-
-_ARRAYS: Final = frozenset(
-    f"{name}.npy" for name in ("frames", "gain", "offset", "statistics", "patients", "labels", "leads", "split")
-)
-"""The arrays that no prepared set is without."""
+FRAMES: Final = "frames.npy"
 
 
 @dataclass(frozen=True)
@@ -49,15 +39,24 @@ class FileRecord:
 class Manifest:
     """What a prepared folder holds; written as JSON, last of all.
 
-    `files` has every file of the folder but this one. `dropped` counts frames by reason, `skipped` lists records
-    that were left out under --on-error skip, with the reason. `content_hash` is a SHA-256 over the arrays (dtype,
-    shape, bytes), the classes and the leads: the part of a run's data hash that depends on neither the split nor
-    the normalisation. `data_hash` is the whole one for split seed 0 without normalisation. `frame_seconds` is how long
-    a frame lasts; a manifest without it says so by the data set and its options. `samples` is how many a frame has,
-    2,500 in a manifest without it, and `sampling_rate` how many a second, where that is known. `domains` are the names
-    in the columns of that name. `whole_moments` says that rows follow one another moment by moment, with all leads of
-    each in their order. Of data sets that a file of the user's declares, `fingerprint` is that of its code,
-    `info` what is known of it (`DatasetInfo`), and `given_split` says whether the split is the same for every seed.
+    Attributes:
+        files: size and SHA-256 of `frames.npy` and `index.parquet`.
+        sources: SHA-256 of every file that the frames were made from, by its key.
+        dropped: number of frames left out, by reason.
+        skipped: records left out under --on-error skip, with the reason.
+        content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
+            hash that depends on neither the split nor the normalisation.
+        data_hash: the data hash for split seed 0 without normalisation.
+        frame_seconds: length of a frame; None if the sampling rate is not known.
+        samples: of a frame.
+        sampling_rate: samples a second, if known.
+        domains: names that the codes of each domain count.
+        multi_label: whether labels are [n, C] instead of [n].
+        dated: whether frames have dates.
+        whole_moments: whether rows follow one another moment by moment, with all leads of each in their order.
+        fingerprint: of the code that declares the data set; None for a built-in one.
+        info: what is known of a declared data set (`DatasetInfo`).
+        given_split: whether the split is the same for every seed.
     """
 
     format_version: int
@@ -77,6 +76,9 @@ class Manifest:
     files: Mapping[str, FileRecord]
     content_hash: str
     data_hash: str
+    sources: Mapping[str, str] = field(default_factory=dict)
+    multi_label: bool = False
+    dated: bool = False
     frame_seconds: float | None = None
     samples: int = FRAME_LENGTH
     sampling_rate: float | None = None
@@ -127,7 +129,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         if values["format_version"] != FORMAT_VERSION:
             return None
         values["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
-        if not values["files"].keys() >= _ARRAYS:
+        if not values["files"].keys() == {FRAMES, INDEX}:
             raise KeyError("files")
         for key in ("classes", "lead_names", "patient_names", "notes"):
             values[key] = tuple(values[key])
@@ -164,7 +166,7 @@ def check_small_files(folder: Path, manifest: Manifest) -> None:
         DamagedStore: names the first file whose content is not what was written.
     """
     for name, record in manifest.files.items():
-        if name != "frames.npy":
+        if name != FRAMES:
             check_content(folder, name, record)
 
 
@@ -172,7 +174,7 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
     """SHA-256 of one file of the folder, compared with the manifest's; BadInput where it may not be read."""
     with one_sentence(folder / name):
         path = folder / name
-        found = file_sha256(path) if record.array is None else _sha256_of_array_in(path, *record.array)
+        found = file_sha256(path) if record.array is None else npy_sha256(path, *record.array)
     if found != record.sha256:
         raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
 
@@ -180,42 +182,6 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
 def remedy(folder: Path) -> str:
     """What to do about a prepared folder that is damaged."""
     return f"run 'clops-sweep data prepare {folder.name}' again"
-
-
-def file_sha256(path: Path) -> str:
-    """Hex SHA-256 of a file, read in pieces."""
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256_of_array_in(path: Path, kind: str, shape: Sequence[int]) -> str | None:
-    """`array_sha256` of the array of this type and shape in an .npy file; None where it begins as no such file does."""
-    dtype = np.dtype(kind)
-    header = npy_header(dtype, tuple(shape))
-    with open_regular(path) as file:
-        if file.read(len(header)) != header:
-            return None
-        return hashlib.file_digest(file, partial(digest_of_array, dtype, tuple(shape))).hexdigest()
-
-
-def array_sha256(array: NDArray[Any], rows_at_once: int = 1024) -> str:
-    """Hex SHA-256 over dtype, shape and bytes of an array: the same for equal content however it is stored."""
-    digest = digest_of_array(array.dtype, array.shape)
-    at_once = max(1, len(array)) if array.flags.c_contiguous else rows_at_once
-    for begin in range(0, len(array), at_once):
-        digest.update(bytes_of(array[begin : begin + at_once]))
-    return digest.hexdigest()
-
-
-def digest_of_array(dtype: np.dtype[Any], shape: tuple[int, ...]) -> hashlib._Hash:
-    """The SHA-256 of an array of which the bytes are still to be added, row by row."""
-    return hashlib.sha256(f"{dtype.str}{shape}".encode())
-
-
-def hash_of(**parts: Any) -> str:
-    """Hex SHA-256 of named parts as canonical JSON."""
-    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def frames_hash(content_hash: str, split_hash: str, normalize: str) -> str:

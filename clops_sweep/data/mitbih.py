@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -23,6 +22,7 @@ from clops_sweep.data.known_splits import known_split
 from clops_sweep.data.locate import find_folder, recording_names
 from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
 from clops_sweep.data.resampling import resampled
+from clops_sweep.data.rhythm_segments import Segment, rhythm_segments
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.split_program import balanced_split, uncovered_classes
 from clops_sweep.data.wfdb_records import Header, physical, read_annotations, read_header, read_stored, require_rate
@@ -45,15 +45,6 @@ KNOWN_RHYTHMS: Final = frozenset(
 RECORD_FILES: Final = ("*.hea", "*.dat")
 _BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
 _SAME_PERSON: Final = {"202": "201"}
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A stretch of one rhythm: samples begin..end (end excluded), and the rhythm's note."""
-
-    begin: int
-    end: int
-    rhythm: str
 
 
 class MitBih(Reader):
@@ -180,17 +171,6 @@ def _refuse_unknown_rhythms(path: Path, symbols: Sequence[str], notes: Sequence[
                 f"{shorten(path)}: rhythm note {note[:60]!r} is unknown; expected one of "
                 f"{', '.join(sorted(KNOWN_RHYTHMS))}"
             )
-
-
-def rhythm_segments(
-    samples: NDArray[np.int64], symbols: Sequence[str], notes: Sequence[str], length: int
-) -> list[Segment]:
-    """Stretches between rhythm notes: a rhythm lasts until the next note, the last one until the record ends."""
-    changes = [
-        (int(sample), note) for sample, symbol, note in zip(samples, symbols, notes, strict=True) if symbol == "+"
-    ]
-    ends = [*(begin for begin, _ in changes), length][1:]
-    return [Segment(begin, end, note) for (begin, note), end in zip(changes, ends, strict=True) if begin < end]
 
 
 def place_windows(

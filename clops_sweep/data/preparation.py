@@ -17,8 +17,9 @@ from clops_sweep.data.dead_leads import FLAT, MISSING, dead_leads, unusable_fram
 from clops_sweep.data.folder import appearing_folder, is_file, one_sentence
 from clops_sweep.data.frame_file import FrameFile
 from clops_sweep.data.freshness import states_of
+from clops_sweep.data.hashes import file_sha256
 from clops_sweep.data.index_of_windows import index_of
-from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.manifest import FRAMES
 from clops_sweep.data.prepared_files import by_key, remember_files, write_rest
 from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, OnError, Reader, Signals, Source, Windows
@@ -28,6 +29,8 @@ from clops_sweep.data.record_problems import Problems, with_names, without_dupli
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.data.sums_beside import SumsBeside
 from clops_sweep.errors import BadInput
+
+_Columns = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]
 
 
 def make_prepared_folder(
@@ -62,13 +65,13 @@ def make_prepared_folder(
         offered = _collect_windows(reader, sources, run, problems, progress)
         chosen, dropped = _select(reader, offered)
         _require_enough(reader, chosen.index, dropped)
-        arrays, index, files, frames = _write_signals(reader, chosen, staging, run, seen, problems, dropped, progress)
+        columns, index, files, frames = _write_signals(reader, chosen, staging, run, seen, problems, dropped, progress)
         _require_enough(reader, index, dropped)
         # Also records without a frame: once they are others, the set is to be made again.
         keyed = by_key(reader, {*(file for source in sources for file in source.files), *tables})
         files |= {reader.file_key(file): found for file, found in sums.result().items()}
         files |= {key: file_sha256(file) for key, file in keyed.items() if key not in files and is_file(file)}
-        write_rest(reader, staging, frames, index, arrays, files, seen, dropped, problems, on_error)
+        write_rest(reader, staging, frames, index, *columns, files, seen, dropped, problems, on_error)
         if declared:
             remember_files(reader, staging, data_root, before, {key: keyed[key] for key in files})
 
@@ -128,13 +131,13 @@ def _write_signals(
     problems: Problems,
     dropped: Counter[str],
     progress: bool,
-) -> tuple[dict[str, NDArray[Any]], Index, dict[str, str], FrameFile]:
+) -> tuple[_Columns, Index, dict[str, str], FrameFile]:
     """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
     gains, offsets, statistics, kept = [], [], [], []
     hashes: dict[str, str] = {}
     pairs = list(zip(chosen.sources, chosen.windows, strict=True))
     first = 0
-    with FrameFile(staging / "frames.npy", np.dtype(reader.stored_as), len(chosen.index)) as file:
+    with FrameFile(staging / FRAMES, np.dtype(reader.stored_as), len(chosen.index)) as file:
         results = run(partial(read_frames, reader), pairs)
         for what in with_progress(
             zip(chosen.sources, chosen.windows, results, strict=True),
@@ -160,12 +163,8 @@ def _write_signals(
                 kept.append(begin + good)
     if not kept:
         raise _no_frame(reader, dropped, problems)
-    arrays: dict[str, NDArray[Any]] = {
-        "gain": np.concatenate(gains).astype(np.float32),
-        "offset": np.concatenate(offsets).astype(np.float32),
-        "statistics": np.concatenate(statistics),
-    }
-    return arrays, chosen.index.of_rows(np.concatenate(kept)), hashes, file
+    gain, offset = (np.concatenate(each).astype(np.float32) for each in (gains, offsets))
+    return (gain, offset, np.concatenate(statistics)), chosen.index.of_rows(np.concatenate(kept)), hashes, file
 
 
 def _without_bad_frames(

@@ -1,7 +1,7 @@
 """Prepared data sets: made once, checked on every opening, mapped from disk by every run.
 
-A prepared folder holds `frames.npy` [n, samples], small arrays beside it, `index.parquet` (one row per frame, for
-people and pandas), `sources.json` (the publisher's files with SHA-256) and `manifest.json`. Splits of other seeds than
+A prepared folder holds `frames.npy` [n, samples], `index.parquet` (one row per frame) and `manifest.json` (with the
+SHA-256 of the publisher's files). Splits of other seeds than
 0 that take a solver are added under `splits/`, by `prepare` or when frames are first opened with them.
 """
 
@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.all_leads import all_leads, moments
-from clops_sweep.data.arrays import Arrays
+from clops_sweep.data.all_leads import all_leads
+from clops_sweep.data.frame_table import FrameTable
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.manifest import array_sha256, check_small_files, frames_hash, hash_of
+from clops_sweep.data.hashes import array_sha256, hash_of
+from clops_sweep.data.manifest import check_small_files, frames_hash
 from clops_sweep.data.normalization import normalized_gain_offset
 from clops_sweep.data.prepared_folder import (
     PreparedSet,
@@ -124,9 +125,9 @@ def open_frames(
     manifest = prepared.manifest
     check_small_files(prepared.folder, manifest)
     check_frames(prepared.folder, manifest)
-    load = Arrays(prepared.folder)
+    table = FrameTable(prepared.folder, manifest)
     frames = mapped_frames(prepared)
-    gain, offset = normalized_gain_offset(normalize, load("gain"), load("offset"), load("statistics"))
+    gain, offset = normalized_gain_offset(normalize, table.gain, table.offset, table.statistics)
     split = split_of(prepared, split_seed)
     whole = FrameSet(
         name=name,
@@ -134,22 +135,30 @@ def open_frames(
         gain=gain,
         offset=offset,
         unit=manifest.unit if normalize == "none" else normalize,
-        patients=load("patients"),
+        patients=table.patients,
         patient_names=manifest.patient_names,
-        labels=load("labels"),
+        labels=table.labels,
         classes=manifest.classes,
         split=split,
-        leads=load("leads"),
+        leads=table.leads,
         lead_names=manifest.lead_names,
-        times=load("times") if "times.npy" in manifest.files else None,
+        times=table.times,
         data_hash=_hash_of_frames(prepared, split, normalize, "one"),
         frame_seconds=manifest.frame_seconds,
-        domains={name: (load(f"domain_{name}"), names) for name, names in manifest.domains.items()},
+        domains={name: (table.domain(name), names) for name, names in manifest.domains.items()},
         info=manifest.dataset_info(),
     )
     if leads == "one" or len(manifest.lead_names) == 1:
         return whole
-    return all_leads(whole, moments(prepared), _hash_of_frames(prepared, split, normalize, leads))
+    return all_leads(whole, _moments(prepared, table), _hash_of_frames(prepared, split, normalize, leads))
+
+
+def _moments(prepared: PreparedSet, table: FrameTable) -> NDArray[np.int64]:
+    """Which rows are of one moment of one recording: a number for each row [n] that does not fall."""
+    if not prepared.manifest.whole_moments:
+        return table.moments()
+    leads = len(prepared.manifest.lead_names)
+    return np.repeat(np.arange(prepared.manifest.frames // leads), leads)
 
 
 def _hash_of_frames(prepared: PreparedSet, split: NDArray[np.int8], normalize: str, leads: str) -> str:

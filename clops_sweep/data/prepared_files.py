@@ -1,35 +1,24 @@
-"""What lies in a prepared folder beside its frames: small arrays, index, sources, and the manifest of it all."""
+"""What lies in a prepared folder beside its frames: the table of the frames, and the manifest."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.arrays import write_npy
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.counts import count_table
 from clops_sweep.data.folder import shorten, write_file
 from clops_sweep.data.frame_file import FrameFile
+from clops_sweep.data.frame_table import FrameColumns
 from clops_sweep.data.freshness import State, remember, states_of
-from clops_sweep.data.index_table import write_index
-from clops_sweep.data.manifest import (
-    FORMAT_VERSION,
-    INDEX,
-    MANIFEST,
-    SOURCES,
-    FileRecord,
-    Manifest,
-    array_sha256,
-    file_sha256,
-    frames_hash,
-    hash_of,
-)
+from clops_sweep.data.hashes import array_sha256, file_sha256, hash_of
+from clops_sweep.data.manifest import FORMAT_VERSION, FRAMES, INDEX, MANIFEST, FileRecord, Manifest, frames_hash
 from clops_sweep.data.reader import Index, OnError, Reader
 from clops_sweep.data.record_problems import Problems
 from clops_sweep.data.same_samples import SeenSamples
@@ -41,7 +30,9 @@ def write_rest(
     staging: Path,
     frames: FrameFile,
     index: Index,
-    arrays: dict[str, NDArray[Any]],
+    gain: NDArray[np.float32],
+    offset: NDArray[np.float32],
+    statistics: NDArray[np.float64],
     sources: Mapping[str, str],
     seen: SeenSamples,
     dropped: Counter[str],
@@ -55,7 +46,9 @@ def write_rest(
         staging: the folder, in which the frames are.
         frames: their file, closed.
         index: of the frames.
-        arrays: gain, offset and statistics of the frames.
+        gain: of each frame.
+        offset: of each frame.
+        statistics: of each frame, as stored.
         sources: SHA-256 of the source files by their keys.
         seen: the recordings that were met.
         dropped: how many frames were left out, by reason.
@@ -64,23 +57,14 @@ def write_rest(
     """
     per_patient = reader.split(index, 0)
     split = per_patient[index.patients]
-    arrays |= {"patients": index.patients, "labels": index.labels, "leads": index.leads, "split": split}
+    FrameColumns(index, gain, offset, statistics, split).write(staging / INDEX, reader.classes, reader.lead_names)
+    arrays: dict[str, NDArray[Any]] = {"gain": gain, "offset": offset}
+    arrays |= {"patients": index.patients, "labels": index.labels, "leads": index.leads}
     if index.times is not None:
         arrays["times"] = index.times
     arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
-    of_frames = frames.sha256()
-    size = (staging / "frames.npy").stat().st_size
-    records = {"frames.npy": FileRecord(size, of_frames, (frames.dtype.str, (frames.count, frames.samples)))}
-    hashes = {name: array_sha256(array) for name, array in arrays.items()}
-    for name, array in arrays.items():
-        size = write_npy(staging / f"{name}.npy", array)
-        records[f"{name}.npy"] = FileRecord(size, hashes[name], (array.dtype.str, array.shape))
-    write_index(staging / INDEX, index, split, reader.classes, reader.lead_names)
-    (staging / SOURCES).write_text(json.dumps(dict(sorted(sources.items())), indent=0) + "\n", encoding="utf-8")
+    hashes = {name: array_sha256(array) for name, array in arrays.items()} | {"frames": frames.sha256()}
     declared = DATASETS.declared(reader.name)
-    of_split = hashes.pop("split")
-    del hashes["statistics"]
-    hashes["frames"] = of_frames
     own = _of_declared(reader, index)
     content_hash = hash_of(arrays=hashes, classes=reader.classes, leads=reader.lead_names, unit=reader.unit, **own)
     manifest = Manifest(
@@ -99,15 +83,22 @@ def write_rest(
         skipped=tuple(problems.skipped),
         notes=(*reader.notes(index, per_patient), *seen.note()),
         files={
-            path.name: records.get(path.name) or FileRecord(path.stat().st_size, file_sha256(path))
-            for path in sorted(staging.iterdir())
+            FRAMES: FileRecord(
+                (staging / FRAMES).stat().st_size,
+                hashes["frames"],
+                (frames.dtype.str, (frames.count, frames.samples)),
+            ),
+            INDEX: FileRecord((staging / INDEX).stat().st_size, file_sha256(staging / INDEX)),
         },
+        sources=dict(sorted(sources.items())),
         content_hash=content_hash,
-        data_hash=frames_hash(content_hash, of_split, "none"),
+        data_hash=frames_hash(content_hash, array_sha256(split), "none"),
         samples=frames.samples,
         sampling_rate=reader.sampling_rate,
         frame_seconds=frames.samples / reader.sampling_rate if reader.sampling_rate else None,
         domains={name: names for name, (_, names) in index.domains.items()},
+        multi_label=index.labels.ndim == 2,
+        dated=index.times is not None,
         given_split=reader.given_split,
         whole_moments=reader.keeps_channels_together,
         fingerprint=declared.fingerprint if declared else None,
@@ -131,7 +122,7 @@ def _of_declared(reader: Reader, index: Index) -> dict[str, Any]:
 
 
 def by_key(reader: Reader, files: Iterable[Path]) -> dict[str, Path]:
-    """Source files by what they are called in `sources.json`."""
+    """Source files by their keys in the manifest."""
     return {reader.file_key(file): file for file in files}
 
 

@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from clops_sweep.data.arrays import Arrays
+from clops_sweep.data.arrays import load_npy
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.checksums import unlike
 from clops_sweep.data.folder import is_file, one_sentence
-from clops_sweep.data.freshness import is_fresh, source_sums
+from clops_sweep.data.freshness import is_fresh
 from clops_sweep.data.manifest import (
+    FRAMES,
     Manifest,
     check_content,
     check_sizes,
@@ -108,10 +109,11 @@ def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
     Raises:
         DamagedStore: they are no array, or of another shape than the manifest says.
     """
-    frames = Arrays(prepared.folder)("frames", mapped=True)
+    frames = load_npy(prepared.folder / FRAMES, mapped=True)
     if frames.shape != (prepared.manifest.frames, prepared.manifest.samples):
-        path = prepared.folder / "frames.npy"
-        raise DamagedStore(f"{path}: holds {frames.shape} instead of {prepared.manifest.frames} frames")
+        raise DamagedStore(
+            f"{prepared.folder / FRAMES}: holds {frames.shape} instead of {prepared.manifest.frames} frames"
+        )
     return frames
 
 
@@ -162,7 +164,7 @@ def prepared_problems(reader: Reader, *, prepared_root: Path, files: Sequence[Pa
         mapped_frames(prepared)
     except BadInput as damage:
         return [str(damage)]
-    known = source_sums(prepared.folder)
+    known = prepared.manifest.sources
     changed = f"has changed since {name} was prepared; {remedy(prepared.folder)}"
     return [
         problem

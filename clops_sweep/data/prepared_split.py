@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.arrays import Arrays, npy_bytes
+from clops_sweep.data.arrays import load_npy, npy_bytes
 from clops_sweep.data.folder import write_file
-from clops_sweep.data.manifest import array_sha256, check_content
+from clops_sweep.data.frame_table import FrameTable
+from clops_sweep.data.hashes import array_sha256
+from clops_sweep.data.manifest import INDEX, check_content
 from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.data.progress import with_progress
 from clops_sweep.data.reader import Index, Reader
@@ -34,7 +36,7 @@ def split_at_hand(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
         DamagedStore: the prepared set is damaged.
     """
     if seed == 0 or prepared.manifest.given_split:
-        return Arrays(prepared.folder)("split")
+        return FrameTable(prepared.folder, prepared.manifest).split
     kept = _kept(prepared, seed)
     if kept is not None:
         return kept
@@ -78,28 +80,13 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
 
 
 def frame_index(prepared: PreparedSet) -> Index:
-    """The index by its arrays, all frames as of one record: what is in the table alone plays no part in a split.
+    """The index of all frames, once its file is seen to be whole.
 
     Raises:
-        DamagedStore: an array is not what was written.
+        DamagedStore: the table is not what was written.
     """
-    manifest = prepared.manifest
-
-    def load(name: str) -> NDArray[Any]:
-        check_content(prepared.folder, f"{name}.npy", manifest.files[f"{name}.npy"])
-        return Arrays(prepared.folder)(name)
-
-    patients = load("patients")
-    return Index(
-        manifest.patient_names,
-        ("",),
-        patients,
-        np.zeros_like(patients),
-        load("leads"),
-        np.zeros(len(patients)),
-        load("labels"),
-        load("times") if "times.npy" in manifest.files else None,
-    )
+    check_content(prepared.folder, INDEX, prepared.manifest.files[INDEX])
+    return FrameTable(prepared.folder, prepared.manifest).index()
 
 
 def _reader(prepared: PreparedSet) -> Reader:
@@ -119,9 +106,9 @@ def _path(prepared: PreparedSet, seed: int) -> Path:
 
 def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
     """The split that is kept in the folder; None where there is none, or its file has changed since."""
-    load, path = Arrays(prepared.folder), _path(prepared, seed)
+    path, table = _path(prepared, seed), FrameTable(prepared.folder, prepared.manifest)
     with contextlib.suppress(BadInput):
-        if path.exists() and _parts_patients(split := load(f"splits/{seed}"), load("patients")):
+        if path.exists() and _parts_patients(split := load_npy(path), table.patients):
             return split if _recorded_sum(path) in (None, array_sha256(split)) else None
     return None
 

@@ -240,7 +240,7 @@ class Reader(ABC):
         self.find(data_root)
 
     def file_key(self, file: Path) -> str:
-        """What a source file is called in `sources.json`."""
+        """The key of a source file in the manifest."""
         return file.name
 
     def tables(self, data_root: Path | None) -> tuple[Path, ...]:

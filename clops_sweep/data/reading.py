@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.folder import one_sentence, shorten
-from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.hashes import file_sha256
 from clops_sweep.data.normalization import frame_statistics
 from clops_sweep.data.reader import EveryRecordFails, Reader, Signals, Source, Windows
 from clops_sweep.errors import BadInput

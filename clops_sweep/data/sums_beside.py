@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Thread
 
 from clops_sweep.data.folder import is_file
-from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.hashes import file_sha256
 
 
 class SumsBeside:

@@ -15,6 +15,7 @@ from clops_sweep.data import recording_checks as checks
 from clops_sweep.data.folder import one_sentence, shorten
 from clops_sweep.data.label_table import Fields, Labels, Table, by_name, make_item, of_header, read_rows
 from clops_sweep.data.recording_items import Common, Item, Signal, Stretch
+from clops_sweep.data.rhythm_segments import rhythm_segments
 from clops_sweep.data.wfdb_records import Header, physical, read_annotations, read_header, read_stored
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.regular_files import open_regular
@@ -52,8 +53,6 @@ class WfdbRecord:
         """The stretches of its rhythms, those alone that are used: a rhythm lasts until the next note."""
         if self.notes is None:
             return None
-        from clops_sweep.data.mitbih import rhythm_segments
-
         ending, places = self.notes
         samples, symbols, notes = read_annotations(self.header.with_suffix(ending))
         found = rhythm_segments(samples, symbols, notes, self.extent()[0])

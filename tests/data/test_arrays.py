@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clops_sweep import native
-from clops_sweep.data.arrays import write_npy
-from clops_sweep.data.manifest import array_sha256
+from clops_sweep.data.arrays import npy_bytes
+from clops_sweep.data.hashes import array_sha256
 from clops_sweep.data.normalization import frame_statistics
 
 
@@ -67,5 +67,5 @@ def test_statistics_are_the_same_where_no_kernels_were_built(monkeypatch: pytest
 def test_the_checksum_of_an_array_is_that_of_its_type_shape_and_bytes(array: NDArray[Any], tmp_path: Path) -> None:
     expected = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode() + array.tobytes()).hexdigest()
     assert array_sha256(array) == expected
-    assert write_npy(tmp_path / "array.npy", array) == (tmp_path / "array.npy").stat().st_size
+    (tmp_path / "array.npy").write_bytes(npy_bytes(array))
     assert np.array_equal(np.load(tmp_path / "array.npy"), array)

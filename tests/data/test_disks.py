@@ -140,7 +140,7 @@ def test_a_prepared_file_that_may_not_be_read(tmp_path: Path, without_privilege:
     folder = prepare(
         "physionet2020", prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1
     ).folder
-    (folder / "labels.npy").chmod(0)
+    (folder / "index.parquet").chmod(0)
     (tmp_path / "data" / "cpsc2018" / "A0002.mat").chmod(0)
     (tmp_path / "data" / "cpsc2018" / "SHA256SUMS.txt").write_text(f"{'0' * 64} A0002.mat\n")
     roots = ("--data-root", tmp_path / "data", "--prepared-root", tmp_path / "prepared")
@@ -151,7 +151,7 @@ def test_a_prepared_file_that_may_not_be_read(tmp_path: Path, without_privilege:
     *listed, last = verified.stderr.splitlines()
     assert [line.rpartition("/")[2].split(";")[0] for line in listed] == [
         "A0002.mat: permission is denied",
-        "labels.npy: permission is denied",
+        "index.parquet: permission is denied",
     ]
     assert last.startswith("clops-sweep: physionet2020: 2 problems, listed above")
     shown = subprocess.run([*without_privilege, *_command("list", *roots)], capture_output=True, text=True)

@@ -90,7 +90,9 @@ def test_from_nothing_to_prepared_frames(
     name: str, physionet: PhysioNet, published: Path, tmp_path: Path, run: Run
 ) -> None:
     root, expected = tmp_path / "data", _expected(published, name)
+    root.mkdir()
     assert _state(name, run("list").out) == "absent"
+    root.rmdir()
     done = run("download", name)
     assert (done.status, done.err) == (0, "")
     assert done.out == "".join(f"{name}: in {root / folder}\n" for folder in EVERYTHING[name])

@@ -155,7 +155,7 @@ def test_a_fifo_in_a_declared_folder_is_not_a_file_of_it(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     declare(folder.parent / "own.py", DECLARED.replace("BODY", ""))
     prepared = prepare("own", prepared_root=folder.parent / "prepared", data_root=folder.parent)
-    assert "files/pipe" not in (prepared.folder / "sources.json").read_text()
+    assert "files/pipe" not in (prepared.folder / "manifest.json").read_text()
     assert prepare("own", prepared_root=folder.parent / "prepared", data_root=folder.parent) == prepared
 
 
@@ -163,7 +163,7 @@ def test_links_planted_beside_a_preparation_are_not_followed(folder: Path) -> No
     root, kept = folder.parent / "prepared", folder.parent / "kept"
     root.mkdir()
     kept.mkdir()
-    for name in ("frames.npy", "manifest.json", "labels.npy"):
+    for name in ("frames.npy", "manifest.json", "index.parquet"):
         (kept / name).write_text("theirs")
     (root / "own").symlink_to(kept)
     declare(folder.parent / "own.py", DECLARED.replace("BODY", ""))

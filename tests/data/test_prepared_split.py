@@ -140,9 +140,9 @@ def test_a_kept_split_that_is_not_one_of_these_frames_is_solved_again(
 
 
 def test_no_split_is_made_of_a_damaged_set(small_mitbih: PreparedSet, solved: list[int]) -> None:
-    path = small_mitbih.folder / "labels.npy"
+    path = small_mitbih.folder / "index.parquet"
     path.write_bytes(path.read_bytes()[:-8] + b"\1" * 8)
-    with pytest.raises(DamagedStore, match=r"labels\.npy: its content has changed"):
+    with pytest.raises(DamagedStore, match=r"index\.parquet: its content has changed"):
         _prepare(small_mitbih, 5)
     assert solved == []
 

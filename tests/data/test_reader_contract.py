@@ -11,7 +11,7 @@ import pytest
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.hashes import file_sha256
 from clops_sweep.data.prepare import open_frames, prepare
 from clops_sweep.data.prepared_folder import PreparedSet, state
 from clops_sweep.data.readers import reader_for
@@ -71,7 +71,7 @@ def test_again_gives_the_same_hash(published: tuple[str, Path], opened: FrameSet
 
 def test_sources_are_listed_with_their_hash(published: tuple[str, Path], prepared: PreparedSet) -> None:
     _, root = published
-    sources = json.loads((prepared.folder / "sources.json").read_text())
+    sources = json.loads((prepared.folder / "manifest.json").read_text())["sources"]
     files = {path.name: path for path in root.rglob("*") if path.is_file()}
     assert sources
     assert all(file_sha256(files[name]) == sha256 for name, sha256 in sources.items())

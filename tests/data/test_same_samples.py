@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.data.manifest import file_sha256
+from clops_sweep.data.hashes import file_sha256
 from clops_sweep.data.prepare import open_frames, prepare
 from clops_sweep.data.prepared_folder import PreparedSet
 from clops_sweep.data.verify import verify

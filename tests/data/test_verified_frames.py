@@ -154,7 +154,7 @@ def test_a_kept_split_that_has_changed_is_solved_anew(small_mitbih: PreparedSet)
     np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "frames.npy", "labels.npy", "sources.json", FILES, VERIFIED])
+@pytest.mark.parametrize("name", ["manifest.json", "frames.npy", "index.parquet", FILES, VERIFIED])
 @pytest.mark.parametrize("what", ["fifo", "zero", "loop"])
 def test_what_is_no_file_never_holds_a_command_up(folder: Path, name: str, what: str) -> None:
     (folder / name).unlink()
