@@ -398,9 +398,9 @@ _CLOSE, _CLOSE_IF_SHORT = 0.75, 0.6
 
 def _closest(name: str, known: Iterable[str]) -> str | None:
     names = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(
-        name.lower(), list(names), n=1, cutoff=_CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
-    )
+    cutoff = _CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
+    close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=cutoff)
+    close += [each for each in names if name and each.startswith(name.lower())]
     return names[close[0]] if close else None
 
 

@@ -19,6 +19,8 @@ from clops_sweep.experiment.config import known_key, nearest
 from clops_sweep.experiment.options import OPTIONS
 from clops_sweep.experiment.registry import REGISTRIES
 
+_LONGEST_REASON = 80
+
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -91,7 +93,7 @@ class Where:
         try:
             kept = self._value(self._tree, config)
         except (TypeError, ArithmeticError, RecursionError) as error:
-            raise self._wrong(one_line(error)) from None
+            raise self._wrong(one_line(error)[:_LONGEST_REASON]) from None
         if not isinstance(kept, bool):
             raise self._wrong("neither true nor false for a run")
         return kept

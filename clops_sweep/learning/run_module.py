@@ -103,18 +103,19 @@ class RunModule:
             raise ValueError("the network returned logits that hang on none of its parameters; expected a gradient")
         return logits
 
-    def check(self, logits: object, instances: int) -> None:
-        """See whether they are what the network returned when it was tried: dense float32 [B, C].
+    def check(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> None:
+        """See whether they are what the network returned when it was tried: dense [B, C], of the dtype of its frames.
 
         Raises:
             ValueError: they are not.
         """
-        expected = f"for {instances} instances; expected a dense float32 tensor {[instances, self._outputs]}"
+        kind = str(dtype).removeprefix("torch.")
+        expected = f"for {instances} instances; expected a dense {kind} tensor {[instances, self._outputs]}"
         if not isinstance(logits, torch.Tensor):
             raise ValueError(f"the network returned {type(logits).__name__} {expected}")
         if logits.shape != (instances, self._outputs):
             raise ValueError(f"the network returned logits {list(logits.shape)} {expected}")
-        if logits.layout != torch.strided or logits.dtype != torch.float32:
+        if logits.layout != torch.strided or logits.dtype != dtype:
             raise ValueError(f"the network returned logits of {logits.layout} {logits.dtype} {expected}")
 
     @property

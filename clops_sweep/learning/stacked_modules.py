@@ -75,7 +75,7 @@ class StackedModules:
         ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
             with nullcontext() if keys is None or draws is None else self._dropout(keys, draws):
                 logits = functional_call(self._first.module, values, (frames,))
-            self._first.check(logits, len(frames if draws is None else draws))
+            self._first.check(logits, len(frames if draws is None else draws), frames.dtype)
             return logits, {name: values[name] for name in buffers}  # also where a layer has put others there
 
         logits, after = vmap(of_run, randomness="error")(values, frames, *(() if keys is None else (keys,)))

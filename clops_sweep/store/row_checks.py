@@ -49,7 +49,7 @@ def _json(expected: str, is_right: Callable[[Any], bool]) -> _Rule:
             return True
 
     def wrong(column: pa.ChunkedArray) -> pa.ChunkedArray:
-        found = [text for text in column.unique().to_pylist() if text not in (None, "sequential") and is_wrong(text)]
+        found = [text for text in column.unique().to_pylist() if text not in (None, *_ORDERS) and is_wrong(text)]
         return _is_any(column, found)
 
     return _Rule(expected, wrong)
@@ -61,7 +61,7 @@ def _is_order(value: Any) -> bool:
 
 def _is_grouping(value: Any) -> bool:
     return isinstance(value, list) and all(
-        isinstance(group, list) and all(isinstance(name, str) for name in group) for group in value
+        isinstance(group, list) and all(isinstance(it, str | int) for it in group) for group in value
     )
 
 
@@ -74,14 +74,15 @@ def _are_origins(value: Any) -> bool:
 
 _MOST = 10**9
 _ENTRIES = 3
+_ORDERS = ("sequential", "curriculum", "anti_curriculum")
 _PRESENT = _Rule("a value", pc.is_null)
 
 _RULES: Mapping[TableName, Mapping[str, _Rule]] = {
     "runs": {
         **dict.fromkeys(("dataset", "scenario", "strategy", "seed", "split_seed"), _PRESENT),
         "status": _one_of(*get_args(Status)),
-        "task_order": _json("sequential or a list of whole numbers, as JSON", _is_order),
-        "task_classes": _json("a list of lists of names, as JSON", _is_grouping),
+        "task_order": _json("the name of an order or a list of whole numbers, as JSON", _is_order),
+        "task_classes": _json("a list of lists of classes, as JSON", _is_grouping),
         "plugins": _json("an object with a file and two hashes for each plug-in, as JSON", _are_origins),
     },
     "r_matrix": {

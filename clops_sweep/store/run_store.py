@@ -178,10 +178,9 @@ class RunStore:
         Args:
             tables: those that are looked at.
         """
-        if "runs" not in tables:
-            return {}
         have = {table: self._parts[table].finished() for table in EVERY_RUN if table in tables}
-        lacking = {run_id: [table for table in have if run_id not in have[table]] for run_id in sorted(have["runs"])}
+        runs = have["runs"] if "runs" in have else self._parts["runs"].finished()
+        lacking = {run_id: [table for table in have if run_id not in have[table]] for run_id in sorted(runs)}
         return {run_id: lacks for run_id, lacks in lacking.items() if lacks}
 
     def finished(self, run_ids: Sequence[str]) -> set[str]:

@@ -80,7 +80,11 @@ def faults(store: RunStore) -> Iterator[str]:
         reasons = list(_faults_of(parts))
         yield from reasons
         complete += [] if reasons else [table]
-    for run_id, tables in store.incomplete(complete).items():
+    try:
+        incomplete = store.incomplete(complete)
+    except (DamagedStore, UnreadableFile):  # which runs there are is not known
+        return
+    for run_id, tables in incomplete.items():
         yield f"run {run_id}: it has no part in {' and '.join(tables)}; a launch that is asked for it computes it anew"
 
 

@@ -173,11 +173,11 @@ def test_a_run_that_fails_again_shows_its_new_error(tmp_path: Path) -> None:
 
     fail("first")
     followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
-    assert [it.reason for it in failures(followed.snapshot)] == ["ValueError: first"]
+    assert [it.reason for it in failures(followed.snapshot.runs)] == ["ValueError: first"]
     version = followed.refresh().version
     fail("other")
     assert followed.refresh().version == version + 1
-    assert [it.reason for it in failures(followed.snapshot)] == ["ValueError: other"]
+    assert [it.reason for it in failures(followed.snapshot.runs)] == ["ValueError: other"]
     assert followed.refresh().version == version + 1
 
 

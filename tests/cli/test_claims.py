@@ -94,7 +94,7 @@ def test_of_nothing_nothing_is_said(folder: Path, prepared_root: Path) -> None:
     [
         (["--results", "nowhere"], "nowhere"),
         (["space.py", "--limit", "3"], "takes neither --limit nor --where"),
-        (["--seeds", "3"], "--set and --seeds change what a search-space file asks for"),
+        (["--seeds", "3"], "--seeds changes what a search-space file asks for"),
         (["nothing.py"], "no such search-space file"),
     ],
 )

@@ -426,7 +426,9 @@ def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, tmp_path:
 
 
 def test_options_that_a_sampler_does_not_take(world: Any) -> None:
-    with pytest.raises(BadInput, match=r"sampler_options of 'random': .*unexpected keyword argument 'popultion'"):
+    with pytest.raises(
+        BadInput, match=r"sampler_options of 'random' \(popultion\): .*unexpected keyword argument 'popultion'"
+    ):
         SearchStudy(space(sampler="random", sampler_options={"popultion": 3}), world.store, world.data)
 
 

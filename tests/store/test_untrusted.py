@@ -23,7 +23,6 @@ from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
 from clops_sweep.data.prepare import data_hash
 from clops_sweep.errors import DamagedStore
-from clops_sweep.planning.calibration import kept_in
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
@@ -240,19 +239,14 @@ def test_what_is_no_file_is_no_checkpoint_and_no_memory(place: Path, put: Callab
     remembered = store.log_folder / "verified.json"
     put(remembered)
     assert damages(store, [A]) == []
-    calibration = store.log_folder / "calibration.json"
-    put(calibration)
-    assert kept_in(calibration) == []
 
 
 @pytest.mark.parametrize("content", ["[" * 1_000_000, "9" * 10_000, '{"a": 1', "[1]", '"text"', "null"])
 def test_json_beside_the_tables_that_is_of_no_use_is_passed_over(place: Path, content: str) -> None:
     store = RunStore(place / "results")
-    for name in ("verified.json", "calibration.json"):
-        store.log_folder.mkdir(exist_ok=True)
-        (store.log_folder / name).write_text(content)
+    store.log_folder.mkdir(exist_ok=True)
+    (store.log_folder / "verified.json").write_text(content)
     assert damages(store, [A]) == []
-    assert kept_in(store.log_folder / "calibration.json") == []
 
 
 def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
