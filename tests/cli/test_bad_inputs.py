@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -554,6 +556,20 @@ def test_a_work_folder_that_is_a_file(refused: Refused, place: Path, tmp_path: P
     _begins(
         refused(["space.py", "--results", str(results)]), f"{results / name}: a sweep's logs and checkpoints cannot"
     )
+
+
+def test_frames_that_were_edited(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, prepared_root: Path, tmp_path: Path
+) -> None:
+    own, frames = tmp_path / "prepared", tmp_path / "prepared" / "synthetic" / "frames.npy"
+    shutil.copytree(prepared_root / "synthetic", own / "synthetic")
+    with frames.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x7f")
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(own))
+    sentence = refused(["space.py", "--results", str(tmp_path / "results")])
+    _begins(sentence, f"{frames}: its content has changed since it was prepared; run")
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
