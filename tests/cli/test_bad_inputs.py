@@ -357,7 +357,7 @@ LAUNCHES: list[tuple[list[str], str]] = [
     (["--cpus-per-trial", "1000"], "--cpus-per-trial 1000: this machine has "),
     (["--cpus-per-trial", "-1"], "Invalid value for '--cpus-per-trial': '-1': expected a number, at least 0.01"),
     (["--cpus-per-trial", "inf"], "Invalid value for '--cpus-per-trial': 'inf': expected a number"),
-    (["--gpus-per-trial", "inf"], "Invalid value for '--gpus-per-trial': 'inf': expected a number"),
+    (["--gpus-per-trial", "inf"], "Invalid value for '--gpus-per-trial': 'inf': expected 0, a share"),
     (["--gpus-per-trial", "1.5"], "Invalid value for '--gpus-per-trial': '1.5': expected 0, a share"),
     (["--epoch-timeout", "nan"], "Invalid value for '--epoch-timeout': 'nan': expected a number"),
     (["--epoch-timeout", "0"], "Invalid value for '--epoch-timeout': '0': expected a number, more than 0"),
