@@ -236,13 +236,21 @@ class Killed:
         happened: how often each thing happened.
     """
 
-    def __init__(self, folder: Path, seed: int, script: str | Preloaded, seeds: int = 2, trials: int = 6) -> None:
-        self.folder, self.draw, self.script = folder, random.Random(seed), script
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        script: str | Preloaded,
+        environment: Mapping[str, str],
+        *arguments: str,
+        seeds: int = 2,
+        trials: int = 6,
+    ) -> None:
+        self.folder, self.draw, self.script, self.arguments = folder, random.Random(seed), script, arguments
         self.happened: collections.Counter[str] = collections.Counter()
         prepared = folder / "prepared"
         self.frames = prepared / "synthetic" / "frames.npy"
-        base = script.environment if isinstance(script, Preloaded) else os.environ
-        self.environment = {**base, "COLUMNS": "200", "CLOPS_PREPARED_ROOT": str(prepared)}
+        self.environment = {**environment, "COLUMNS": "200", "CLOPS_PREPARED_ROOT": str(prepared)}
         space = SEARCH.replace("range(10)", f"range({seeds})").replace("n_trials=6", f"n_trials={trials}")
         (folder / "space.py").write_text(space)
 
@@ -251,7 +259,8 @@ class Killed:
 
     def launch(self, results: str) -> Sweep:
         self.happened["launches"] += 1
-        return self.command("space.py", "--no-report", "--max-retries", "100", "--results", results)
+        options = ("--no-report", "--max-retries", "100", "--results", results)
+        return self.command("space.py", *options, *self.arguments)
 
     def run(self, kills: int) -> None:
         """Kill so many drivers and workers, edit frames at least once, and let the same command end."""
@@ -340,7 +349,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     if asked.kills:
         try:
-            killed = Killed(folder, asked.seed, str(Path(sys.executable).with_name("clops-sweep")))
+            killed = Killed(folder, asked.seed, str(Path(sys.executable).with_name("clops-sweep")), os.environ)
             killed.run(asked.kills)
             print_counts(f"all runs bit-equal in all four tables after {asked.kills} kills:", killed.happened)
         finally:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from launching import (
+    ATTACHED,
     ONE_WORKER,
     TABLES,
     Counted,
@@ -142,10 +143,13 @@ def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
 
 
 def test_kills_and_edited_frames_change_no_number(
-    forked: Preloaded, prepared_root: Path, tmp_path: Path, moments: random.Random
-) -> None:
+    drivers: Preloaded, environment: dict[str, str], ray_at_hand: dict[str, str], prepared_root: Path, tmp_path: Path,
+    moments: random.Random,
+) -> None:  # fmt: skip
     shutil.copytree(prepared_root / "synthetic", tmp_path / "prepared" / "synthetic")
-    killed = Killed(tmp_path, moments.randrange(2**32), forked, seeds=1, trials=1)
+    environment, seed = environment | ray_at_hand, moments.randrange(2**32)
+    options = (*ATTACHED, *ONE_WORKER, "--set", "epochs_per_task=1")
+    killed = Killed(tmp_path, seed, drivers, environment, *options, seeds=1, trials=1)
     killed.run(2)
     assert killed.happened["edited frames refused"] > 0
 
