@@ -192,11 +192,11 @@ def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:
 @contextmanager
 def _unharmed() -> Iterator[None]:
     """Puts back what the rest of the command needs, and a data set's function may have replaced."""
-    output, opened, depth = sys.stdout, builtins.open, sys.getrecursionlimit()
+    opened, depth = builtins.open, sys.getrecursionlimit()
     try:
         yield
     finally:
-        sys.stdout, builtins.open = output, opened
+        builtins.open = opened
         sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
 
 

@@ -13,7 +13,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import BadInput, streams_kept
 
 _ENDINGS = (".py", *EXTENSION_SUFFIXES)
 _INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -50,17 +50,6 @@ def importable(folder: Path) -> Iterator[None]:
         sys.modules.update(hidden)
 
 
-_OUTPUTS = (1, 2)
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
-
-
 @contextmanager
 def unharmed() -> Iterator[None]:
     """Around the execution of a user's file: refuse changes that would break the rest of the command.
@@ -70,28 +59,22 @@ def unharmed() -> Iterator[None]:
             function or class.
     """
     limit, before = sys.getrecursionlimit(), dict(vars(builtins))
-    streams, kept = (sys.stdout, sys.stderr), {number: os.dup(number) for number in _OUTPUTS if _is_open(number)}
-    replaced, lowered, closed = list[str](), limit, list[bool]()
-    try:
-        yield
-    finally:
-        lowered = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(lowered, limit))
-        replaced = [name for name, value in before.items() if vars(builtins).get(name) is not value and name[0] != "_"]
-        vars(builtins).update({name: before[name] for name in replaced})
-        closed = [stream is not None and stream.closed for stream in streams]
-        closed += [not _is_open(number) for number in kept]
-        for number, duplicate in kept.items():
-            if not _is_open(number):
-                os.dup2(duplicate, number)
-            os.close(duplicate)
-        sys.stdout = streams[0]
-        sys.stderr = os.fdopen(2, "w", closefd=False) if closed[1] else streams[1]
+    replaced, lowered = list[str](), limit
+    with streams_kept() as streams:
+        try:
+            yield
+        finally:
+            lowered = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(lowered, limit))
+            replaced = [
+                name for name, value in before.items() if vars(builtins).get(name) is not value and name[0] != "_"
+            ]
+            vars(builtins).update({name: before[name] for name in replaced})
     if lowered < limit:
         raise BadInput(f"lowers Python's recursion limit to {lowered}; expected {limit} or more")
     if replaced:
         raise BadInput(f"replaces the built-in {replaced[0]!r}; give your own function another name")
-    if any(closed):
+    if streams.closed:
         raise BadInput("closes standard output or standard error, which the command writes to")
 
 

@@ -75,7 +75,7 @@ class Where:
         except SyntaxError as error:
             single = "=" in expression and not any(sign in expression for sign in ("==", "<=", ">=", "!="))
             raise self._wrong(
-                "a condition compares with == and not with =" if single else one_line(error.msg)
+                "a condition compares with == and not with =" if single else one_line(error.msg)[:_LONGEST_REASON]
             ) from None
         except (ValueError, RecursionError, MemoryError):  # a zero byte; brackets inside brackets
             raise self._wrong("Python cannot read it") from None

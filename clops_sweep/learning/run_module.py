@@ -98,7 +98,7 @@ class RunModule:
         """
         self.set(mode)
         logits: torch.Tensor = self.module(frames)
-        self.check(logits, passes or len(frames))
+        self.check(logits, passes or len(frames), frames.dtype)
         if torch.is_grad_enabled() and not logits.requires_grad:
             raise ValueError("the network returned logits that hang on none of its parameters; expected a gradient")
         return logits

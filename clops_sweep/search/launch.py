@@ -120,6 +120,7 @@ def launch(
     if pending:
         frames = fitting_frames(asked, [run.config for run in pending])
         _check_start(resources, frames)
+        asked.store.open_for_writing()
         starting(plan, pending)
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
         from clops_sweep.sweep.driver import run_sweep
@@ -153,12 +154,12 @@ def launch(
 
 
 def _check(asked: Asked, resources: Resources) -> None:
-    """Whatever can be wrong is said before anything starts, and as far as possible before anything is written."""
+    """Report whatever can be wrong before anything starts. Only data are prepared; the store is not written to."""
     configs = asked.selection.configs
     check_samplers(asked)
     resources.check()
     _check_work_folder(asked.store.log_folder)
-    asked.store.open_for_writing()
+    asked.store.check_writable()
     asked.data.prepare(config.data_key for config in configs)
     standings(asked)
 
@@ -239,6 +240,7 @@ def _search(
             return False
         frames = fitting_frames(asked, configs_at_bounds(space))
         _check_start(resources, frames)
+        asked.store.open_for_writing()
         with make_display() as display:
             try:
                 run_search(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import tempfile
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,14 +118,42 @@ class RunStore:
         """
         return not self._files.local or os.path.isdir(self.folder("runs"))
 
+    def check_writable(self) -> None:
+        """See whether the store can be written to. Afterwards nothing is there that was not there before.
+
+        Raises:
+            BadInput: it cannot.
+        """
+        with self._refusing():
+            if self._files.local:
+                for table in self._needed:
+                    place = self.folder(table)
+                    while not os.path.lexists(place):
+                        place = os.path.dirname(place)
+                    tempfile.TemporaryFile(dir=place).close()
+            else:
+                self._probe()
+
     def open_for_writing(self) -> None:
-        """Makes the folders, so that a place that cannot be written to is known before any worker starts."""
-        try:
+        """Make the folders of the tables.
+
+        Raises:
+            BadInput: the place cannot be written to.
+        """
+        with self._refusing():
             for table in self._needed:
                 self._files.make_folder(self.folder(table))
-            probe = f"{self.folder('runs')}/.probe-{uuid.uuid4().hex}"
-            self._files.write(probe, b"")
-            self._files.delete([probe])
+            self._probe()
+
+    def _probe(self) -> None:
+        probe = f"{self.folder('runs')}/.probe-{uuid.uuid4().hex}"
+        self._files.write(probe, b"")
+        self._files.delete([probe])
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise BadInput(f"results {self.files.shown}: cannot be written to ({one_line(error)})") from None
 

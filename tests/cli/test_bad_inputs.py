@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -355,7 +357,7 @@ LAUNCHES: list[tuple[list[str], str]] = [
     (["--cpus-per-trial", "1000"], "--cpus-per-trial 1000: this machine has "),
     (["--cpus-per-trial", "-1"], "Invalid value for '--cpus-per-trial': '-1': expected a number, at least 0.01"),
     (["--cpus-per-trial", "inf"], "Invalid value for '--cpus-per-trial': 'inf': expected a number"),
-    (["--gpus-per-trial", "inf"], "Invalid value for '--gpus-per-trial': 'inf': expected 0, a share from 0.01 to 1"),
+    (["--gpus-per-trial", "inf"], "Invalid value for '--gpus-per-trial': 'inf': expected 0, a share"),
     (["--gpus-per-trial", "1.5"], "Invalid value for '--gpus-per-trial': '1.5': expected 0, a share"),
     (["--epoch-timeout", "nan"], "Invalid value for '--epoch-timeout': 'nan': expected a number"),
     (["--epoch-timeout", "0"], "Invalid value for '--epoch-timeout': '0': expected a number, more than 0"),
@@ -554,6 +556,20 @@ def test_a_work_folder_that_is_a_file(refused: Refused, place: Path, tmp_path: P
     _begins(
         refused(["space.py", "--results", str(results)]), f"{results / name}: a sweep's logs and checkpoints cannot"
     )
+
+
+def test_frames_that_were_edited(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, prepared_root: Path, tmp_path: Path
+) -> None:
+    own, frames = tmp_path / "prepared", tmp_path / "prepared" / "synthetic" / "frames.npy"
+    shutil.copytree(prepared_root / "synthetic", own / "synthetic")
+    with frames.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x7f")
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(own))
+    sentence = refused(["space.py", "--results", str(tmp_path / "results")])
+    _begins(sentence, f"{frames}: its content has changed since it was prepared; run")
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(

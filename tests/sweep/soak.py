@@ -9,9 +9,9 @@ a byte of a random part is flipped. At random moments the disk is copied as it i
 a launch would find there is compared. When the time is up the same command ends undisturbed, and its four tables must
 be bit-equal.
 
-With `--kills` drivers and workers of grids and of a search are killed so often, on data prepared for this alone, whose
-`frames.npy` is edited in place between launches, with its old modification time and without. Edited frames are refused
-in one sentence, or made anew; results computed from them would differ at the end. This needs no disk and no root.
+With `--kills` so many drivers and workers of grids and of a search are killed. Between launches `frames.npy` is edited
+in place, with its old modification time or a new one; every launch must refuse edited frames in one sentence, and
+`data prepare` must make them anew. Results computed from edited frames would differ in the end. This needs no root.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ import contextlib
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 from launching import TABLES, Sweep, Tables, assert_equal, comparable, kill, kill_all
+from preloaded import Preloaded
 
+from clops_sweep.data.manifest import file_sha256
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import damages, without_damage
@@ -45,17 +49,13 @@ SPACE = [
     SearchSpace(name="others", base=BASE, axes={"strategy": ["finetune", "mir"]}, seeds=range(10)),
 ]
 """
-SEARCH = (
-    SPACE.replace("range(10)", "range(2)")
-    .replace("import RunConfig,", "import FloatDistribution, OptunaSearch, RunConfig,")
-    .replace(
-        "\n]\n",
-        """
+SEARCH = SPACE.replace("import RunConfig,", "import FloatDistribution, OptunaSearch, RunConfig,").replace(
+    "\n]\n",
+    """
     SearchSpace(name="search", base=BASE, seeds=range(2), search=OptunaSearch(
         {"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=6, sampler="random", max_concurrent=1)),
 ]
 """,
-    )
 )
 RUNS = 60
 LONGEST = 150  # seconds that a launch gets before it is stopped with Ctrl-C
@@ -230,93 +230,114 @@ class Soak:
 
 
 class Killed:
-    """Grids and a search that are killed again and again, on frames that are edited between launches."""
+    """Grids and a search whose drivers and workers are killed, on frames that are edited between launches.
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.draw = folder, random.Random(seed)
+    Attributes:
+        happened: how often each thing happened.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        script: str | Preloaded,
+        environment: Mapping[str, str],
+        *arguments: str,
+        seeds: int = 2,
+        trials: int = 6,
+    ) -> None:
+        self.folder, self.draw, self.script, self.arguments = folder, random.Random(seed), script, arguments
         self.happened: collections.Counter[str] = collections.Counter()
-        self.script = str(Path(sys.executable).with_name("clops-sweep"))
-        self.prepared = folder / "prepared"
-        self.environment = dict(os.environ) | {"COLUMNS": "200", "CLOPS_PREPARED_ROOT": str(self.prepared)}
+        prepared = folder / "prepared"
+        self.frames = prepared / "synthetic" / "frames.npy"
+        self.environment = {**environment, "COLUMNS": "200", "CLOPS_PREPARED_ROOT": str(prepared)}
+        space = SEARCH.replace("range(10)", f"range({seeds})").replace("n_trials=6", f"n_trials={trials}")
+        (folder / "space.py").write_text(space)
 
-    def launch(self, results: str) -> Sweep:
-        arguments = ("space.py", "--no-report", "--max-retries", "100", "--results", results)
+    def command(self, *arguments: str) -> Sweep:
         return Sweep(self.script, self.folder, self.environment, *arguments)
 
-    def go_on(self, results: str) -> int:
-        """Launch, after a fresh preparation where the edited frames are refused. Returns the exit status."""
-        sweep = self.launch(results)
-        status = sweep.wait()
-        if status == 2 and str(self.prepared) in sweep.errors:
-            assert "Traceback" not in sweep.errors, sweep.errors
-            self.happened["edited frames refused"] += 1
-            shutil.rmtree(self.prepared)
-            sweep = self.launch(results)
-            status = sweep.wait()
-        assert status == 0, sweep.output + sweep.errors
-        return status
+    def launch(self, results: str) -> Sweep:
+        self.happened["launches"] += 1
+        options = ("--no-report", "--max-retries", "100", "--results", results)
+        return self.command("space.py", *options, *self.arguments)
 
-    def kill_at_random(self) -> None:
-        """One launch, killed at a random moment, if it does not end before."""
+    def run(self, kills: int) -> None:
+        """Kill so many drivers and workers, edit frames at least once, and let the same command end."""
+        began = time.monotonic()
+        assert self.ended(self.launch("undisturbed"))
+        self.seconds = time.monotonic() - began
+        self.whole = file_sha256(self.frames)
+        while self.happened["drivers killed"] + self.happened["workers killed"] < kills:
+            if self.draw.random() < 0.5:
+                self.edit_frames()
+            self.disturbed()
+            print(dict(self.happened), flush=True)
+        self.edit_frames()
+        while not self.ended(self.launch("results")):
+            pass
+        self.compare()
+
+    def disturbed(self) -> None:
+        """One launch, in which workers and at last the driver are killed, if it does not end before."""
         sweep = self.launch("results")
-        time.sleep(self.draw.uniform(0, 12))
-        workers = sweep.workers()
-        if workers and self.draw.random() < 0.4:
-            kill(self.draw.choice(workers))
-            self.happened["workers killed"] += 1
-            time.sleep(self.draw.uniform(0, 4))
+        stop = time.monotonic() + self.draw.uniform(0, 0.7 * self.seconds)
+        while sweep.process.poll() is None and time.monotonic() < stop:
+            time.sleep(self.draw.uniform(0, self.seconds / 4))
+            if workers := sweep.workers():
+                kill(self.draw.choice(workers))
+                self.happened["workers killed"] += 1
         if sweep.process.poll() is None:
             sweep.process.kill()
             self.happened["drivers killed"] += 1
-        status = sweep.wait()
-        if status == 2:
-            assert str(self.prepared) in sweep.errors, sweep.errors
-            assert "Traceback" not in sweep.errors, sweep.errors
-            self.happened["edited frames refused"] += 1
-            shutil.rmtree(self.prepared)
-        assert status in (0, 2, -9), sweep.output + sweep.errors
-        kill_all(sweep.tag)
-        if status == 0:  # all is there: the next launch has everything to do again
-            self.compare("results")
+        if self.ended(sweep):
+            self.compare()
             shutil.rmtree(self.folder / "results")
             for database in self.folder.glob("*.db"):
                 database.unlink()
-            self.happened["ends"] += 1
+
+    def ended(self, sweep: Sweep) -> bool:
+        """Whether a launch did all that was left. Edited frames that it refuses are made anew."""
+        status = sweep.wait()
+        kill_all(sweep.tag)
+        self.happened[f"launches that ended with {status}"] += 1
+        if status == 2:
+            assert str(self.frames) in sweep.errors, sweep.errors
+            assert sweep.errors.count("\n") == 1, sweep.errors
+            assert file_sha256(self.frames) != self.whole, sweep.errors
+            prepared = self.command("data", "prepare", "synthetic")
+            assert prepared.wait() == 0, prepared.errors
+            assert file_sha256(self.frames) == self.whole
+            self.happened["edited frames refused"] += 1
+        else:
+            assert status in (0, -signal.SIGKILL), sweep.output + sweep.errors
+        return status == 0
 
     def edit_frames(self) -> None:
-        """Flip a byte of the prepared frames in place; sometimes the file keeps its modification time."""
-        for path in self.prepared.rglob("frames.npy"):
-            before = path.stat()
-            with path.open("r+b") as file:
-                file.seek(self.draw.randrange(before.st_size // 2, before.st_size))
-                byte = file.read(1)[0]
-                file.seek(-1, os.SEEK_CUR)
-                file.write(bytes([byte ^ 0xFF]))
-            kept = self.draw.random() < 0.5
-            if kept:
-                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-            self.happened[f"frames edited, time {'kept' if kept else 'not kept'}"] += 1
+        """Change a byte of the prepared frames in place; sometimes the file keeps its modification time."""
+        before = self.frames.stat()
+        with self.frames.open("r+b") as file:
+            file.seek(self.draw.randrange(before.st_size // 2, before.st_size))
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ self.draw.randrange(1, 256)]))
+        kept = self.draw.random() < 0.5
+        if kept:
+            os.utime(self.frames, ns=(before.st_atime_ns, before.st_mtime_ns))
+        self.happened[f"frames edited, time {'kept' if kept else 'not kept'}"] += 1
 
-    def compare(self, results: str) -> None:
-        """Every run of a store with the undisturbed ones, bit for bit."""
+    def compare(self) -> None:
+        """Every run with the undisturbed ones, bit for bit."""
         for table in TABLES:
-            found, expected = (
-                comparable(table, pd.read_parquet(self.folder / each / table)) for each in (results, "undisturbed")
-            )
-            assert_equal(table, found, expected)
+            found, expected = (pd.read_parquet(self.folder / name / table) for name in ("results", "undisturbed"))
+            assert_equal(table, found, comparable(table, expected))
+        self.happened["comparisons of all four tables, bit for bit"] += 1
 
-    def run(self, kills: int) -> None:
-        """Kill so often, then let the same command end."""
-        (self.folder / "space.py").write_text(SEARCH)
-        self.go_on("undisturbed")
-        while self.happened["drivers killed"] + self.happened["workers killed"] < kills:
-            self.kill_at_random()
-            if self.draw.random() < 0.5:
-                self.edit_frames()
-            print(dict(self.happened), flush=True)
-        self.go_on("results")
-        self.compare("results")
-        print(f"all runs bit-equal in all four tables after {dict(self.happened)}")
+
+def print_counts(heading: str, happened: Mapping[str, int]) -> None:
+    print(heading)
+    for what, times in sorted(happened.items()):
+        print(f"  {times:5} {what}")
 
 
 def main() -> None:
@@ -328,7 +349,9 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     if asked.kills:
         try:
-            Killed(folder, asked.seed).run(asked.kills)
+            killed = Killed(folder, asked.seed, str(Path(sys.executable).with_name("clops-sweep")), os.environ)
+            killed.run(asked.kills)
+            print_counts(f"all runs bit-equal in all four tables after {asked.kills} kills:", killed.happened)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return
@@ -355,9 +378,7 @@ def main() -> None:
         soak.compare(soak.results, set(expected["runs"]["run_id"]))
         for table in TABLES:
             assert_equal(table, pd.read_parquet(soak.results / table), expected[table])
-        print(f"all {RUNS} runs bit-equal in all four tables after {asked.minutes:g} minutes:")
-        for what, times in sorted(soak.happened.items()):
-            print(f"  {times:5} {what}")
+        print_counts(f"all {RUNS} runs bit-equal in all four tables after {asked.minutes:g} minutes:", soak.happened)
         aside = soak.results / ".work" / "damaged"
         print(f"  {len(list(aside.iterdir())) if aside.is_dir() else 0:5} damaged parts set aside")
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import random
+import shutil
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from launching import (
+    ATTACHED,
     ONE_WORKER,
     TABLES,
     Counted,
@@ -25,6 +27,7 @@ from launching import (
     wait_for,
 )
 from preloaded import Preloaded
+from soak import Killed
 
 from clops_sweep.store.run_store import RunStore
 
@@ -137,6 +140,18 @@ def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
     assert sorted(found["runs"]["seed"]) == list(range(RUNS))
     some = sorted({lost.seed, done[-1], RUNS - 1})
     assert_counted_like_fine_tuning(found, runs_alone(counted.configs(some), prepared_root))
+
+
+def test_kills_and_edited_frames_change_no_number(
+    drivers: Preloaded, environment: dict[str, str], ray_at_hand: dict[str, str], prepared_root: Path, tmp_path: Path,
+    moments: random.Random,
+) -> None:  # fmt: skip
+    shutil.copytree(prepared_root / "synthetic", tmp_path / "prepared" / "synthetic")
+    environment, seed = environment | ray_at_hand, moments.randrange(2**32)
+    options = (*ATTACHED, *ONE_WORKER, "--set", "epochs_per_task=1")
+    killed = Killed(tmp_path, seed, drivers, environment, *options, seeds=1, trials=1)
+    killed.run(2)
+    assert killed.happened["edited frames refused"] > 0
 
 
 def test_a_dead_process_of_ray_is_said(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:

@@ -79,5 +79,4 @@ def test_one_that_cannot_be_trained_is_refused_before_ray_starts(clops_sweep: Co
     said = "clops-sweep: network 'small_resnet': raises on frames [3, 1, 2500], in layer '7' (Linear) (RuntimeError: "
     assert done.stderr.startswith(said)
     assert len(done.stderr.splitlines()) == 1
-    assert not list((tmp_path / "results" / "runs").iterdir())
-    assert not (tmp_path / "results" / ".work" / "logs").exists()
+    assert not (tmp_path / "results").exists()

@@ -22,7 +22,7 @@ from clops_sweep.data.scenarios.tasks import (
     TaskInstances,
 )
 from clops_sweep.data.scenarios.terms import time_il
-from clops_sweep.errors import OF_USERS, BadInput, one_line, shown
+from clops_sweep.errors import BadInput, one_line, shown, user_code
 
 _BUILT_IN: Mapping[str, ScenarioFunction] = {
     "class_il": class_il,
@@ -68,14 +68,12 @@ def build_scenario(
 
 def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapping[str, Any]) -> ScenarioTasks:
     """What a function returns that may be anybody's, looked at in full."""
-    try:
-        made = function(frames, **options)
-    except BadInput:
-        raise
-    except OF_USERS as error:
-        raise BadInput(
+    with user_code(
+        lambda error: BadInput(
             f"scenario {name!r} raises {type(error).__name__} for {frames.name!r}: {one_line(error)}"
-        ) from None
+        )
+    ):
+        made = function(frames, **options)
     wrong = _wrong(made, len(frames))
     if wrong:
         raise BadInput(f"scenario {name!r} on {frames.name!r}: {wrong}")
