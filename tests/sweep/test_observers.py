@@ -25,10 +25,13 @@ from clops_sweep.experiment.registry import OBSERVERS
 from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.sweep.jobs import Job
 from clops_sweep.sweep.observers import thread
 from clops_sweep.sweep.observers.events import after_epoch, after_run
 from clops_sweep.sweep.observers.requested import check_observers, requested_observers
 from clops_sweep.sweep.observers.thread import Observers
+from clops_sweep.sweep.reports import WorkerDied
+from clops_sweep.sweep.retries import Retries
 from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
 
 Launch = Callable[..., Sweep]
@@ -127,6 +130,20 @@ def test_a_run_that_failed_may_still_finish(made: Made) -> None:
         observers.tell([event])
     observers.close(SECONDS)
     assert recorder.events == [failed, end]
+
+
+@pytest.mark.parametrize("hung", [False, True])
+def test_a_run_whose_worker_has_died_for_good_has_an_end(hung: bool, tmp_path: Path) -> None:
+    store, config = RunStore(tmp_path / "results"), RunConfig()
+    store.open_for_writing()
+    events: list[Event] = []
+    job = Job((config, config.replace(seed=1)), ("0a" * 12, "0b" * 12), names=("", ""))
+    retries = Retries(store, 0, lambda config: "generated0001", {}, events.extend)
+    if hung:
+        retries.without_hung(job, WorkerDied("it hangs", hung=job.run_ids[1:], later=job.run_ids[:1]))
+    else:
+        retries.after_death(job, "it hangs")
+    assert events == [RunEnd(run_id, job.runs[run_id], "failed", {}, "it hangs") for run_id in job.run_ids[hung:]]
 
 
 def test_a_class_is_made_once_in_the_thread_with_target_and_folder(made: Made, tmp_path: Path) -> None:
