@@ -18,9 +18,8 @@ from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster, start_in_words
 from clops_sweep.sweep.display import Display
-from clops_sweep.sweep.driver import make_workplace, new_log
+from clops_sweep.sweep.driver import make_workplace, new_log, observing
 from clops_sweep.sweep.jobs import Resources, make_jobs
-from clops_sweep.sweep.observers.thread import observing
 from clops_sweep.sweep.plugins import packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to

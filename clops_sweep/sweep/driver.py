@@ -29,11 +29,13 @@ from clops_sweep.sweep.cluster import cluster, start_in_words
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.feed import GridFeed
 from clops_sweep.sweep.jobs import Job, Resources, Workplace, make_jobs, shuffled
-from clops_sweep.sweep.observers.thread import Observers, observing
+from clops_sweep.sweep.observers.requested import requested_observers
+from clops_sweep.sweep.observers.thread import SECONDS, Observers
 from clops_sweep.sweep.plugins import PackedPlugin, packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
 
+_SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
 _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
 
 
@@ -95,6 +97,16 @@ def run_sweep(
             _run_locksteps(locksteps, workplace, store, resources, display, observers)
             if display.interrupted:
                 return
+
+
+@contextmanager
+def observing(texts: Sequence[str], store: RunStore, display: Display) -> Iterator[Observers]:
+    """Observers for the time of a launch. At its end it waits for them, at most `SECONDS`."""
+    observers = Observers(requested_observers(texts, store), display.warn)
+    try:
+        yield observers
+    finally:
+        observers.close(_SECONDS_TO_STOP if display.interrupted else SECONDS)
 
 
 def new_log(store: RunStore) -> Path:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clops_sweep.errors import reason, several
 from clops_sweep.experiment.events import EpochEnd, Event, number
-from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.display import Display
-from clops_sweep.sweep.observers.requested import RequestedObserver, requested_observers
+from clops_sweep.sweep.observers.requested import RequestedObserver
 
 SECONDS = 60.0
 """Longest call of an observer, and longest wait for all of them at the end of a launch."""
 
-_SECONDS_TO_STOP = 5.0  # at the end of an interrupted launch
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_WAITING = 5_000
 """Calls in the queue at which epoch events are dropped; each takes a few kilobytes."""
@@ -154,13 +150,3 @@ class _Observer:
         if self.call is None:
             self.call = self._requested.made()
         self.call(event)
-
-
-@contextmanager
-def observing(texts: Sequence[str], store: RunStore, display: Display) -> Iterator[Observers]:
-    """Observers for the time of a launch. At its end it waits for them, at most `SECONDS`."""
-    observers = Observers(requested_observers(texts, store), display.warn)
-    try:
-        yield observers
-    finally:
-        observers.close(_SECONDS_TO_STOP if display.interrupted else SECONDS)
