@@ -147,7 +147,7 @@ def sweep(
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
         retry_failed: whether runs that have failed are taken up again.
         keep: ``["predictions"]`` stores what the networks say of every test instance after every task, too.
-        observe: who is told how runs go on, as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
+        observe: experiment trackers and other observers, as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
 
     Returns:
         How everything that was asked for stands; `Outcome.complete` says whether it is all finished.

@@ -66,7 +66,7 @@ from clops_sweep.search.launch import launch as launched
     multiple=True,
     type=NotEmpty(),
     metavar="NAME[:TARGET]",
-    help="Tell tensorboard, mlflow, wandb or an observer of the file how runs go on.",
+    help="Send epochs, tasks and runs to tensorboard, mlflow, wandb or an observer of the file.",
 )
 @click.option("--dry-run", is_flag=True, help="The same as plan.")
 @click.option("--no-report", is_flag=True, help="Do not render the report afterwards.")

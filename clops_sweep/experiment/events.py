@@ -1,4 +1,4 @@
-"""What observers are told: that an epoch, a task or a run has ended. Plain data; needs neither torch nor Ray."""
+"""The events that observers get: the end of an epoch, a task or a run. Plain data; needs neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ Event = EpochEnd | TaskEnd | RunEnd
 
 
 def number(event: Event) -> int:
-    """The place of an event among those of its run: what has been said is known by the last number."""
+    """Return the place of an event among those of its run; a failed run may still finish when its worker dies then."""
     match event:
         case EpochEnd():
             return 2 * event.place.step
         case TaskEnd():
             return 2 * event.place.step + 1
         case RunEnd():
-            return 2**62
+            return 2**62 + (event.status == "finished")

@@ -194,11 +194,11 @@ def _check_network(name: str, member: Any, options: Options) -> None:
 
 
 def observer(name: str) -> Callable[[Member], Member]:
-    """Registers a function of an event (`EpochEnd`, `TaskEnd` or `RunEnd`), for `--observe NAME`.
+    """Register a function of an event (`EpochEnd`, `TaskEnd` or `RunEnd`), for `--observe NAME`.
 
-    It is called in a process of its own beside the worker that trains: what it raises, or hangs in, harms no run. A
-    class is made once a worker, with the text behind the colon of `--observe NAME:TARGET` (else None) and the path of a
-    folder of its own beside the store's logs, and its objects are called with the events.
+    One thread of the driver calls all observers: an observer that raises or hangs harms no run. A class is instantiated
+    once a launch, with the text behind the colon of `--observe NAME:TARGET` (else None) and the path of its own folder
+    beside the store's logs. The object is then called with the events.
 
     Example::
 

@@ -18,9 +18,8 @@ from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster, start_in_words
 from clops_sweep.sweep.display import Display
-from clops_sweep.sweep.driver import make_workplace, new_log
+from clops_sweep.sweep.driver import make_workplace, new_log, observing
 from clops_sweep.sweep.jobs import Resources, make_jobs
-from clops_sweep.sweep.observers.asked import asked_observers
 from clops_sweep.sweep.plugins import packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
@@ -53,36 +52,37 @@ def run_search(
         BadInput: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written, or what becomes of trials; both go on from there.
     """
-    plugins, observers = packed_plugins(), asked_observers(resources.observe, store)
+    plugins = packed_plugins()
     with storing(store):
         log = new_log(store)
-    software: dict[str, Any] = {}
-    feed = SearchFeed(
-        space,
-        study,
-        store,
-        data_hash,
-        partial(make_jobs, runs_in_lockstep=resources.runs_in_lockstep),
-        Retries(store, resources.max_retries, data_hash, software),
-        retry_failed=retry_failed,
-        display=display,
-    )
-    runs = [space.base.replace(seed=seed) for seed in space.seeds] * study.left
-    display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
-    feed.begin()
-    if not feed.finished:  # it is when the store had all that was missing
-        display.starting(start_in_words(resources))
-        with output_to(log), cluster(resources, frames, display.warn):
-            display.starting("starting workers")
-            # What takes seconds of this, the start of the cluster has imported.
-            from clops_sweep.sweep.tune import run_fed
+    with output_to(log), observing(resources.observe, store, display) as observers:
+        software: dict[str, Any] = {}
+        feed = SearchFeed(
+            space,
+            study,
+            store,
+            data_hash,
+            partial(make_jobs, runs_in_lockstep=resources.runs_in_lockstep),
+            Retries(store, resources.max_retries, data_hash, software, observers.tell),
+            retry_failed=retry_failed,
+            display=display,
+        )
+        runs = [space.base.replace(seed=seed) for seed in space.seeds] * study.left
+        display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
+        feed.begin()
+        if not feed.finished:  # it is when the store had all that was missing
+            display.starting(start_in_words(resources))
+            with cluster(resources, frames, display.warn):
+                display.starting("starting workers")
+                # What takes seconds of this, the start of the cluster has imported.
+                from clops_sweep.sweep.tune import run_fed
 
-            workplace = make_workplace(frames, store, resources, plugins, observers)
-            software.update(workplace.software)
-            with BackgroundCompaction(store) as compaction:
-                while not (feed.finished or display.interrupted):
-                    run_fed(feed, workplace, resources, display, compaction)
-        with storing(store):
-            store.compact_if_many()
+                workplace = make_workplace(frames, store, resources, plugins)
+                software.update(workplace.software)
+                with BackgroundCompaction(store) as compaction:
+                    while not (feed.finished or display.interrupted):
+                        run_fed(feed, workplace, resources, display, compaction, observers)
+            with storing(store):
+                store.compact_if_many()
     if feed.error:
         raise StoreError(feed.error)

@@ -109,7 +109,6 @@ class SweepDisplay:
         self._unfinished: dict[tuple[str, ...], Job] = {}
         self._best = BestCell()
         self._best_trial = ""
-        self._noted: set[str] = set()
         self._met: set[tuple[str, ...]] = set()
         """Jobs that have got somewhere in this sweep: it is no news when they go on from a checkpoint."""
         self._progress = Progress(
@@ -188,10 +187,8 @@ class SweepDisplay:
             case Begun() | Retrying():
                 self._running[job.run_ids] = (job, None)
                 return
-            case Noted(text, about):
-                if not about or about not in self._noted:
-                    self.warn(text)
-                self._noted.add(about)
+            case Noted(text):
+                self.warn(text)
                 return
             case WorkerDied():  # it will be run again, or be said to have failed
                 self._running.pop(job.run_ids, None)

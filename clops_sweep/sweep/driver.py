@@ -29,11 +29,13 @@ from clops_sweep.sweep.cluster import cluster, start_in_words
 from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.feed import GridFeed
 from clops_sweep.sweep.jobs import Job, Resources, Workplace, make_jobs, shuffled
-from clops_sweep.sweep.observers.asked import Observing, asked_observers
+from clops_sweep.sweep.observers.requested import requested_observers
+from clops_sweep.sweep.observers.thread import SECONDS, Observers
 from clops_sweep.sweep.plugins import PackedPlugin, packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
 
+_SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
 _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
 
 
@@ -75,21 +77,36 @@ def run_sweep(
         BadInput: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written; what is not finished is still pending.
     """
-    plugins, observers = packed_plugins(), asked_observers(resources.observe, store)
+    plugins = packed_plugins()
     with storing(store):
         log = new_log(store)
     display.begin([run.config for run in runs], log)
     display.starting(start_in_words(resources))
-    with only_sweep(store) as alone, output_to(log), cluster(resources, frames, display.warn):
+    with (
+        only_sweep(store) as alone,
+        output_to(log),
+        observing(resources.observe, store, display) as observers,
+        cluster(resources, frames, display.warn),
+    ):
         display.starting("starting workers")
-        workplace = make_workplace(frames, store, resources, plugins, observers)
+        workplace = make_workplace(frames, store, resources, plugins)
         for pending in rounds:
             locksteps = make_jobs(pending, resources.runs_in_lockstep)
             if not alone:
                 locksteps = shuffled(locksteps, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
-            _run_locksteps(locksteps, workplace, store, resources, display)
+            _run_locksteps(locksteps, workplace, store, resources, display, observers)
             if display.interrupted:
                 return
+
+
+@contextmanager
+def observing(texts: Sequence[str], store: RunStore, display: Display) -> Iterator[Observers]:
+    """Observers for the time of a launch. At its end it waits for them, at most `SECONDS`."""
+    observers = Observers(requested_observers(texts, store), display.warn)
+    try:
+        yield observers
+    finally:
+        observers.close(_SECONDS_TO_STOP if display.interrupted else SECONDS)
 
 
 def new_log(store: RunStore) -> Path:
@@ -104,7 +121,6 @@ def make_workplace(
     store: RunStore,
     resources: Resources,
     plugins: Mapping[str, Mapping[str, PackedPlugin]],
-    observers: Sequence[Observing],
 ) -> Workplace:
     """What the workers need to know, with the frames in the object store of the cluster that is running."""
     return Workplace(
@@ -120,22 +136,27 @@ def make_workplace(
         sweep=uuid.uuid4().hex,
         datasets=tuple(DATASETS.added.values()),
         origins=dict(ORIGINS),
-        observers=observers,
+        is_observed=bool(resources.observe),
         keep_predictions=store.keep_predictions,
     )
 
 
 def _run_locksteps(
-    locksteps: Sequence[Job], workplace: Workplace, store: RunStore, resources: Resources, display: Display
+    locksteps: Sequence[Job],
+    workplace: Workplace,
+    store: RunStore,
+    resources: Resources,
+    display: Display,
+    observers: Observers,
 ) -> None:
     """Runs some locksteps, and those whose worker died once more, as long as the policy says so."""
     from clops_sweep.sweep.tune import run_fed  # slow to import, but for what the start of the cluster has imported
 
-    retries = Retries(store, resources.max_retries, workplace.data_hash, workplace.software)
+    retries = Retries(store, resources.max_retries, workplace.data_hash, workplace.software, observers.tell)
     feed = GridFeed(locksteps, store, retries, display, may_grow=resources.address is not None)
     with BackgroundCompaction(store) as compaction:
         while not feed.finished:
-            run_fed(feed, workplace, resources, display, compaction)
+            run_fed(feed, workplace, resources, display, compaction, observers)
             if display.interrupted:
                 return
     with storing(store):

@@ -28,7 +28,7 @@ IMPORTED = (
     *("rich.live", "socketserver", "statistics", "torch", "yaml"),
     *("clops_sweep.learning.native_learner", "clops_sweep.learning.run", "clops_sweep.store.background"),
     *("clops_sweep.store.rows", "clops_sweep.sweep.display", "clops_sweep.sweep.feed"),
-    "clops_sweep.sweep.observers.teller",
+    "clops_sweep.sweep.observers.events",
 )
 """What Ray and a worker need. Not Ray itself: as it is imported, it looks up for which job that is."""
 

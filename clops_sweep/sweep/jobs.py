@@ -27,7 +27,7 @@ from clops_sweep.experiment.registry import Plugin
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun
-from clops_sweep.sweep.observers.asked import Observing, check_observers
+from clops_sweep.sweep.observers.requested import check_observers
 
 if TYPE_CHECKING:
     import ray
@@ -124,7 +124,7 @@ class Resources:
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
-        observe: the observers that are told how its runs go on, as NAME or NAME:TARGET.
+        observe: the observers that get the events of its runs, as NAME or NAME:TARGET.
 
     Raises:
         BadInput: a number is out of bounds, `address` is no text, or an observer is unknown.
@@ -191,7 +191,7 @@ class Workplace:
         sweep: tells this sweep from others on the same cluster.
         datasets: what is known of the data sets that the search-space file declares, so that configs can name them.
         origins: where the code of these, and of the plug-ins, comes from, by config field and name.
-        observers: who is told how runs go on.
+        is_observed: whether workers send events with their reports, for observers.
     """
 
     frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
@@ -206,7 +206,7 @@ class Workplace:
     sweep: str = ""
     datasets: Sequence[DatasetInfo] = ()
     origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
-    observers: Sequence[Observing] = ()
+    is_observed: bool = False
     keep_predictions: bool = False
 
     def data_hash(self, config: RunConfig) -> str:

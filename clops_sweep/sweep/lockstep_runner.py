@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from functools import partial
@@ -20,6 +20,7 @@ from clops_sweep import machine
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, Diverged, StoreError
+from clops_sweep.experiment.events import Event
 from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.replay.checked import BadScores
@@ -31,7 +32,6 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.epoch_watch import EpochWatch, leave_word
 from clops_sweep.sweep.jobs import Job, Workplace
 from clops_sweep.sweep.observers.events import after_epoch, after_failure, after_run
-from clops_sweep.sweep.observers.teller import Observers
 from clops_sweep.sweep.reports import (
     Failed,
     Finished,
@@ -75,12 +75,12 @@ class LockstepRunner:
     Args:
         workplace: what every worker of the sweep needs to know.
         store: where results go.
-        observers: who is told how runs go on.
+        tell: called with the events of its runs; None if they have no observer.
     """
 
-    def __init__(self, workplace: Workplace, store: RunStore, observers: Observers) -> None:
+    def __init__(self, workplace: Workplace, store: RunStore, tell: Callable[[Sequence[Event]], object] | None) -> None:
         self._process = ProcessState()
-        self._workplace, self._store, self._observers = workplace, store, observers
+        self._workplace, self._store, self._tell = workplace, store, tell
         self._watch = EpochWatch(workplace.epoch_timeout, self._leave_word)
         self._frames: dict[DataKey, FrameSet] = {}
         self._bank_of = LastBank()
@@ -185,9 +185,8 @@ class LockstepRunner:
             facts = {**self._facts(), "started_at": self._began_at}
             error = _printed_error()
             record_failure(self._store, job.runs, error, self._workplace.data_hash, facts)
-        if self._observers:
-            self._observers.tell(after_failure(job.runs, error))
-            self._observers.catch_up()
+        if self._tell is not None:
+            self._tell(after_failure(job.runs, error))
         self._runs_failed += job.run_ids
 
     def _advance(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
@@ -211,8 +210,8 @@ class LockstepRunner:
                 return Paused(auc)
             with self._watch.epoch():
                 progress = run.advance()
-            if self._observers:
-                self._observers.tell(after_epoch(self._job.run_ids, run, progress))
+            if self._tell is not None:
+                self._tell(after_epoch(self._job.run_ids, run, progress))
             if not run.finished and (run.tasks_trained == until or self._is_checkpoint(run, progress)):
                 self._save()
             if not run.finished and run.tasks_trained != until and is_due():
@@ -224,7 +223,7 @@ class LockstepRunner:
         seconds = None if self._taken_up is None else time.monotonic() - self._taken_up
         ended = partial(self._record, self._job, result, self._checkpoint, self._facts(), seconds)
         self.wait_until_written()
-        if self._observers or self._job is not self._part:
+        if self._job is not self._part:
             return ended()
         self._written = self._writing.submit(ended)
         return self._written
@@ -290,9 +289,8 @@ class LockstepRunner:
                     return Unrecorded(str(error))
                 _log.exception("another try follows in %g s", pause)
                 time.sleep(pause)
-        if self._observers:
-            self._observers.tell(after_run(job.runs, result))
-            self._observers.catch_up()
+        if self._tell is not None:
+            self._tell(after_run(job.runs, result))
         try:
             with storing(self._store):
                 checkpoint.delete()

@@ -42,10 +42,9 @@ class Retrying:
 
 @dataclass(frozen=True)
 class Noted:
-    """The job goes on, and there is something that the user is to know; of what it is `about` once, if that is said."""
+    """The job goes on, and the user should read something."""
 
     text: str
-    about: str = ""
 
 
 @dataclass(frozen=True)

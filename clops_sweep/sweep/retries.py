@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.events import Event
 from clops_sweep.store.rows import record_failure, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.jobs import Job
+from clops_sweep.sweep.observers.events import after_failure
 from clops_sweep.sweep.reports import Failed, FoundFinished, WorkerDied, bounded, is_timed_out
 
 
@@ -25,6 +27,7 @@ class Retries:
         max_retries: how often.
         data_hash: content hash of the data that a config runs on.
         software: columns of `runs` that say what computes.
+        tell: called with the events of runs that have failed; None if they have no observer.
     """
 
     def __init__(
@@ -33,9 +36,10 @@ class Retries:
         max_retries: int,
         data_hash: Callable[[RunConfig], str | None],
         software: Mapping[str, Any],
+        tell: Callable[[Sequence[Event]], object] | None = None,
     ) -> None:
         self._store, self._max_retries = store, max_retries
-        self._data_hash, self._software = data_hash, software
+        self._data_hash, self._software, self._tell = data_hash, software, tell
         self._deaths: dict[Job, int] = {}
 
     def after_death(self, job: Job, error: str) -> Failed | FoundFinished | None:
@@ -50,7 +54,7 @@ class Retries:
                 return FoundFinished(elsewhere=True)
             if self._deaths[job] <= self._max_retries and not is_timed_out(error):
                 return None
-            record_failure(self._store, job.runs, bounded(error), self._data_hash, self._software)
+            self._record_failure(job, error)
         return Failed(job.run_ids)
 
     def without_hung(self, job: Job, death: WorkerDied) -> tuple[list[Job], Failed | None]:
@@ -67,9 +71,15 @@ class Retries:
         with storing(self._store):
             hung, later = ([job.run_ids.index(run_id) for run_id in runs] for runs in (death.hung, death.later))
             if len(hung) == 1:
-                record_failure(self._store, job.part(hung).runs, bounded(death.error), self._data_hash, self._software)
+                self._record_failure(job.part(hung), death.error)
                 parts, failed = [later], Failed(job.part(hung).run_ids)
             else:
                 half = (len(hung) + 1) // 2
                 parts, failed = [hung[:half], hung[half:], later], None
         return [job.part(part) for part in parts if part], failed
+
+    def _record_failure(self, job: Job, error: str) -> None:
+        error = bounded(error)
+        record_failure(self._store, job.runs, error, self._data_hash, self._software)
+        if self._tell is not None:
+            self._tell(after_failure(job.runs, error))

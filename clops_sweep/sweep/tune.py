@@ -38,6 +38,7 @@ from clops_sweep.sweep.display import Display
 from clops_sweep.sweep.epoch_watch import SECONDS_OF_GRACE, word_left
 from clops_sweep.sweep.feed import Feed
 from clops_sweep.sweep.jobs import Job, Resources, Workplace
+from clops_sweep.sweep.observers.thread import Observers
 from clops_sweep.sweep.reports import (
     Begun,
     Failed,
@@ -123,9 +124,9 @@ class ContinualRunTrainable(tune.Trainable):
         self.config: dict[str, Any] = {}  # Tune sends it back with every result
 
     def step(self) -> dict[str, Any]:
-        """A second or so of its job; what it reports is for display and feed alone."""
+        """A second or so of its job; display, feed and observers get what it reports."""
         reports = self._runner.step()
-        return {"reports": reports, "notes": self._runner.notes(), "done": self._runner.done}
+        return {"reports": reports, "events": self._runner.events(), "done": self._runner.done}
 
     def cleanup(self) -> None:
         """Called when the sweep is interrupted."""
@@ -145,10 +146,11 @@ def run_fed(
     resources: Resources,
     display: Display,
     compaction: BackgroundCompaction | None = None,
+    observers: Observers | None = None,
 ) -> None:
     """One Tune run over jobs of a feed, until it has no more or there have been many.
 
-    The compaction, if there is one, is told of the runs that have been recorded.
+    The compaction, if there is one, hears of the runs that have been recorded, the observers of all events.
 
     Raises:
         StoreError: one run after the other could not be recorded.
@@ -158,7 +160,7 @@ def run_fed(
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
     _take_deaths_for_one()
-    watcher = Watcher(workplace, display, feed, compaction)
+    watcher = Watcher(workplace, display, feed, compaction, observers)
     # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
     searcher = FeedSearcher(feed, resources)
     with private_folder() as files, _many_pending():
@@ -243,19 +245,25 @@ class FeedSearcher(Searcher):
 
 
 class Watcher(tune.Callback):
-    """Passes the reports of trials on to display, feed and compaction, and to Tune that the user wants it to stop.
+    """Passes what trials report on to display, feed, compaction and observers; stops Tune when the user wants it.
 
     Attributes:
         store_error: what kept the last runs out of the store, once it is clear that it keeps out all others as well.
     """
 
     def __init__(
-        self, workplace: Workplace, display: Display, feed: Feed, compaction: BackgroundCompaction | None
+        self,
+        workplace: Workplace,
+        display: Display,
+        feed: Feed,
+        compaction: BackgroundCompaction | None,
+        observers: Observers | None,
     ) -> None:
         self._workplace = workplace
         self._display = display
         self._feed = feed
         self._compaction = compaction
+        self._observers = observers
         self.store_error: str | None = None
         self._unrecorded = 0
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
@@ -278,7 +286,9 @@ class Watcher(tune.Callback):
         self._display.stops_in_order = True
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Several times a second: the moment to see whether the user wants to stop."""
+        """Several times a second: the moment to see whether the user wants to stop, or an observer hangs."""
+        if self._observers is not None:
+            self._observers.look()
         if (self._display.interrupted or self.store_error) and self._display.stops_in_order:
             self._display.stops_in_order = False
             if self._display.interrupted:
@@ -303,8 +313,9 @@ class Watcher(tune.Callback):
         self._heard[trial.trial_id] = time.monotonic()
         job = _job(trial)
         parts = job.parts()
-        for note in result.get("notes", ()):
-            self._display.report(self._at[trial.trial_id], note)
+        if self._observers is not None:
+            self._observers.tell(result["events"])
+            result["events"].clear()  # Tune keeps the last result of every trial
         for index, report in result["reports"]:
             match report:
                 case Begun():

@@ -12,19 +12,17 @@ from queue import SimpleQueue
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
+from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.registry import REGISTRIES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.jobs import Job, Workplace
 from clops_sweep.sweep.lockstep_runner import LockstepRunner
-from clops_sweep.sweep.observers.teller import Observers
 from clops_sweep.sweep.plugins import PackedPlugin
-from clops_sweep.sweep.reports import Begun, Noted, Report, ends
+from clops_sweep.sweep.reports import Begun, Report, ends
 
 _SECONDS_PER_STEP = 1.0
 _SECONDS_PER_JOB = 60.0
 """After which no further lockstep is begun: runs may take longer than was thought when the job was cut."""
-
-_SECONDS_TO_STOP = 5.0
 
 _Said = tuple[int, Report | Future[Report]]
 """What there is to say of one of a job's parts, maybe only once that is recorded."""
@@ -47,8 +45,8 @@ class JobRunner:
         for info in workplace.datasets:
             DATASETS.register(info)
         store = RunStore(workplace.store_uri, keep_predictions=workplace.keep_predictions)
-        self._observers = Observers(workplace.observers, store.files, workplace.checkpoints)
-        self._runner = LockstepRunner(workplace, store, self._observers)
+        self._events: deque[Event] = deque()
+        self._runner = LockstepRunner(workplace, store, self._events.extend if workplace.is_observed else None)
         for registry, members in workplace.plugins.items():
             for name, packed in members.items():
                 plugin = packed.unpacked() if isinstance(packed, PackedPlugin) else packed
@@ -141,13 +139,12 @@ class JobRunner:
             self._held.popleft()
             yield part, report
 
-    def notes(self) -> tuple[Noted, ...]:
-        """What the user is to know of observers."""
-        return self._observers.notes()
+    def events(self) -> list[Event]:
+        """Return the events since the last call; after `step`, those of all that it has reported are among them."""
+        return [self._events.popleft() for _ in range(len(self._events))]
 
     def stop(self) -> None:
         """Keeps what has been trained so far, for the next launch to go on with."""
         self._give_up()
         self._runner.stop()
         self._runner.wait_until_written()
-        self._observers.close(_SECONDS_TO_STOP)

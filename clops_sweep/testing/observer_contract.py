@@ -11,9 +11,9 @@ from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.registry import OBSERVERS
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.observers.asked import asked_observers, check_observers
 from clops_sweep.sweep.observers.events import after_epoch, after_failure, after_run
-from clops_sweep.sweep.observers.teller import SECONDS, Observers
+from clops_sweep.sweep.observers.requested import check_observers, requested_observers
+from clops_sweep.sweep.observers.thread import SECONDS, Observers
 from clops_sweep.testing.frames import tiny_config, tiny_frames
 from clops_sweep.testing.watch import ContractViolation
 
@@ -21,15 +21,15 @@ _NAME = "observer_under_test"
 
 
 def check_observer(member: Any, target: str | None = None, *, seconds: float = SECONDS) -> None:
-    """Runs the contract suite of observers on one of them, in processes as those of a sweep.
+    """Run the contract suite of observers on one of them, in a thread as in a sweep.
 
-    It must be fit for workers, and take all events of a whole run, of one that is resumed in another process after
-    its first task, and of one that fails, none of them in more than so many seconds.
+    It must take all events of a whole run that another launch resumes after its first task, and of a run that fails,
+    none of them in more than so many seconds.
 
     Args:
         member: a function of an event, or a class that is made with target and folder.
-        target: what stands behind the colon of `--observe NAME:TARGET`.
-        seconds: what an event may take.
+        target: the text behind the colon of `--observe NAME:TARGET`.
+        seconds: longest time for an event.
 
     Raises:
         ContractViolation: with a sentence that says what is wrong.
@@ -46,14 +46,13 @@ def check_observer(member: Any, target: str | None = None, *, seconds: float = S
     try:
         with OBSERVERS.temporarily(_NAME, member), tempfile.TemporaryDirectory() as folder:
             check_observers([text])
-            store = RunStore(Path(folder))
-            asked = asked_observers([text], store)
+            requested = requested_observers([text], RunStore(Path(folder)))
             for events in parts:
-                observers = Observers(asked, store.files, f"{store.work_folder}/checkpoints", seconds)
+                notes: list[str] = []
+                observers = Observers(requested, notes.append, seconds)
                 observers.tell(events)
-                observers.catch_up(seconds * len(events))
-                observers.close(seconds)
-                for note in observers.notes():
-                    raise ContractViolation(note.text)
+                observers.close(seconds * (len(events) + 1))
+                for note in notes:
+                    raise ContractViolation(note)
     except BadInput as error:
         raise ContractViolation(str(error)) from error

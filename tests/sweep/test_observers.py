@@ -1,18 +1,19 @@
-"""Observers: told everything once, harmless whatever they do, and the built-in ones read back by their own readers."""
+"""Observers: each event once a launch, no harm whatever they do, and the built-in ones read by their own readers."""
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
-from launching import Sweep
+from launching import Sweep, kill, wait_for
 
 from clops_sweep import EpochEnd, RunConfig, RunEnd, TaskEnd
 from clops_sweep.data.prepare import open_frames
@@ -24,9 +25,13 @@ from clops_sweep.experiment.registry import OBSERVERS
 from clops_sweep.experiment.search_space import load_spaces
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.observers.asked import asked_observers, check_observers
+from clops_sweep.sweep.jobs import Job
+from clops_sweep.sweep.observers import thread
 from clops_sweep.sweep.observers.events import after_epoch, after_run
-from clops_sweep.sweep.observers.teller import Observers
+from clops_sweep.sweep.observers.requested import check_observers, requested_observers
+from clops_sweep.sweep.observers.thread import Observers
+from clops_sweep.sweep.reports import WorkerDied
+from clops_sweep.sweep.retries import Retries
 from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
 
 Launch = Callable[..., Sweep]
@@ -57,81 +62,114 @@ def events_of(run_id: str = RUN) -> list[Event]:
 
 
 Made = Callable[..., Observers]
+SECONDS = 30.0
+"""Longest wait for observers that are quick."""
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Made]:
-    """Observers as a worker on the store in this folder has them."""
-    there: list[Observers] = []
-    store = RunStore(tmp_path / "results")
-    store.open_for_writing()
+def notes() -> list[str]:
+    """The sentences that a user reads."""
+    return []
 
-    def make(*texts: str, seconds: float = 60) -> Observers:
+
+@pytest.fixture
+def made(tmp_path: Path, notes: list[str]) -> Iterator[Made]:
+    """Observers as a launch on the store in this folder has them."""
+    there: list[Observers] = []
+
+    def make(*texts: str, seconds: float = SECONDS) -> Observers:
         check_observers(texts)
-        folder = f"{store.work_folder}/checkpoints"
-        there.append(Observers(asked_observers(texts, store), store.files, folder, seconds))
+        requested = requested_observers(texts, RunStore(tmp_path / "results"))
+        there.append(Observers(requested, notes.append, seconds))
         return there[-1]
 
     yield make
     for observers in there:
-        observers.close(20)
+        observers.close(0)
 
 
-def test_everything_is_told_once_also_where_a_run_is_resumed_or_begun_anew(made: Made, tmp_path: Path) -> None:
-    file = tmp_path / "told"
+class Recorder:
+    """An observer that remembers its events, and raises, waits or ends its thread as a test needs it."""
 
-    class Lines:
+    def __init__(self, name: str, then: Callable[[], object] = lambda: None) -> None:
+        self.events: list[Event] = []
+        self._then = then
+        observer(name)(self.call)
+
+    def call(self, event: Event) -> None:
+        self.events.append(event)
+        self._then()
+
+
+def raising(error: BaseException) -> Callable[[], object]:
+    def then() -> None:
+        raise error
+
+    return then
+
+
+def test_a_launch_passes_no_event_of_a_run_twice(made: Made, notes: list[str]) -> None:
+    recorder, events, others = Recorder("recorder"), events_of(), events_of(OTHER)
+    observers = made("recorder")
+    for some in (events[:2], events[1:5], others, events, events, others):
+        observers.tell(some)
+    observers.close(SECONDS)
+    assert recorder.events == [*events[:5], *others, *events[5:]]
+    again = made("recorder")  # the next launch knows of nothing, and gets the events after the checkpoint
+    again.tell(events[3:])
+    again.close(SECONDS)
+    assert recorder.events[14:] == events[3:]
+    assert notes == []
+
+
+def test_a_run_that_failed_may_still_finish(made: Made) -> None:
+    recorder, observers = Recorder("recorder"), made("recorder")
+    end = events_of()[-1]
+    failed = RunEnd(RUN, end.config, "failed", {}, "ValueError: out of order")
+    for event in (failed, failed, end, failed, end):
+        observers.tell([event])
+    observers.close(SECONDS)
+    assert recorder.events == [failed, end]
+
+
+@pytest.mark.parametrize("hung", [False, True])
+def test_a_run_whose_worker_has_died_for_good_has_an_end(hung: bool, tmp_path: Path) -> None:
+    store, config = RunStore(tmp_path / "results"), RunConfig()
+    store.open_for_writing()
+    events: list[Event] = []
+    job = Job((config, config.replace(seed=1)), ("0a" * 12, "0b" * 12), names=("", ""))
+    retries = Retries(store, 0, lambda config: "generated0001", {}, events.extend)
+    if hung:
+        retries.without_hung(job, WorkerDied("it hangs", hung=job.run_ids[1:], later=job.run_ids[:1]))
+    else:
+        retries.after_death(job, "it hangs")
+    assert events == [RunEnd(run_id, job.runs[run_id], "failed", {}, "it hangs") for run_id in job.run_ids[hung:]]
+
+
+def test_a_class_is_made_once_in_the_thread_with_target_and_folder(made: Made, tmp_path: Path) -> None:
+    found: list[tuple[Any, ...]] = []
+
+    @observer("made")
+    class OfTarget:
         def __init__(self, target: str | None, folder: str) -> None:
-            self.target = (target, folder)
+            found.append((target, folder, threading.current_thread().name))
 
-        def __call__(self, event: Event) -> None:
-            print("what is printed is no answer")
-            at = "" if isinstance(event, RunEnd) else f" {event.place.step}"
-            with file.open("a") as lines:
-                lines.write(f"{type(event).__name__} {event.run_id}{at} {self.target}\n")
+        def __call__(self, event: Event) -> None: ...
 
-    observer("lines")(Lines)
-    events, others = events_of(), events_of(OTHER)
-    for some in (events[:2], events[1:5], events):  # a process each; others were told before their worker died
-        observers = made("lines:some:where")
-        observers.tell([*some, *others])
-        observers.catch_up()
-        assert observers.notes() == ()
-    own = ("some:where", str(tmp_path / "results" / ".work" / "lines"))
-    told = [
-        "EpochEnd {} 1",
-        "EpochEnd {} 2",
-        "TaskEnd {} 2",
-        "EpochEnd {} 3",
-        "EpochEnd {} 4",
-        "TaskEnd {} 4",
-        "RunEnd {}",
-    ]
-    lines = [line for line in file.read_text().splitlines() if RUN in line]
-    assert lines == [f"{line.format(RUN)} {own}" for line in told]
-    assert len(file.read_text().splitlines()) == 7 + 3 * 7  # once its end has been told, a run is another attempt
-    assert not list((tmp_path / "results" / ".work" / "checkpoints").iterdir())
+    observers = made("made:some:where")
+    assert found == []
+    observers.tell(events_of())
+    observers.close(SECONDS)
+    assert found == [("some:where", str(tmp_path / "results" / ".work" / "made"), "observers")]
 
 
-def test_what_they_do_harms_nobody_and_is_said_once(made: Made, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-
-    @observer("raises")
-    def raises(event: Event) -> None:
-        with told.open("a") as file:
-            file.write("x")
-        raise ValueError("not\nthis time")
-
-    @observer("leaves")
-    def leaves(event: Event) -> None:
-        os._exit(3)
-
-    @observer("hangs")
-    class Hangs:
-        def __init__(self, target: str | None, folder: str) -> None: ...
-
-        def __call__(self, event: Event) -> None:
-            time.sleep(600)
+def test_an_observer_that_misbehaves_is_reported_once_and_harms_no_other(made: Made, notes: list[str]) -> None:
+    released = threading.Event()
+    raises = Recorder("raises", raising(ValueError("not\nthis time")))
+    leaves = Recorder("leaves", raising(SystemExit(3)))
+    interrupts = Recorder("interrupts", raising(KeyboardInterrupt()))
+    hangs = Recorder("hangs", released.wait)
+    good = Recorder("good")
 
     @observer("unmade")
     class Unmade:
@@ -140,30 +178,81 @@ def test_what_they_do_harms_nobody_and_is_said_once(made: Made, tmp_path: Path) 
 
         def __call__(self, event: Event) -> None: ...
 
-    observers = made("raises", "leaves", "unmade", seconds=60)
-    slow = made("hangs", seconds=8)
+    observers = made("raises", "unmade", "hangs", "leaves", "interrupts", "good", seconds=2)
     began = time.monotonic()
     observers.tell(events_of())
-    slow.tell(events_of())
-    assert time.monotonic() - began < 7  # nobody has waited for the one that hangs
-    observers.catch_up()
-    slow.catch_up()
-    *notes, of_slow = [note.text for note in (*observers.notes(), *slow.notes())]
-    assert notes == [
-        "observer 'raises' raises ValueError: not this time; runs go on, and it is told what comes",
-        "observer 'leaves' has ended its own process (exit status 3); runs go on, and this worker tells it no more",
-        "observer 'unmade' cannot be made (RuntimeError: no server); runs go on, and this worker tells it no more",
-    ]
-    assert re.match("observer 'hangs' has not (returned within 8 s|caught up 8 s after the end of a run); ", of_slow)
-    assert told.read_text() == 7 * "x"
+    assert time.monotonic() - began < 1
+    while time.monotonic() - began < 2:
+        time.sleep(0.1)
+        observers.look()
     observers.tell(events_of(OTHER))
-    slow.tell(events_of(OTHER))
+    observers.close(SECONDS)
+    later = "runs go on, and so do its later events"
+    no_more = "runs go on, and it gets no more events"
+    assert notes == [
+        f"observer 'raises' raises ValueError: not this time; {later}",
+        f"observer 'unmade' cannot be made (RuntimeError: no server); {no_more}",
+        f"observer 'hangs' has not returned within 2 s; {no_more}",
+        f"observer 'leaves' raises SystemExit: 3; {later}",
+        f"observer 'interrupts' raises KeyboardInterrupt: ; {later}",
+    ]
+    expected = [*events_of(), *events_of(OTHER)]
+    assert raises.events == leaves.events == interrupts.events == good.events == expected
+    assert hangs.events == expected[:1]
+    released.set()  # the thread that was given up ends, and takes no event from the queue
+
+
+def test_tune_s_callback_notices_what_hangs_while_runs_go_on(made: Made, notes: list[str]) -> None:
+    from clops_sweep.sweep.tune import Watcher
+
+    released = threading.Event()
+    Recorder("hangs", released.wait)
+    observers = made("hangs", seconds=0.2)
+    observers.tell(events_of())
+    nothing: Any = SimpleNamespace(interrupted=False)
+    watcher = Watcher(nothing, nothing, nothing, None, observers)
+    until = time.monotonic() + SECONDS
+    while not notes and time.monotonic() < until:
+        watcher.on_step_end(0, [])
+    assert notes == ["observer 'hangs' has not returned within 0.2 s; runs go on, and it gets no more events"]
+    released.set()
+
+
+def test_the_end_waits_no_longer_than_its_limit(made: Made, notes: list[str]) -> None:
+    released = threading.Event()
+    hangs = Recorder("hangs", released.wait)
+    observers = made("hangs")
+    observers.tell(events_of())
     began = time.monotonic()
-    slow.catch_up()
-    assert time.monotonic() - began < 7
-    observers.catch_up()
-    assert (observers.notes(), slow.notes()) == ((), ())
-    assert told.read_text() == 14 * "x"
+    observers.close(0.3)
+    assert time.monotonic() - began < 5
+    observers.close(0.3)
+    assert notes == ["observer 'hangs' has not returned at the end of the sweep; observers missed 6 events"]
+    released.set()
+    observers.tell(events_of(OTHER))
+    assert len(hangs.events) == 1
+
+
+def test_a_full_queue_drops_epochs_alone_and_says_once_how_many(
+    made: Made, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread, "_MOST_WAITING", 3)
+    released = threading.Event()
+    slow, observers = Recorder("slow", released.wait), made("slow")
+    events = [event for run in range(50) for event in events_of(f"{run:04x}")]
+    observers.tell(events[:1])
+    until = time.monotonic() + SECONDS
+    while not slow.events and time.monotonic() < until:
+        time.sleep(0.01)
+    observers.tell(events)
+    assert notes == []
+    released.set()
+    observers.close(SECONDS)
+    kept = [event for event in events if not isinstance(event, EpochEnd)]
+    assert [event for event in slow.events if not isinstance(event, EpochEnd)] == kept
+    dropped = len(events) - len(slow.events)
+    assert 190 <= dropped < 200
+    assert notes == [f"observers are slower than the runs and missed {dropped} epoch events"]
 
 
 def test_what_is_told_is_what_is_stored() -> None:
@@ -197,15 +286,15 @@ def test_what_is_told_is_what_is_stored() -> None:
     assert end.metrics["test_bwt"] == result.runs["test_bwt"].item() == told[-1].metrics["test_bwt"]
 
 
-def test_tensorboard_reads_what_was_told(made: Made, tmp_path: Path) -> None:
+def test_tensorboard_reads_what_was_told(made: Made, notes: list[str], tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="needs TensorBoard: pip install 'clops-sweep[tensorboard]'")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    for some in (events_of()[:2], events_of()[2:]):
+    for some in (events_of()[:5], events_of()[3:]):  # the first launch was killed, and two events come again
         observers = made(f"tensorboard:{tmp_path}/events")
         observers.tell(some)
-        observers.close(60)
-        assert observers.notes() == ()
+        observers.close(SECONDS)
+    assert notes == []
     found = EventAccumulator(str(tmp_path / "events" / RUN))
     found.Reload()
     scalars = {tag: [(it.step, round(it.value, 6)) for it in found.Scalars(tag)] for tag in found.Tags()["scalars"]}
@@ -236,13 +325,15 @@ def test_mlflow_has_what_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "status: 3" in (folder / "meta.yaml").read_text()
 
 
-def test_wandb_writes_what_was_told_without_a_net(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_writes_what_was_told_without_a_net(
+    made: Made, notes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("wandb", reason="needs W&B: pip install 'clops-sweep[wandb]'")
     monkeypatch.setenv("WANDB_MODE", "offline")
     observers = made("wandb:somebody/study")
     observers.tell(events_of())
     observers.close(60)
-    assert observers.notes() == ()
+    assert notes == []
     (file,) = (tmp_path / "results" / ".work" / "wandb" / "wandb").glob(f"offline-run-*-{RUN}/run-{RUN}.wandb")
     assert _history(file) == [("epochs", str(n)) for n in (1, 2, 2, 3, 4, 4)]
 
@@ -266,11 +357,13 @@ def _history(file: Path) -> list[tuple[str, str]]:
 
 def test_the_example_runs_and_changes_no_number(attach: Launch, prepared_root: Path, tmp_path: Path) -> None:
     assert len(EXAMPLE.splitlines()) <= 30
-    raising = "\n\n@observer('raises')\ndef raises(event):\n    raise OSError('no room')\n"
+    raising = (
+        "\n\n@observer('raises')\ndef raises(event):\n    print('a line of its own')\n    raise OSError('no room')\n"
+    )
     (tmp_path / "my_sweep.py").write_text(EXAMPLE + raising)
     sweep = attach("my_sweep.py", "--no-report", "--observe", "progress_file", "--observe", "raises")
     assert sweep.wait() == 0, sweep.output + sweep.errors
-    said = "observer 'raises' raises OSError: no room; runs go on, and it is told what comes"
+    said = "observer 'raises' raises OSError: no room; runs go on, and so do its later events"
     assert sweep.output.count(said) == 1
     lines = (tmp_path / "progress.txt").read_text().splitlines()
     runs = pd.read_parquet(tmp_path / "results" / "runs")
@@ -283,7 +376,57 @@ def test_the_example_runs_and_changes_no_number(attach: Launch, prepared_root: P
     (space,) = load_spaces(tmp_path / "my_sweep.py")
     alone = ContinualRun(space.base.replace(seed=0), open_frames("synthetic", prepared_root=prepared_root)).run()
     assert alone.runs[list(METRICS)].equals(runs.loc[runs["seed"] == 0, list(METRICS)].reset_index(drop=True))
-    assert not list((tmp_path / "results" / ".work" / "checkpoints").iterdir())
+    (log,) = (tmp_path / "results" / ".work" / "logs").glob("*.log")
+    assert "a line of its own" in log.read_text()
+    assert "a line of its own" not in sweep.output + sweep.errors
+    assert not list((tmp_path / "results" / ".work" / "checkpoints").glob("*"))
+
+
+OF_TWO_LAUNCHES = """
+import os
+from pathlib import Path
+
+from clops_sweep import EpochEnd, RunConfig, RunEnd, SearchSpace, observer
+
+FOLDER = Path(__file__).parent
+SHORT, LONG = 1, 20
+
+
+@observer("ends_the_driver")
+def ends_the_driver(event):
+    step = 10**6 if isinstance(event, RunEnd) else event.place.step
+    with (FOLDER / f"events-{os.getpid()}").open("a") as file:
+        file.write(f"{event.config.epochs_per_task} {type(event).__name__} {step}\\n")
+    if isinstance(event, RunEnd) and event.config.epochs_per_task == SHORT:
+        os._exit(3)
+
+
+SPACE = SearchSpace(
+    "s", RunConfig(strategy="finetune", dataset="synthetic"), {"epochs_per_task": [SHORT, LONG]}, seeds=range(1)
+)
+"""
+
+
+def test_nothing_computed_is_lost_when_an_observer_ends_the_driver_and_a_worker_is_killed(
+    attach: Launch, tmp_path: Path
+) -> None:
+    (tmp_path / "space.py").write_text(OF_TWO_LAUNCHES)
+    command = ("space.py", "--no-report", "--checkpoint-every", "5", "--observe", "ends_the_driver")
+    first = attach(*command)
+    assert first.wait() == 3
+    second = attach(*command)
+    file = tmp_path / f"events-{second.process.pid}"
+    wait_for(file.exists, "an event of the run that is left")
+    (worker,) = second.workers()
+    kill(worker)
+    assert second.wait() == 0, second.output + second.errors
+    assert "2 finished, 0 pending, 0 failed" in second.output
+    told = [line.split() for line in file.read_text().splitlines()]
+    assert {epochs for epochs, _, _ in told} == {"20"}  # the short run is in the store
+    assert len({tuple(each) for each in told}) == len(told)
+    steps = [int(step) for _, _, step in told]
+    assert steps == sorted(steps)
+    assert told[-1] == ["20", "RunEnd", str(10**6)]
 
 
 def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path: Path) -> None:

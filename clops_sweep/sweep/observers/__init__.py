@@ -1,1 +1,1 @@
-"""Who is told how runs go on: which observers are asked for, the processes they run in, and the built-in ones."""
+"""Experiment trackers: which observers a launch requests, the thread that calls them, and the built-in ones."""

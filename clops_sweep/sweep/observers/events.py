@@ -1,22 +1,25 @@
-"""The events of a job, from what is known of its runs."""
+"""The events of a job's runs. No torch, no Ray."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.events import EpochEnd, Event, Place, RunEnd, TaskEnd
-from clops_sweep.learning.result import RunResult
-from clops_sweep.learning.run import ContinualRun, Progress
+
+if TYPE_CHECKING:
+    from clops_sweep.learning.result import RunResult
+    from clops_sweep.learning.run import ContinualRun, Progress
 
 _MEASURED = (*METRICS, *(f"test_{name}" for name in METRICS))
 
 
 def after_epoch(run_ids: Sequence[str], run: ContinualRun, progress: Progress) -> list[Event]:
-    """What is to be told of each run of a lockstep after `run.advance()`."""
+    """Return the events of each run of a lockstep after `run.advance()`."""
     name = run.task_names[progress.task - 1]
     place = Place(progress.task, name, progress.tasks, progress.epoch, progress.epochs)
     runs = list(zip(run_ids, run.configs, strict=True))
@@ -31,7 +34,7 @@ def after_epoch(run_ids: Sequence[str], run: ContinualRun, progress: Progress) -
 
 
 def after_run(runs: Mapping[str, RunConfig], result: RunResult) -> list[Event]:
-    """What is to be told of runs that are in the store."""
+    """Return the events of runs that are in the store."""
     events: list[Event] = []
     for run_id, config in runs.items():
         row = result.columns[run_id]["runs"]
@@ -41,5 +44,5 @@ def after_run(runs: Mapping[str, RunConfig], result: RunResult) -> list[Event]:
 
 
 def after_failure(runs: Mapping[str, RunConfig], error: str) -> list[Event]:
-    """What is to be told of runs that have failed."""
+    """Return the events of runs that have failed."""
     return [RunEnd(run_id, config, "failed", {}, error) for run_id, config in runs.items()]

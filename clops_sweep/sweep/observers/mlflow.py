@@ -55,7 +55,7 @@ class MLflow:
         if found is None:
             try:
                 return str(self._client.create_experiment(name))
-            except MlflowException:  # another worker has just made it
+            except MlflowException:  # another launch has just made it
                 found = self._client.get_experiment_by_name(name)
                 if found is None:
                     raise

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from tensorboard.compat.proto.event_pb2 import Event as EventRecord
+from tensorboard.compat.proto.event_pb2 import SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -29,15 +30,18 @@ class TensorBoard:
         self._steps: dict[str, int] = {}
 
     def __call__(self, event: Event) -> None:
-        """Writes what is told, and sees that it is on the disk."""
+        """Write the event to the disk."""
         run_id = event.run_id
         if run_id not in self._writers:
             folder = self._folder / run_id
-            again = folder.is_dir()  # the run goes on there
+            goes_on = folder.is_dir()
             self._writers[run_id] = EventFileWriter(str(folder))
-            if not again:
+            if not goes_on:
                 fields = {name: value for name, value in config_row(event.config).items() if value is not None}
                 self._write(run_id, 0, hparams_pb(fields, trial_id=run_id))
+            elif not isinstance(event, RunEnd):  # TensorBoard leaves out what it has read of this step and later ones
+                start = SessionLog(status=SessionLog.START)
+                self._writers[run_id].add_event(EventRecord(step=event.place.step, session_log=start))
         if not isinstance(event, RunEnd):
             self._steps[run_id] = event.place.step
         values = [Summary.Value(tag=name, simple_value=value) for name, value in scalars(event).items()]
