@@ -18,8 +18,10 @@ from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.sweep.cluster import cluster, start_in_words
 from clops_sweep.sweep.display import Display
-from clops_sweep.sweep.driver import make_workplace, new_log, observing
+from clops_sweep.sweep.driver import closing, make_workplace, new_log
 from clops_sweep.sweep.jobs import Resources, make_jobs
+from clops_sweep.sweep.observers.requested import requested_observers
+from clops_sweep.sweep.observers.thread import Observers
 from clops_sweep.sweep.plugins import packed_plugins
 from clops_sweep.sweep.retries import Retries
 from clops_sweep.sweep.terminal import output_to
@@ -53,9 +55,10 @@ def run_search(
         StoreError: results can no longer be written, or what becomes of trials; both go on from there.
     """
     plugins = packed_plugins()
+    observers = Observers(requested_observers(resources.observe, store), display.warn)
     with storing(store):
         log = new_log(store)
-    with output_to(log), observing(resources.observe, store, display) as observers:
+    with output_to(log):
         software: dict[str, Any] = {}
         feed = SearchFeed(
             space,
@@ -72,7 +75,7 @@ def run_search(
         feed.begin()
         if not feed.finished:  # it is when the store had all that was missing
             display.starting(start_in_words(resources))
-            with cluster(resources, frames, display.warn):
+            with cluster(resources, frames, display.warn), closing(observers, display):
                 display.starting("starting workers")
                 # What takes seconds of this, the start of the cluster has imported.
                 from clops_sweep.sweep.tune import run_fed

@@ -78,6 +78,7 @@ def run_sweep(
         StoreError: results can no longer be written; what is not finished is still pending.
     """
     plugins = packed_plugins()
+    observers = Observers(requested_observers(resources.observe, store), display.warn)
     with storing(store):
         log = new_log(store)
     display.begin([run.config for run in runs], log)
@@ -85,8 +86,8 @@ def run_sweep(
     with (
         only_sweep(store) as alone,
         output_to(log),
-        observing(resources.observe, store, display) as observers,
         cluster(resources, frames, display.warn),
+        closing(observers, display),
     ):
         display.starting("starting workers")
         workplace = make_workplace(frames, store, resources, plugins)
@@ -100,11 +101,13 @@ def run_sweep(
 
 
 @contextmanager
-def observing(texts: Sequence[str], store: RunStore, display: Display) -> Iterator[Observers]:
-    """Observers for the time of a launch. At its end it waits for them, at most `SECONDS`."""
-    observers = Observers(requested_observers(texts, store), display.warn)
+def closing(observers: Observers, display: Display) -> Iterator[None]:
+    """Wait for observers on exit, at most `SECONDS`.
+
+    Enter it inside of the cluster: when Ray ends before a thread that imports TensorBoard, it ends the process.
+    """
     try:
-        yield observers
+        yield
     finally:
         observers.close(_SECONDS_TO_STOP if display.interrupted else SECONDS)
 
