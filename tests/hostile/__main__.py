@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from . import place, typed
+from . import data, files, place, typed
 from .engine import Case, Engine, Result
 
 AREAS: Mapping[str, Callable[[], Iterator[Case]]] = {
@@ -17,6 +17,17 @@ AREAS: Mapping[str, Callable[[], Iterator[Case]]] = {
     "options": typed.options,
     "conditions": typed.conditions,
     "python": typed.from_python,
+    "code": files.code,
+    "contents": files.contents,
+    "searches": files.searches,
+    "declarations": files.declarations,
+    "networks, scenarios": files.networks_and_scenarios,
+    "together": files.together,
+    "own arrays": data.own_arrays,
+    "own functions": data.own_functions,
+    "label tables": data.label_tables,
+    "WFDB": data.wfdb,
+    "sent": data.sent,
 }
 
 

@@ -115,7 +115,7 @@ class Engine:
         (place / "prepared").mkdir(exist_ok=True)
         for folder in self._prepared.iterdir():
             (place / "prepared" / folder.name).symlink_to(folder)
-        for name, content in case.files.items():
+        for name, content in sorted(case.files.items(), key=lambda it: it[0].count("/")):  # folders first
             path = place / name
             if callable(content):
                 content(path)
