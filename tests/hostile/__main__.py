@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from . import data, files, place, typed
+from . import data, files, place, stores, typed
 from .engine import Case, Engine, Result
 
 AREAS: Mapping[str, Callable[[], Iterator[Case]]] = {
@@ -28,6 +28,12 @@ AREAS: Mapping[str, Callable[[], Iterator[Case]]] = {
     "label tables": data.label_tables,
     "WFDB": data.wfdb,
     "sent": data.sent,
+    "no files": stores.no_files,
+    "JSON": stores.json_files,
+    "prepared arrays": stores.prepared_arrays,
+    "rows": stores.rows,
+    "parts": stores.parts,
+    "studies": stores.studies,
 }
 
 

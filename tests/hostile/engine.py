@@ -7,6 +7,7 @@ written. A case may name further exit statuses that are an answer, where what is
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import resource
 import shutil
@@ -23,6 +24,12 @@ from typing import Any
 
 from clops_sweep.cli.command import main
 from clops_sweep.errors import BadInput
+
+PRELOADED = (
+    *("clops_sweep.analysis.report", "clops_sweep.analysis.verdicts", "clops_sweep.cli.commands", "clops_sweep.learning.run"),
+    *("clops_sweep.search.run", "clops_sweep.search.study", "clops_sweep.sweep.rerun", "clops_sweep.sweep.tune", "wfdb"),
+)
+"""What most cases would import, each in its own process."""
 
 LONGEST_SENTENCE = 600
 SECONDS = 30.0
@@ -91,6 +98,8 @@ class Engine:
     def __init__(self, template: Path, prepared: Path, jobs: int = 2) -> None:
         self._template, self._prepared, self._jobs = template, prepared, jobs
         self._running: dict[int, _Running] = {}
+        for module in PRELOADED:
+            importlib.import_module(module)
 
     def results(self, cases: Iterable[Case]) -> Iterator[Result]:
         """What becomes of each case, in the order in which they end."""

@@ -221,7 +221,7 @@ def searches() -> Iterator[Case]:
     def case(what: str, arguments: Mapping[str, str]) -> Case:
         parameters = {"parameters": "{'learning_rate': FloatDistribution(1e-5, 1e-2, log=True)}", "n_trials": "2"}
         given = ", ".join(f"{name}={value}" for name, value in {**parameters, **arguments}.items())
-        text = HEAD + f"SPACE = SearchSpace('t', base, search=OptunaSearch({given}), seeds=[0])\n"
+        text = HEAD + f"SPACE = SearchSpace('u', base, search=OptunaSearch({given}), seeds=[0])\n"
         return Case(what[:100], ("launch", "space.py"), files={"space.py": text}, secret="hunter2")
 
     for name, values in SEARCHES.items():
@@ -240,7 +240,7 @@ def searches() -> Iterator[Case]:
     for what, text in beside.items():
         search = "search=OptunaSearch({'learning_rate': [1e-3, 1e-4]}, 2)"
         given = ", ".join({"base": "base=base", what: text}.values() if what != "task order by difficulty" else [text])
-        space = HEAD + f"SPACE = SearchSpace('t', {search}, {given})\n"
+        space = HEAD + f"SPACE = SearchSpace('u', {search}, {given})\n"
         yield Case(f"a search beside {what}", ("launch", "space.py"), files={"space.py": space})
 
 

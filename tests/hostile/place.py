@@ -1,4 +1,4 @@
-"""What every case finds in its folder: search-space files, a store with two finished runs, prepared data."""
+"""What every case finds in its folder: search-space files, a store with two finished runs and a study, prepared data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from pathlib import Path
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.prepared_data import PreparedData
 from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.selection import Selection
+from clops_sweep.planning.asked import Asked
+from clops_sweep.search.standing import data_hashes
+from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 
@@ -53,3 +58,10 @@ def _make(template: Path, prepared: Path) -> None:
         result = ContinualRun(request.config, frames).run()
         runs = {request.config.run_id(frames.data_hash): request.config}
         record_result(store, runs, result, lambda config: frames.data_hash, {"host": "here", "device": "cpu"})
+    asked = Asked(Selection.of(template / "search.py"), PreparedData.found(prepared, None), store)
+    (space,) = asked.selection.searches
+    study = SearchStudy(space, store, data_hashes(asked, space))
+    trial = study.ask()
+    trial.record_runs(sorted(store.statuses())[:1])
+    trial.complete([0.5])
+    study.close()
