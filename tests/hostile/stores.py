@@ -1,0 +1,388 @@
+"""Stores and prepared data that something else than this program has written, or where there is no file at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clops_sweep.cli.command import main
+from clops_sweep.store.part_names import parsed, single
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS, TableName
+
+from .data import NO_FILES, edited
+from .engine import WORKER_STARTED, Case, Make
+
+LAUNCH = ("launch", "space.py", "--no-report")
+VERBS: Mapping[str, tuple[Sequence[str], tuple[int, ...]]] = {
+    "status": (("status", "space.py"), (0, 2)),
+    "plan": (("plan", "space.py", "--seeds", "2"), (0, 2)),
+    "claims": (("claims",), (0, 2)),
+    "check": (("check",), (0, 1, 2)),
+    "compact": (("compact",), (0, 2)),
+    "report": (("report", "space.py"), (0, 2)),
+    "launch": (LAUNCH, (0, 1, 2, WORKER_STARTED)),
+    "launch more": (("launch", "space.py", "--seeds", "2", "--no-report"), (2, WORKER_STARTED)),
+    "launch search": (("launch", "search.py", "--no-report"), (0, 2, WORKER_STARTED)),
+    "status search": (("status", "search.py"), (0, 2)),
+    "report search": (("report", "search.py"), (0, 2)),
+    "data verify": (("data", "verify", "synthetic"), (0, 2)),
+    "data list": (("data", "list"), (0, 2)),
+    "doctor": (("doctor",), (0, 2)),
+}
+"""Commands that look at a store, and the statuses that are an answer: it may be read all the same, or be mended."""
+
+WRITES = ("results", "prepared")
+
+
+def case(name: str, verb: str, files: Mapping[str, str | bytes | Make]) -> Case:
+    """A command on a store of which some files are others."""
+    if verb in ("show", "rerun"):
+        return Case(f"{verb}: {name}", call=lambda: _of_first_run(verb), files=files, fine=(0, 2))
+    command, fine = VERBS[verb]
+    return Case(f"{verb}: {name}", command, files=files, fine=fine, may_write=WRITES)
+
+
+def _of_first_run(verb: str) -> None:
+    """A command about the first run, by the name of its part."""
+    names = sorted(os.listdir("results/r_matrix")) if os.path.isdir("results/r_matrix") else []
+    main([verb, names[0].removeprefix("finished-").removesuffix(".parquet") if names else "a" * 24])
+
+
+# --- where there should be a file or folder ---------------------------------------------------------------------------
+
+
+def _of_first_part(make: Make) -> Make:
+    return lambda folder: make(sorted(folder.glob("finished-*.parquet"))[0])
+
+
+def _replaced(make: Make) -> Make:
+    """Puts something in the place of a folder."""
+
+    def replace(path: Path) -> None:
+        if path.is_dir() and not path.is_symlink():
+            path.rename(path.with_name(f".{path.name}-before"))
+        make(path)
+
+    return replace
+
+
+def _copied(path: Path) -> None:
+    """A prepared folder whose files can be replaced: links to those of the one that all cases share."""
+    shared = path.resolve()
+    path.unlink()
+    path.mkdir()
+    for file in shared.iterdir():
+        (path / file.name).symlink_to(file)
+
+
+def _written(content: bytes) -> Make:
+    def write(path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+
+    return write
+
+
+BYTES: Mapping[str, Make] = {"an empty file": _written(b""), "noise": _written(bytes(range(1, 256)) * 20)}
+FOLDERS = ("results", "results/runs", "results/r_matrix", "results/.work", "results/.work/logs", "results/.work/checkpoints",
+           "results/.work/locks", "results/.work/damaged", "results/report", "prepared", "prepared/synthetic")  # fmt: skip
+FILES = ("results/runs/all-columns.parquet", f"results/runs/finished-{'b' * 24}.parquet", "results/runs/compact-2-ab.parquet",
+         "results/.work/verified.json", "results/.work/calibration.json", "results/.work/lock", "results/optuna.db", "space.py")  # fmt: skip
+PREPARED = ("manifest.json", "files.json", "sources.json", "frames.npy", "labels.npy", "patients.npy", "index.parquet")
+
+
+def no_files() -> Iterator[Case]:
+    """FIFOs, devices, links and folders where files should be, and files where folders should be."""
+    for what, make in {**NO_FILES, **BYTES}.items():
+        for place in FOLDERS:
+            if what == "a folder":
+                continue
+            for verb in ("status", "launch more", "data list") if place.startswith("prepared") else ("status", "check", "launch"):
+                yield case(f"{place} is {what}", verb, {place: _replaced(make)})
+        for place in FILES:
+            for verb in ("plan", "compact", "launch search" if place.endswith("db") else "launch"):
+                yield case(f"{place} is {what}", verb, {place: make})
+        for verb in ("status", "show", "check", "claims", "launch"):
+            yield case(f"a part is {what}", verb, {"results/runs": _of_first_part(make)})
+        for name in PREPARED:
+            for verb in ("plan", "data verify"):
+                yield case(f"{name} is {what}", verb, {"prepared/synthetic": _copied, f"prepared/synthetic/{name}": make})
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+JSON = ["", "{", "[" * 100_000, '{"a":' * 100_000, "null", "3", '"x"', "[]", "{}", "[[]]", "9" * 5000, "NaN", "[1e999]", '{"a": null}',
+        '{"runs/x": 3}', '{"\\ud800": 3}']  # fmt: skip
+MEASURED = ["3", "[]", "[3]", "[[1, 2]]", '[["h", [[[], []], [], "cpu"]]]', "null", '{"a": 1}', "[" * 50_000 + "]" * 50_000]
+MANIFEST = [None, 3, -1, [], {}, "x", "\x1b[2J", [None], 10**30, {"a": {"b": []}}]
+
+
+def _mark(value: str) -> Make:
+    """`verified.json` with this value for each part that there is."""
+
+    def write(path: Path) -> None:
+        parts = [f"{part.parent.name}/{part.name}" for part in path.parents[1].rglob("finished-*.parquet")]
+        _written(("{" + ", ".join(f'"{name}": {value}' for name in parts) + "}").encode())(path)
+
+    return write
+
+
+def _manifest(key: str, value: Any) -> Make:
+    return _rewritten(lambda known: known | {key: value})
+
+
+def _rewritten(change: Callable[[dict[str, Any]], Any]) -> Make:
+    def write(path: Path) -> None:
+        known = json.loads(path.read_bytes())
+        _written(json.dumps(change(known)).encode())(path)
+
+    return write
+
+
+KEYS = ("format_version", "name", "reader_version", "options", "on_error", "unit", "classes", "lead_names", "patient_names", "frames",
+        "counts", "dropped", "skipped", "notes", "files", "content_hash", "data_hash", "samples", "sampling_rate", "frame_seconds",
+        "domains", "given_split", "whole_moments", "fingerprint", "info")  # fmt: skip
+
+
+def json_files() -> Iterator[Case]:
+    """What is remembered as JSON, with other content: beside the store, beside the report, in prepared folders."""
+    for name in ("verified.json", "calibration.json"):
+        for content in JSON:
+            for verb in ("plan", "launch"):
+                yield case(f"{name} is {content[:20]!r}", verb, {f"results/.work/{name}": content})
+    for value in ("null", "3", '"x"', "[1]", '["a", "b"]', "{}", "[1e999, 1]", "[" * 500 + "]" * 500):
+        yield case(f"every mark is {value[:20]}", "launch", {"results/.work/verified.json": _mark(value)})
+    for value in MEASURED:
+        yield case(f"measured is {value[:20]}", "plan", {"results/.work/calibration.json": f'{{"measured": {value}}}'})
+    for content in JSON:
+        yield case(f".kept.json is {content[:20]!r}", "report", {"results/report/space/.kept.json": content})
+    for name in ("manifest.json", "files.json", "sources.json"):
+        for content in JSON:
+            files = {"prepared/synthetic": _copied, f"prepared/synthetic/{name}": _written(content.encode())}
+            for verb in ("plan", "data verify"):
+                yield case(f"{name} is {content[:20]!r}", verb, files)
+    for key in KEYS:
+        for value in MANIFEST:
+            files = {"prepared/synthetic": _copied, "prepared/synthetic/manifest.json": _manifest(key, value)}
+            yield case(f"{key} in manifest.json is {json.dumps(value)[:30]}", "plan", files)
+        files = {
+            "prepared/synthetic": _copied,
+            "prepared/synthetic/manifest.json": _rewritten(lambda known, key=key: {k: v for k, v in known.items() if k != key}),
+        }
+        yield case(f"manifest.json has no {key}", "plan", files)
+
+
+ARRAYS: Mapping[str, Make] = {
+    "half of it": edited(lambda whole: whole[: len(whole) // 2]),
+    "text": lambda path: np.save(path, np.full(3, "x")),
+    "another shape": lambda path: np.save(path, np.zeros((3, 3, 3), np.int16)),
+    "objects": lambda path: np.save(path, np.array([{}], object), allow_pickle=True),
+    "other bytes": edited(lambda whole: whole[:-8] + b"\xff" * 8),
+}
+
+
+def _own_copy(make: Make) -> Make:
+    def change(path: Path) -> None:
+        content = path.read_bytes()
+        path.unlink()
+        path.write_bytes(content)
+        make(path)
+
+    return change
+
+
+def prepared_arrays() -> Iterator[Case]:
+    """Arrays of prepared data with other content."""
+    for name in ("labels", "patients", "leads", "split", "gain", "offset", "times", "statistics"):
+        for what, make in ARRAYS.items():
+            files = {"prepared/synthetic": _copied, f"prepared/synthetic/{name}.npy": _own_copy(make)}
+            for verb in ("launch more", "data verify"):
+                yield case(f"{name}.npy: {what}", verb, files)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _rewrite(table: TableName, change: Callable[[pa.Table], pa.Table]) -> Make:
+    """Writes the first part of a table anew, sealed, with other rows; `path` is the results."""
+
+    def write(path: Path) -> None:
+        store = RunStore(path)
+        part = next(it for name in sorted(os.listdir(path / table)) if (it := parsed(name)) is not None)
+        content = store.parts[table].read_single(part)
+        store.parts[table].write_single(single("finished", str(part.run_id)), change(content))
+
+    return write
+
+
+def _column(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
+    def change(content: pa.Table) -> pa.Table:
+        position = content.schema.get_field_index(name)
+        field = content.schema.field(position)
+        return content.set_column(position, field, pa.array([value] * content.num_rows, field.type))
+
+    return change
+
+
+TEXTS = [None, "\x1b[2J", "[" * 100_000, "{}", "no_such", '{"a": ["b"]}']
+NUMBERS = [None, -1, 0, 2**62]
+REALS = [None, float("nan"), float("inf"), -1.0, 1e308]
+METRICS = ("auc", "bwt", "test_auc", "seconds", "seconds_train", "accuracy_bwt", "projections", "replayed", "left_out")
+ASKED = ("scenario", "dataset", "strategy", "task_order", "task_classes", "plugins", "auc", "epochs_per_task", "split_seed", "network",
+         "data_hash", "status", "run_id", "storage_fraction")  # fmt: skip
+OTHER_ROWS: Mapping[TableName, Mapping[str, Sequence[Any]]] = {
+    "r_matrix": {
+        "trained_on": [None, -1, 0, 99, 2**62],
+        "evaluated_on": [None, -1, 2**62],
+        "split": [None, "x", "\x1b"],
+        "task": [None, "\x1b[2J", "x" * 100_000],
+        "auc": REALS,
+    },
+    "curves": {"epoch": [None, -1, 2**62], "task": [None, "\x1b[2J"], "training_task": [None, "x"], "auc": REALS, "loss": REALS},
+    "instances": {
+        "task": [None, "\x1b[2J"],
+        "instance": [None, -1, 2**62],
+        "s": REALS,
+        "beta": REALS,
+        "stored": [None],
+        "patient": [None, "\x1b"],
+        "label": [None, "\x1b[2J", "x" * 100_000],
+        "beta_trajectory": [None, [], [float("nan")], [1e30] * 100_000],
+    },
+}
+
+
+def rows() -> Iterator[Case]:
+    """Sealed parts whose rows hold what nobody writes."""
+    for field in SCHEMAS["runs"]:
+        metric = pa.types.is_floating(field.type) and field.name not in METRICS and field.name not in ASKED
+        if metric and field.name.endswith(("auc", "accuracy", "f1", "bwt", "bwt_t", "bwt_lambda", "fwt")):
+            continue
+        values = TEXTS if field.type == pa.string() else REALS if pa.types.is_floating(field.type) else NUMBERS
+        for value in [None] if pa.types.is_boolean(field.type) or pa.types.is_timestamp(field.type) else values:
+            files = {"results": _rewrite("runs", _column(field.name, value))}
+            what = f"runs.{field.name} is {ascii(value)[:20]}"
+            for verb in ("show", *(("plan", "claims", "report", "rerun") if field.name in ASKED else ())):
+                yield case(what, verb, files)
+    for table, columns in OTHER_ROWS.items():
+        for name, of_column in columns.items():
+            for value in of_column:
+                files = {"results": _rewrite(table, _column(name, value))}
+                yield case(f"{table}.{name} is {ascii(value)[:20]}", "report", files)
+        for what, change in {
+            "no row": lambda content: content.slice(0, 0),
+            "every row twice": lambda content: pa.concat_tables([content, content]),
+        }.items():
+            for verb in ("report", "claims", "show"):
+                yield case(f"{table} has {what}", verb, {"results": _rewrite(table, change)})
+
+
+def _unsealed(change: Callable[[pa.Table], pa.Table]) -> Make:
+    def write(path: Path) -> None:
+        pq.write_table(change(pq.ParquetFile(path).read()), path)
+
+    return write
+
+
+def _footer_length(length: int) -> Callable[[bytes], bytes]:
+    return lambda whole: whole[:-8] + length.to_bytes(4, "little") + whole[-4:]
+
+
+PARTS: Mapping[str, Make] = {
+    "half of it": edited(lambda whole: whole[: len(whole) // 2]),
+    "the magic alone": edited(lambda whole: b"PAR1"),
+    "the magic twice": edited(lambda whole: b"PAR1PAR1"),
+    "no magic": edited(lambda whole: whole[:-4] + b"XXXX"),
+    "a footer of no length": edited(_footer_length(0)),
+    "a footer longer than the file": edited(_footer_length(2**31)),
+    "a footer of the longest length": edited(_footer_length(2**32 - 1)),
+    "a flipped bit": edited(lambda whole: whole[:500] + bytes([whole[500] ^ 4]) + whole[501:]),
+    "zeros": edited(lambda whole: bytes(len(whole))),
+    "no seal": _unsealed(lambda content: content),
+    "a column twice": _unsealed(lambda content: content.append_column("auc", content["auc"])),
+    "a column less": _unsealed(lambda content: content.drop_columns(["run_id"])),
+    "no column": _unsealed(lambda content: pa.table({})),
+    "text for numbers": _unsealed(lambda content: content.set_column(0, "seed", pa.array(["x"] * content.num_rows))),
+    "rows without end": _unsealed(lambda content: pa.concat_tables([content] * 10_000)),
+    "an Arrow file": lambda path: _written(b"ARROW1\0\0" + b"\xff" * 400)(path),
+    "an encrypted file": edited(lambda whole: whole[:-4] + b"PARE"),
+}
+
+
+def parts() -> Iterator[Case]:
+    """Parts that are no parts, by their bytes and footers; compacted ones whose names and lists say something else."""
+    for what, make in PARTS.items():
+        for verb in ("status", "show", "check", "compact", "claims", "launch"):
+            yield case(f"a part: {what}", verb, {"results/runs": _of_first_part(make)})
+        for name in ("compact-2-ab.parquet", "all-columns.parquet"):
+            copied = _copied_part(name, make)
+            for verb in ("status", "check", "compact", "launch"):
+                yield case(f"{name}: {what}", verb, {"results/runs": copied})
+    for name in ("finished-zz.parquet", "finished-.parquet", "compact--1-ab.parquet", f"compact-{'9' * 200}-ab.parquet", "compact-0-ab.parquet",
+                 f"finished-{'a' * 20}.parquet", "failed-.parquet", f"failed-{'c' * 24}.parquet", f"finished-{'A' * 24}.parquet"):  # fmt: skip
+        for verb in ("status", "check", "compact", "launch"):
+            yield case(f"a part called {name[:30]}", verb, {"results/runs": _copied_part(name, lambda path: None)})
+
+
+def _copied_part(name: str, make: Make) -> Make:
+    def copy(folder: Path) -> None:
+        path = folder / name
+        path.write_bytes(sorted(folder.glob("finished-*.parquet"))[0].read_bytes())
+        make(path)
+
+    return copy
+
+
+# --- studies ----------------------------------------------------------------------------------------------------------
+
+STATEMENTS = [
+    "drop table studies", "drop table trials", "drop table trial_params", "drop table study_directions", "drop table version_info",
+    "drop table alembic_version", "delete from studies", "delete from trial_values", "delete from trial_params",
+    "delete from study_user_attributes", "update studies set study_name = 'x'", "update trials set number = -1",
+    "update trials set number = 99", "update trials set state = 'ODD'",
+    "update trial_values set value = 'x'", "update trial_values set value_type = 'ODD'", "update trial_values set objective = 7",
+    "update trial_params set param_name = 'x'", "update trial_params set param_value = 'x'", "update trial_params set param_value = 1e999",
+    "update trial_params set distribution_json = 'x'", "update trial_params set distribution_json = '{{}}'",
+    "update trial_params set distribution_json = '{deep}'", "update study_user_attributes set value_json = '{deep}'",
+    "update study_user_attributes set value_json = '{{'", "update study_user_attributes set value_json = 'null'",
+    "update study_user_attributes set value_json = '[]'", "update study_user_attributes set key = 'x'",
+    "update trial_user_attributes set value_json = '3'", "update trial_user_attributes set value_json = '[3, null]'",
+    "update trial_user_attributes set value_json = '{deep}'", "update trial_user_attributes set value_json = '[\"../../x\"]'",
+    "update study_directions set direction = 'ODD'", "update study_directions set objective = 5", "delete from study_directions",
+    "update version_info set schema_version = 99", "update alembic_version set version_num = 'x'", "create table odd (x)",
+    "insert into study_directions values (99, 'MINIMIZE', 1, 1)", "update trials set datetime_start = 'x'", "pragma user_version = 7",
+]  # fmt: skip
+
+
+def _edited_study(statement: str) -> Make:
+    def edit(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(statement.format(deep="[" * 5000 + "]" * 5000))
+            connection.commit()
+
+    return edit
+
+
+def studies() -> Iterator[Case]:
+    """The database of a study, edited by something else than Optuna."""
+    for statement in STATEMENTS:
+        for verb in ("status search", "launch search", "report search"):
+            yield case(statement[:80], verb, {"results/optuna.db": _edited_study(statement)})
+    for what, change in {
+        "half of it": lambda whole: whole[: len(whole) // 2],
+        "one page": lambda whole: whole[:4096],
+        "noise in its middle": lambda whole: whole[:20_000] + b"\xa5" * 3000 + whole[23_000:],
+    }.items():
+        for verb in ("status search", "launch search", "report search", "doctor"):
+            yield case(f"optuna.db: {what}", verb, {"results/optuna.db": edited(change)})
