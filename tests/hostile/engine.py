@@ -26,8 +26,19 @@ from clops_sweep.cli.command import main
 from clops_sweep.errors import BadInput
 
 PRELOADED = (
-    *("clops_sweep.analysis.report", "clops_sweep.analysis.verdicts", "clops_sweep.cli.commands", "clops_sweep.learning.run"),
-    *("clops_sweep.search.run", "clops_sweep.search.study", "clops_sweep.sweep.rerun", "clops_sweep.sweep.tune", "wfdb"),
+    *(
+        "clops_sweep.analysis.report",
+        "clops_sweep.analysis.verdicts",
+        "clops_sweep.cli.commands",
+        "clops_sweep.learning.run",
+    ),
+    *(
+        "clops_sweep.search.run",
+        "clops_sweep.search.study",
+        "clops_sweep.sweep.rerun",
+        "clops_sweep.sweep.tune",
+        "wfdb",
+    ),
 )
 """What most cases would import, each in its own process."""
 

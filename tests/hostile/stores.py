@@ -108,7 +108,11 @@ def no_files() -> Iterator[Case]:
         for place in FOLDERS:
             if what == "a folder":
                 continue
-            for verb in ("status", "launch more", "data list") if place.startswith("prepared") else ("status", "check", "launch"):
+            for verb in (
+                ("status", "launch more", "data list")
+                if place.startswith("prepared")
+                else ("status", "check", "launch")
+            ):
                 yield case(f"{place} is {what}", verb, {place: _replaced(make)})
         for place in FILES:
             for verb in ("plan", "compact", "launch search" if place.endswith("db") else "launch"):
@@ -117,14 +121,25 @@ def no_files() -> Iterator[Case]:
             yield case(f"a part is {what}", verb, {"results/runs": _of_first_part(make)})
         for name in PREPARED:
             for verb in ("plan", "data verify"):
-                yield case(f"{name} is {what}", verb, {"prepared/synthetic": _copied, f"prepared/synthetic/{name}": make})
+                yield case(
+                    f"{name} is {what}", verb, {"prepared/synthetic": _copied, f"prepared/synthetic/{name}": make}
+                )
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 JSON = ["", "{", "[" * 100_000, '{"a":' * 100_000, "null", "3", '"x"', "[]", "{}", "[[]]", "9" * 5000, "NaN", "[1e999]", '{"a": null}',
         '{"runs/x": 3}', '{"\\ud800": 3}']  # fmt: skip
-MEASURED = ["3", "[]", "[3]", "[[1, 2]]", '[["h", [[[], []], [], "cpu"]]]', "null", '{"a": 1}', "[" * 50_000 + "]" * 50_000]
+MEASURED = [
+    "3",
+    "[]",
+    "[3]",
+    "[[1, 2]]",
+    '[["h", [[[], []], [], "cpu"]]]',
+    "null",
+    '{"a": 1}',
+    "[" * 50_000 + "]" * 50_000,
+]
 MANIFEST = [None, 3, -1, [], {}, "x", "\x1b[2J", [None], 10**30, {"a": {"b": []}}]
 
 
@@ -178,7 +193,9 @@ def json_files() -> Iterator[Case]:
             yield case(f"{key} in manifest.json is {json.dumps(value)[:30]}", "plan", files)
         files = {
             "prepared/synthetic": _copied,
-            "prepared/synthetic/manifest.json": _rewritten(lambda known, key=key: {k: v for k, v in known.items() if k != key}),
+            "prepared/synthetic/manifest.json": _rewritten(
+                lambda known, key=key: {k: v for k, v in known.items() if k != key}
+            ),
         }
         yield case(f"manifest.json has no {key}", "plan", files)
 
@@ -249,7 +266,13 @@ OTHER_ROWS: Mapping[TableName, Mapping[str, Sequence[Any]]] = {
         "task": [None, "\x1b[2J", "x" * 100_000],
         "auc": REALS,
     },
-    "curves": {"epoch": [None, -1, 2**62], "task": [None, "\x1b[2J"], "training_task": [None, "x"], "auc": REALS, "loss": REALS},
+    "curves": {
+        "epoch": [None, -1, 2**62],
+        "task": [None, "\x1b[2J"],
+        "training_task": [None, "x"],
+        "auc": REALS,
+        "loss": REALS,
+    },
     "instances": {
         "task": [None, "\x1b[2J"],
         "instance": [None, -1, 2**62],

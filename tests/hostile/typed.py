@@ -102,8 +102,7 @@ def _others(name: str) -> dict[str, Any]:
 
 def _wrong() -> Iterator[tuple[str, Any]]:
     for values, names in KINDS.values():
-        for name, value in product(names, [*values, *ANYTHING]):
-            yield name, value
+        yield from product(names, [*values, *ANYTHING])
 
 
 def shown(value: Any) -> str:
