@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import BadInput, calling, one_line, several, shown
+from clops_sweep.errors import BadInput, calling, listed, one_line, several, shown
 from clops_sweep.experiment.beside import importable, unharmed
 from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
 from clops_sweep.experiment.grid import Grid
@@ -354,7 +354,7 @@ def shipped_space(name: str) -> Path:
     if name not in shipped:
         raise BadInput(
             f"{name!r}: no search-space file of that name comes with the package{nearest(name, shipped)}; there are "
-            f"{', '.join(shipped)}"
+            f"{listed(shipped)}"
         )
     return shipped[name]
 

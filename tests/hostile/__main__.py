@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from . import data, files, place, stores, typed
+from . import data, files, place, runs, stores, typed
 from .engine import Case, Engine, Result
 
 AREAS: Mapping[str, Callable[[], Iterator[Case]]] = {
@@ -35,12 +35,14 @@ AREAS: Mapping[str, Callable[[], Iterator[Case]]] = {
     "parts": stores.parts,
     "studies": stores.studies,
 }
+RUNS = "runs"
+"""The area whose cases take real sweeps."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
-    parser.add_argument("--only", choices=AREAS, action="append", help="an area; all by default")
+    parser.add_argument("--only", choices=[*AREAS, RUNS], action="append", help="an area; all by default")
     parser.add_argument("--cases", default="", help="only the cases whose names contain this")
     parser.add_argument("--say", action="store_true", help="print what every case was answered")
     asked = parser.parse_args(arguments)
@@ -49,7 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
         template, prepared = Path(folder) / "template", Path(folder) / "prepared"
         place.make(template, prepared)
         engine = Engine(template, prepared)
-        for area in asked.only or AREAS:
+        for area in asked.only or [*AREAS, RUNS]:
+            if area == RUNS:
+                found[area] = list(runs.results())
+                continue
             found[area] = list(engine.results(case for case in AREAS[area]() if asked.cases in case.name))
             if asked.say:
                 for result in found[area]:
