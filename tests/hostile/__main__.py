@@ -54,8 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
         for area in asked.only or [*AREAS, RUNS]:
             if area == RUNS:
                 found[area] = list(runs.results())
-                continue
-            found[area] = list(engine.results(case for case in AREAS[area]() if asked.cases in case.name))
+            else:
+                found[area] = list(engine.results(case for case in AREAS[area]() if asked.cases in case.name))
+            print(f"{area}: {len(found[area])}", file=sys.stderr, flush=True)
             if asked.say:
                 for result in found[area]:
                     print(f"{area}: {result.name}\n    {result.said}")

@@ -98,8 +98,8 @@ BYTES: Mapping[str, Make] = {"an empty file": _written(b""), "noise": _written(b
 FOLDERS = ("results", "results/runs", "results/r_matrix", "results/.work", "results/.work/logs", "results/.work/checkpoints",
            "results/.work/locks", "results/.work/damaged", "results/report", "prepared", "prepared/synthetic")  # fmt: skip
 FILES = ("results/runs/all-columns.parquet", f"results/runs/finished-{'b' * 24}.parquet", "results/runs/compact-2-ab.parquet",
-         "results/.work/verified.json", "results/.work/calibration.json", "results/.work/lock", "results/optuna.db", "space.py")  # fmt: skip
-PREPARED = ("manifest.json", "files.json", "sources.json", "frames.npy", "labels.npy", "patients.npy", "index.parquet")
+         "results/.work/verified.json", "results/.work/lock", "results/optuna.db", "space.py")  # fmt: skip
+PREPARED = ("manifest.json", "files.json", "sources.json", "frames.npy", "index.parquet")
 
 
 def no_files() -> Iterator[Case]:
@@ -130,16 +130,6 @@ def no_files() -> Iterator[Case]:
 
 JSON = ["", "{", "[" * 100_000, '{"a":' * 100_000, "null", "3", '"x"', "[]", "{}", "[[]]", "9" * 5000, "NaN", "[1e999]", '{"a": null}',
         '{"runs/x": 3}', '{"\\ud800": 3}']  # fmt: skip
-MEASURED = [
-    "3",
-    "[]",
-    "[3]",
-    "[[1, 2]]",
-    '[["h", [[[], []], [], "cpu"]]]',
-    "null",
-    '{"a": 1}',
-    "[" * 50_000 + "]" * 50_000,
-]
 MANIFEST = [None, 3, -1, [], {}, "x", "\x1b[2J", [None], 10**30, {"a": {"b": []}}]
 
 
@@ -172,14 +162,11 @@ KEYS = ("format_version", "name", "reader_version", "options", "on_error", "unit
 
 def json_files() -> Iterator[Case]:
     """What is remembered as JSON, with other content: beside the store, beside the report, in prepared folders."""
-    for name in ("verified.json", "calibration.json"):
-        for content in JSON:
-            for verb in ("plan", "launch"):
-                yield case(f"{name} is {content[:20]!r}", verb, {f"results/.work/{name}": content})
+    for content in JSON:
+        for verb in ("plan", "launch"):
+            yield case(f"verified.json is {content[:20]!r}", verb, {"results/.work/verified.json": content})
     for value in ("null", "3", '"x"', "[1]", '["a", "b"]', "{}", "[1e999, 1]", "[" * 500 + "]" * 500):
         yield case(f"every mark is {value[:20]}", "launch", {"results/.work/verified.json": _mark(value)})
-    for value in MEASURED:
-        yield case(f"measured is {value[:20]}", "plan", {"results/.work/calibration.json": f'{{"measured": {value}}}'})
     for content in JSON:
         yield case(f".kept.json is {content[:20]!r}", "report", {"results/report/space/.kept.json": content})
     for name in ("manifest.json", "files.json", "sources.json"):
@@ -200,6 +187,38 @@ def json_files() -> Iterator[Case]:
         yield case(f"manifest.json has no {key}", "plan", files)
 
 
+def _unsealed(change: Callable[[pa.Table], pa.Table]) -> Make:
+    def write(path: Path) -> None:
+        pq.write_table(change(pq.ParquetFile(path).read()), path)
+
+    return write
+
+
+def _footer_length(length: int) -> Callable[[bytes], bytes]:
+    return lambda whole: whole[:-8] + length.to_bytes(4, "little") + whole[-4:]
+
+
+PARTS: Mapping[str, Make] = {
+    "half of it": edited(lambda whole: whole[: len(whole) // 2]),
+    "the magic alone": edited(lambda whole: b"PAR1"),
+    "the magic twice": edited(lambda whole: b"PAR1PAR1"),
+    "no magic": edited(lambda whole: whole[:-4] + b"XXXX"),
+    "a footer of no length": edited(_footer_length(0)),
+    "a footer longer than the file": edited(_footer_length(2**31)),
+    "a footer of the longest length": edited(_footer_length(2**32 - 1)),
+    "a flipped bit": edited(lambda whole: whole[:500] + bytes([whole[500] ^ 4]) + whole[501:]),
+    "zeros": edited(lambda whole: bytes(len(whole))),
+    "no seal": _unsealed(lambda content: content),
+    "a column twice": _unsealed(lambda content: content.append_column(content.column_names[0], content[0])),
+    "a column less": _unsealed(lambda content: content.drop_columns([content.column_names[0]])),
+    "no column": _unsealed(lambda content: pa.table({})),
+    "text for numbers": _unsealed(lambda content: content.set_column(0, "seed", pa.array(["x"] * content.num_rows))),
+    "rows without end": _unsealed(lambda content: pa.concat_tables([content] * 10_000)),
+    "an Arrow file": lambda path: _written(b"ARROW1\0\0" + b"\xff" * 400)(path),
+    "an encrypted file": edited(lambda whole: whole[:-4] + b"PARE"),
+}
+
+
 ARRAYS: Mapping[str, Make] = {
     "half of it": edited(lambda whole: whole[: len(whole) // 2]),
     "text": lambda path: np.save(path, np.full(3, "x")),
@@ -207,6 +226,9 @@ ARRAYS: Mapping[str, Make] = {
     "objects": lambda path: np.save(path, np.array([{}], object), allow_pickle=True),
     "other bytes": edited(lambda whole: whole[:-8] + b"\xff" * 8),
 }
+INDEX_COLUMNS = ("patient", "record", "lead", "start", "label", "split", "gain", "offset", "minimum", "maximum", "mean",
+                 "deviation")  # fmt: skip
+INDEX_VALUES = ("", "\x1b[2J", "no such", -1, 2**62, float("nan"), float("inf"))
 
 
 def _own_copy(make: Make) -> Make:
@@ -219,13 +241,30 @@ def _own_copy(make: Make) -> Make:
     return change
 
 
+def _other_values(name: str, value: Any) -> Make:
+    """One column of a Parquet file holds this value in every row, or is gone where the value is None."""
+
+    def change(content: pa.Table) -> pa.Table:
+        if value is None:
+            return content.drop_columns([name])
+        return content.set_column(content.schema.get_field_index(name), name, pa.array([value] * content.num_rows))
+
+    return _unsealed(change)
+
+
 def prepared_arrays() -> Iterator[Case]:
-    """Arrays of prepared data with other content."""
-    for name in ("labels", "patients", "leads", "split", "gain", "offset", "times", "statistics"):
-        for what, make in ARRAYS.items():
-            files = {"prepared/synthetic": _copied, f"prepared/synthetic/{name}.npy": _own_copy(make)}
-            for verb in ("launch more", "data verify"):
-                yield case(f"{name}.npy: {what}", verb, files)
+    """Frames and the table beside them with other content."""
+    changes: dict[str, tuple[str, Make]] = {
+        f"frames.npy: {what}": ("frames.npy", make) for what, make in ARRAYS.items()
+    }
+    changes |= {f"index.parquet: {what}": ("index.parquet", make) for what, make in PARTS.items()}
+    for name in INDEX_COLUMNS:
+        for value in (None, *INDEX_VALUES):
+            changes[f"{name} in index.parquet: {value!r}"] = ("index.parquet", _other_values(name, value))
+    for what, (file, make) in changes.items():
+        files = {"prepared/synthetic": _copied, f"prepared/synthetic/{file}": _own_copy(make)}
+        for verb in ("launch more", "data verify"):
+            yield case(what, verb, files)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -309,38 +348,6 @@ def rows() -> Iterator[Case]:
         }.items():
             for verb in ("report", "claims", "show"):
                 yield case(f"{table} has {what}", verb, {"results": _rewrite(table, change)})
-
-
-def _unsealed(change: Callable[[pa.Table], pa.Table]) -> Make:
-    def write(path: Path) -> None:
-        pq.write_table(change(pq.ParquetFile(path).read()), path)
-
-    return write
-
-
-def _footer_length(length: int) -> Callable[[bytes], bytes]:
-    return lambda whole: whole[:-8] + length.to_bytes(4, "little") + whole[-4:]
-
-
-PARTS: Mapping[str, Make] = {
-    "half of it": edited(lambda whole: whole[: len(whole) // 2]),
-    "the magic alone": edited(lambda whole: b"PAR1"),
-    "the magic twice": edited(lambda whole: b"PAR1PAR1"),
-    "no magic": edited(lambda whole: whole[:-4] + b"XXXX"),
-    "a footer of no length": edited(_footer_length(0)),
-    "a footer longer than the file": edited(_footer_length(2**31)),
-    "a footer of the longest length": edited(_footer_length(2**32 - 1)),
-    "a flipped bit": edited(lambda whole: whole[:500] + bytes([whole[500] ^ 4]) + whole[501:]),
-    "zeros": edited(lambda whole: bytes(len(whole))),
-    "no seal": _unsealed(lambda content: content),
-    "a column twice": _unsealed(lambda content: content.append_column("auc", content["auc"])),
-    "a column less": _unsealed(lambda content: content.drop_columns(["run_id"])),
-    "no column": _unsealed(lambda content: pa.table({})),
-    "text for numbers": _unsealed(lambda content: content.set_column(0, "seed", pa.array(["x"] * content.num_rows))),
-    "rows without end": _unsealed(lambda content: pa.concat_tables([content] * 10_000)),
-    "an Arrow file": lambda path: _written(b"ARROW1\0\0" + b"\xff" * 400)(path),
-    "an encrypted file": edited(lambda whole: whole[:-4] + b"PARE"),
-}
 
 
 def parts() -> Iterator[Case]:
