@@ -217,7 +217,7 @@ def read(
 def _check_path(name: str, path: object) -> None:
     from clops_sweep.errors import BadInput, shown
 
-    if not isinstance(path, str | PathLike) or not str(path).strip():
+    if not isinstance(path, str | PathLike) or not str(path).strip() or "\0" in str(path):
         raise BadInput(f"{name} = {shown(path)}: expected a path")
 
 

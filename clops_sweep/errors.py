@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-_LONGEST_SENTENCE, _BEGINNING, _END = 800, 560, 220
+_LONGEST_SENTENCE, _BEGINNING, _END = 560, 380, 160
 """Characters of an error that a user reads, and of its two ends where it is longer."""
 
 _PASSWORD = re.compile(r"(://[^:@/?#\s]*:)[^\s'\"]+@")
@@ -97,10 +97,12 @@ def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
     try:
         with streams_kept():
             yield
-    except (BadInput, KeyboardInterrupt):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit would end the command, with exit status 0 and without a word
-        raise refused(error) from None
+        if isinstance(error, BadInput) and str(error).strip():
+            raise
+        raise refused(error) from error
 
 
 @dataclass

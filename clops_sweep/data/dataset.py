@@ -125,6 +125,8 @@ def dataset(
     for key in ("sampling_rate", "window_seconds", "stride_seconds", "resample_to"):
         if key in recording:
             check.positive(key, recording[key])
+    if units is not None:
+        check.text("units", units)
     patterns = check.files("files", files)
 
     def declare(member: Member) -> Member:

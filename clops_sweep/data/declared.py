@@ -171,10 +171,12 @@ class DeclaredReader(Reader):
             frames = self._as_stored(source, cut, width, source.detail.samples.extent()[1])
             digest = samples_digest(stored)
         leads = windows.leads
+        with np.errstate(over="ignore"):  # what is infinite in float32 is refused as not finite
+            gain, offset = gain[leads].astype(np.float32), offset[leads].astype(np.float32)
         return Signals(
             frames,
-            gain[leads].astype(np.float32),
-            offset[leads].astype(np.float32),
+            gain,
+            offset,
             np.zeros(len(windows), bool),
             digest,
         )

@@ -66,11 +66,16 @@ def appearing_folder(final: Path) -> Iterator[Path]:
     """A new folder to write in, that takes the name `final` only when the block has ended without an error.
 
     Files are flushed to the disk before the folder is renamed, so that a crash leaves either nothing or everything.
-    What stood at `final` before is replaced. Leftovers of killed processes of this machine are removed.
+    A folder that stood at `final` before is replaced. Leftovers of killed processes of this machine are removed.
+
+    Raises:
+        BadInput: something that is not a folder stands at `final`.
     """
     with one_sentence(final.parent):
         final.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(final)
+        if final.exists() and not final.is_dir():
+            raise BadInput(f"{shorten(final)}: is not a folder; move or delete it")
         staging = _beside(final, "partial")
         staging.mkdir()
     try:

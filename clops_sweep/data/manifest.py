@@ -16,10 +16,11 @@ from clops_sweep.data.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
 FRAMES: Final = "frames.npy"
+CHECKSUM: Final = "checksum"
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,9 @@ class Manifest:
     def to_json(self) -> bytes:
         """The manifest as JSON, a line for each entry: indenting names by the hundred thousand would take its time."""
         files = {name: asdict(record) for name, record in self.files.items()}
-        entries = {**vars(self), "files": files}.items()
-        lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries]
+        entries = {**vars(self), "files": files}
+        entries[CHECKSUM] = _checksum(entries)
+        lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
@@ -128,9 +130,9 @@ def read_manifest(folder: Path) -> Manifest | None:
     try:
         if values["format_version"] != FORMAT_VERSION:
             return None
+        if values.pop(CHECKSUM) != _checksum(values):
+            raise DamagedStore(f"{path}: its content has changed since it was written; {remedy(folder)}")
         values["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
-        if not values["files"].keys() == {FRAMES, INDEX}:
-            raise KeyError("files")
         for key in ("classes", "lead_names", "patient_names", "notes"):
             values[key] = tuple(values[key])
         values["domains"] = {name: tuple(names) for name, names in values.get("domains", {}).items()}
@@ -138,6 +140,11 @@ def read_manifest(folder: Path) -> Manifest | None:
         return Manifest(**values)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise DamagedStore(f"{path}: entries of the manifest are missing; {remedy(folder)}") from None
+
+
+def _checksum(entries: Mapping[str, Any]) -> str:
+    """SHA-256 of all other entries: an edited manifest would give runs the identity of other data."""
+    return hash_of(**entries)
 
 
 def check_sizes(folder: Path, manifest: Manifest) -> None:

@@ -37,6 +37,14 @@ class Recording:
     classes: Sequence[str] | None = None
 
 
+def _is_row(label: Any) -> bool:
+    """Whether a label is a row of several; anything that NumPy cannot look at is refused when it is read as a name."""
+    try:
+        return np.ndim(label) == 1
+    except Exception:
+        return False
+
+
 def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Common, Iterator[Item]]:
     """What the recordings of a generator have in common, and they themselves, checked as they come and as a whole.
 
@@ -65,7 +73,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         checks.names("classes", shared["classes"], least=2),
         checks.names("channels", shared["channels"]),
         checks.units(shared["units"]),
-        np.ndim(first.label) == 1,
+        _is_row(first.label),
         stored_as(array.dtype, rate),
         window,
         stride,
@@ -102,7 +110,7 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
     rate = usual if recording.sampling_rate is None else checks.positive("sampling_rate", recording.sampling_rate)
     if rate != usual and common.rate is None:
         raise BadInput(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
-    if (np.ndim(recording.label) == 1) != common.multi_label:
+    if _is_row(recording.label) != common.multi_label:
         raise BadInput("label: expected one label, or 0 and 1 for each class, for all recordings alike")
     (label,) = checks.labels([recording.label], 1, common.classes)
     if (recording.time is None) != (first.time is None):

@@ -189,7 +189,7 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
         value: the name or number.
         whole: whether numbers must be whole, as 12 digits of another could stand for several.
     """
-    if type(value) is int:
+    if type(value) is int and value.bit_length() < 128:
         return str(value)  # the usual case, a million times
     if isinstance(value, bytes):
         try:
@@ -205,7 +205,10 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
             raise refused(argument, f"whole numbers below {exact:,}, from which on floats are rounded, or text", value)
         found = f"{value:.12g}" if value != math.floor(value) else str(math.floor(value))
     else:
-        found = str(value)
+        try:
+            found = str(value)
+        except Exception:  # an integer of thousands of digits, or a class of the user's own
+            raise refused(argument, "names that can be printed", value) from None
     if not found.strip() or not found.isprintable():
         raise refused(argument, "names that can be printed", found)
     if "\ufffd" in found:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.identity import FOUNDING
 from clops_sweep.experiment.options import OPTIONS
@@ -70,6 +72,14 @@ DEFAULTS: Mapping[str, Any] = {
 """What the fields that were added after version 0.2 hold in runs that were stored before."""
 
 
+_NUMBERS = [
+    name
+    for name, kind in CONFIG.items()
+    if kind in (int, float) and name in RunConfig.model_fields and DEFAULTS.get(name, 0) is not None
+]
+"""The fields that hold a number in every run."""
+
+
 def numeric_columns() -> list[str]:
     """The columns that hold numbers, which a search may optimise."""
     return [name for name, kind in {**CONFIG, **RESULTS}.items() if kind in (int, float)]
@@ -94,7 +104,11 @@ def config_row(config: RunConfig) -> dict[str, Any]:
 
 
 def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The config fields of a row, as JSON has their values; other columns are passed over."""
+    """The config fields of a row, as JSON has their values; other columns are passed over.
+
+    Raises:
+        DamagedStore: a number is missing or not finite, which this program never writes.
+    """
     values = {name: row[name] for name in RunConfig.model_fields}
     for name in _JSON:
         if not isinstance(values[name], str):  # pandas has nan where nothing is
@@ -102,6 +116,9 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
     values |= {name: None for name, default in DEFAULTS.items() if default is None and _missing(values[name])}
+    for name in _NUMBERS:
+        if _missing(values[name]) or not math.isfinite(values[name]):
+            raise DamagedStore(f"run {row['run_id']}: {name} = {values[name]}: expected a finite number")
     return values | {name: row[name] for name in OPTIONS if name in row and not _missing(row[name])}
 
 

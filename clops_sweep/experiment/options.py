@@ -217,6 +217,8 @@ class ChoiceOption:
         if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(it, str) for it in given):
             raise BadInput(f"choices = {shown(given)}: expected a list of texts")
         object.__setattr__(self, "choices", tuple(str.__str__(choice) for choice in given))
+        if len(set(self.choices)) < len(self.choices):
+            raise BadInput(f"choices = {shown(given)}: expected texts that differ")
         _store_default(self)
 
     def checked(self, value: Any) -> str:

@@ -158,6 +158,9 @@ class OptunaSearch:
                 f"OptunaSearch: storage = {shown(self.storage)}: a study in memory is lost when the command ends; "
                 "expected a file, such as sqlite:///optuna.db, or another database"
             )
+        for name in self.parameters:
+            if not name.strip() or not name.isprintable():
+                raise BadInput(f"OptunaSearch: parameter {shown(name)}: expected printable text")
         if not self.parameters:
             raise BadInput("OptunaSearch: parameters is empty; expected at least one")
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})

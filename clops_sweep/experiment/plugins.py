@@ -19,7 +19,7 @@ a strategy finds them in ``training.config``. Two plug-ins cannot have options o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from clops_sweep.errors import BadInput
@@ -108,7 +108,9 @@ def acquisition_function(
             called with the options.
     """
     return ACQUISITION_FUNCTIONS.decorator(
-        name, Declaration(looks_at, options=options or {}), _takes_options("acquisition", 2, options)
+        name,
+        Declaration(looks_at, options=options or {}),
+        _called_with("acquisition", ["context", "rows"], [*(options or {})]),
     )
 
 
@@ -123,22 +125,22 @@ def storage_function(name: str, *, options: Options | None = None) -> Callable[[
         BadInput: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
     """
     return STORAGE_FUNCTIONS.decorator(
-        name, Declaration((), options=options or {}), _takes_options("storage_function", 1, options)
+        name,
+        Declaration((), options=options or {}),
+        _called_with("storage_function", ["trajectories"], [*(options or {})]),
     )
 
 
-def _takes_options(kind: str, arguments: int, options: Options | None) -> Callable[[str, Any], None]:
-    """Sees whether a function can be called with its options as keyword arguments."""
+def _called_with(kind: str, arguments: Sequence[str], keywords: Sequence[str]) -> Callable[[str, Any], None]:
+    """A check that a function takes these arguments, and its options and fields as keyword arguments."""
 
     def check(name: str, member: Any) -> None:
-        if not options:
-            return  # what it is called with is seen when it is
         try:
-            inspect.signature(member).bind(*[None] * arguments, **options)
+            inspect.signature(member).bind(*arguments, **dict.fromkeys(keywords))
         except TypeError as error:
+            written = ", ".join([*arguments, *(["*", *keywords] if keywords else [])])
             raise BadInput(
-                f"{kind} {name!r}: expected a function that takes its options as keyword arguments; "
-                f"{described(member)} does not ({error})"
+                f"{kind} {name!r}: expected a function ({written}); {described(member)} cannot be called so ({error})"
             ) from None
         except ValueError:  # what is written in C need not have a signature
             return
@@ -265,5 +267,7 @@ def scenario(
     if isinstance(looks_at, str) or not isinstance(looks_at, Collection) or not OF_SCENARIOS.issuperset(looks_at):
         raise BadInput(f"scenario {name!r}: looks_at: expected a list with some of {', '.join(sorted(OF_SCENARIOS))}")
     return SCENARIOS.decorator(
-        name, Declaration(looks_at, options=options or {}), _takes_options("scenario", 1, options)
+        name,
+        Declaration(looks_at, options=options or {}),
+        _called_with("scenario", ["frames"], [*looks_at, *(options or {})]),
     )

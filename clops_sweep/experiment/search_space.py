@@ -112,7 +112,7 @@ class SearchSpace:
 
     def _check_types(self) -> None:
         if not isinstance(self.name, str):
-            raise BadInput(f"search space name {self.name!r}: expected text")
+            raise BadInput(f"search space name {shown(self.name)}: expected text")
         for what, value, expected, kind in (
             ("base", self.base, "a RunConfig", RunConfig),
             ("axes", self.axes, "a mapping from axes to their values", Mapping),
@@ -131,8 +131,8 @@ class SearchSpace:
 
     def _plain_axis(self, axis: Any, values: Any) -> Axis:
         """An axis with its values as Python's own, so that labels, ids and JSON are the same for equal values."""
-        if not isinstance(axis, str):
-            raise BadInput(f"search space {self.name!r}: axis {shown(axis)}: expected text")
+        if not isinstance(axis, str) or not axis.strip() or not axis.isprintable():
+            raise BadInput(f"search space {self.name!r}: axis {shown(axis)}: expected printable text")
         if not isinstance(values, Mapping):
             return _plain(f"search space {self.name!r}, axis {axis!r}", values)
         variants = {}
@@ -386,5 +386,6 @@ def is_field(axis: str) -> bool:
 def in_words(labels: Mapping[str, Any]) -> str:
     """A place on axes, or a choice of parameters, as text: "learning_rate 0.00012, acquisition entropy"."""
     return ", ".join(
-        f"{name} {label:.4g}" if isinstance(label, float) else f"{name} {label}" for name, label in labels.items()
+        f"{name} {label:.4g}" if isinstance(label, float) else f"{name} {one_line(label)}"
+        for name, label in labels.items()
     )

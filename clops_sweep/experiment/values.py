@@ -87,7 +87,7 @@ def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
     for group in map(as_python, value):
         if not isinstance(group, list | tuple) or len(group) < 2:
             raise ValueError(expected)
-        if not all(isinstance(it, str) or is_whole(it) for it in group):
+        if not all(isinstance(it, str) or (is_whole(it) and abs(it) < 2**31) for it in group):
             raise ValueError(f"{expected}, by number or name")
         groups.append(tuple(it if isinstance(it, str) else int(it) for it in group))
     classes = [it for group in groups for it in group]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -10,7 +11,7 @@ import torch
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import OF_USERS, BadInput, reason, streams_kept
+from clops_sweep.errors import BadInput, reason, streams_kept, user_code
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
@@ -133,7 +134,12 @@ class _Probe:
     def _refuse(self, what: str) -> NoReturn:
         raise BadInput(f"network {self._name!r}: {what}")
 
+    def _refusing(self, what: Callable[[], str]) -> AbstractContextManager[None]:
+        return user_code(lambda error: BadInput(f"network {self._name!r}: {what()} ({reason(error)})"))
+
     def _check_parameters(self) -> None:
+        if any(isinstance(part, torch.jit.ScriptModule) for part in self._module.modules()):
+            self._refuse("holds a module compiled by torch.jit.script; expected the module itself")
         parameters, others = trained(self._module), trained(self._again)
         if not parameters:
             self._refuse("has no parameter that asks for a gradient, so there is nothing to train")
@@ -217,10 +223,8 @@ class _Probe:
                     "is an attribute, and put layers of a list into nn.ModuleList"
                 )
             self._module.zero_grad()
-            try:
+            with self._refusing(lambda: f"raises in its backward pass on frames {list(self._frames.shape)}"):
                 (logits * torch.linspace(-1, 1, logits.numel()).view(logits.shape)).sum().backward()
-            except OF_USERS as error:
-                self._refuse(f"raises in its backward pass on frames {list(self._frames.shape)} ({reason(error)})")
             for name, parameter in parameters.items():
                 if parameter.grad is not None:
                     missing.discard(name)
@@ -243,14 +247,13 @@ class _Probe:
                 self._refuse(f"changes {name!r} with dropout on and running statistics as they are")
 
     def _smallest_batch(self) -> int:
-        try:
-            self._raw("training", self._frames[:1], 1, None)
-        except ValueError as error:
-            if not str(error).startswith(_ONE_VALUE):
-                self._refuse(f"raises in training on a batch of one instance ({reason(error)})")
-            return 2
-        except OF_USERS as error:
-            self._refuse(f"raises in training on a batch of one instance ({reason(error)})")
+        with self._refusing(lambda: "raises in training on a batch of one instance"):
+            try:
+                self._raw("training", self._frames[:1], 1, None)
+            except ValueError as error:
+                if not str(error).startswith(_ONE_VALUE):
+                    raise
+                return 2
         return 1
 
     def _require_same(
@@ -273,12 +276,12 @@ class _Probe:
         module: RunModule | None = None,
     ) -> tuple[torch.Tensor, LayerTrace]:
         """Logits of some frames, and what led to them."""
-        with torch.set_grad_enabled(gradients), traced(self._module) as trace:
-            try:
-                logits = self._raw(mode, frames, seed, module)
-            except OF_USERS as error:
-                shape = list(frames.shape)
-                self._refuse(f"raises on frames {shape}, in {trace.unfinished} ({reason(error)})")
+        with (
+            torch.set_grad_enabled(gradients),
+            traced(self._module) as trace,
+            self._refusing(lambda: f"raises on frames {list(frames.shape)}, in {trace.unfinished}"),
+        ):
+            logits = self._raw(mode, frames, seed, module)
         expected = [len(frames), self._outputs]
         if not isinstance(logits, torch.Tensor):
             self._refuse(f"returns {type(logits).__name__}; expected a tensor of logits {expected}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -161,6 +162,8 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
             raise BadInput(f"Strategy.counts(): {name!r} is no name for a column of its own in the table runs")
+        if not isinstance(history.counts[name][run], Real):
+            raise BadInput(f"Strategy.counts(): {name!r}: expected a number for each run")
     shares = {phase: history.seconds[phase] / runs for phase in PHASES}
     return row | {
         "left_out": left_out,

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from clops_sweep.errors import OF_USERS, BadInput, reason
+from clops_sweep.errors import BadInput, reason, user_code
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.network import PaperNetwork
@@ -52,15 +52,13 @@ def made(
     generators = GlobalStreams(device)
     with torch_state_kept(), generators.kept(), torch.enable_grad():
         generators.seed(int(streams.sequence(seed, "initial parameters", task).generate_state(1, "uint64")[0]))
-        try:
+        given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
+        wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
+        with user_code(lambda error: BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
             module: Any = make(*shape, outputs, **options)
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
-        except OF_USERS as error:
-            given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
-            wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
-            raise BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})") from error
     if not isinstance(module, nn.Module):
         raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     if isinstance(module, PaperNetwork):

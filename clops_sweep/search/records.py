@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.optuna_search import Direction
 from clops_sweep.store.run_store import RunStore
 
@@ -59,6 +60,11 @@ class StudyRecord:
     name: str
     objectives: Mapping[str, Direction] = field(hash=False)
     trials: tuple[TrialRecord, ...]
+
+    def __post_init__(self) -> None:
+        for trial in self.of("complete"):
+            if len(trial.values or ()) != len(self.objectives):
+                raise DamagedStore(f"study {self.name!r}, trial {trial.number}: has no value for each objective")
 
     def of(self, *states: TrialState) -> list[TrialRecord]:
         """The trials in any of the given states."""

@@ -12,7 +12,7 @@ import optuna
 from optuna.pruners import NopPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import BadInput, several, shown
+from clops_sweep.errors import BadInput, DamagedStore, several, shown
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution
 from clops_sweep.experiment.optuna_search import Direction, OptunaSearch
@@ -207,6 +207,9 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
             )
             for t in trials
         ]
+        for trial in records:
+            if trial.run_ids and (absent := search.parameters.keys() - trial.labels.keys()):
+                raise DamagedStore(f"study {space.name!r}, trial {trial.number}: has no value of {sorted(absent)[0]!r}")
         return StudyRecord(space.name, search.objectives, tuple(records))
 
 

@@ -65,10 +65,15 @@ class RunStore:
         """The store that a user has named.
 
         Raises:
-            BadInput: the place cannot be used as a store, or nobody answers there.
+            BadInput: the place cannot be used as a store, is a folder inside a store, or does not answer.
         """
         store = cls(root, keep_predictions=keep_predictions)
         store.files.check_answers()
+        table = False
+        with contextlib.suppress(OSError):
+            table = store.files.local and any(Path(store.files.root).glob("*.parquet"))
+        if table:
+            raise BadInput(f"results {root}: holds Parquet files, as a table of a store does; give the store's folder")
         return store
 
     def folder(self, table: TableName) -> str:

@@ -19,7 +19,7 @@ import torch
 from clops_sweep import machine
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput, Diverged, StoreError
+from clops_sweep.errors import BadInput, Diverged, StoreError, reason
 from clops_sweep.experiment.events import Event
 from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
@@ -313,9 +313,12 @@ class LockstepRunner:
 
 def _printed_error() -> str:
     """The error that is being handled, with its traceback; what a user's code raises may not let itself be printed."""
-    kind, _, _ = sys.exc_info()
+    kind, error, _ = sys.exc_info()
     try:
-        return bounded(traceback.format_exc())
+        printed = bounded(traceback.format_exc())
+        last = printed.rstrip().rpartition("\n")[2]
+        # The end of a long error, or of the drawing of an exception group, does not say what was raised.
+        return f"{printed.rstrip()}\n{reason(error)}" if error and last.startswith(" ") else printed
     except Exception:
         return f"{kind.__name__ if kind else 'Exception'}: what was raised cannot be printed"
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from clops_sweep.data.prepare import open_frames
 from clops_sweep.data.prepared_folder import know
-from clops_sweep.errors import BadInput, several
+from clops_sweep.errors import BadInput, DamagedStore, several, shown
 from clops_sweep.experiment.columns import MEASURES, METRICS, config_from_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.search_space import in_words
@@ -76,9 +76,12 @@ def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
 
     Raises:
         BadInput: there is none, or more than one.
+        DamagedStore: its part holds another run.
     """
     run_id = store.find(prefix)
     row: dict[Any, Any] = store.read("runs", [run_id]).to_dict("records")[0]
+    if row["run_id"] != run_id:
+        raise DamagedStore(f"results {store.uri}: the part of run {run_id} holds run {shown(row['run_id'])}")
     return row
 
 

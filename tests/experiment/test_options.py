@@ -326,15 +326,15 @@ def _registers(options: Any) -> Callable[[], object]:
         ),
         (
             lambda: acquisition_function("f", options={"depth": IntOption(1)})(lambda context, rows: None),
-            "acquisition 'f': expected a function that takes its options as keyword arguments",
+            r"acquisition 'f': expected a function \(context, rows, \*, depth\)",
         ),
         (
             lambda: storage_function("f", options={"depth": IntOption(1)})(lambda trajectories: None),
-            "storage_function 'f': expected a function that takes its options as keyword arguments",
+            r"storage_function 'f': expected a function \(trajectories, \*, depth\)",
         ),
         (
             lambda: scenario("f", options={"depth": IntOption(1)})(lambda frames: None),
-            "scenario 'f': expected a function that takes its options as keyword arguments",
+            r"scenario 'f': expected a function \(frames, \*, depth\)",
         ),
     ],
 )

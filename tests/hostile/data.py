@@ -140,7 +140,7 @@ FUNCTIONS = [
     "return Recording", "return iter([])", "return iter([3])", "return iter([None])", "yield", "yield None", "yield 3", "yield from []",
     "yield Recordings(**GIVEN)", "yield from x", "return (it for it in x)", "return [Recordings(**GIVEN)]", "return pd.DataFrame(x[:, 0])",
     "return Recordings(**GIVEN), Recordings(**GIVEN)", "return Recordings(**GIVEN).items", "return range(3)", "return Mute()", "return NotImplemented",
-    "return iter(lambda: None, 3)", "raise StopIteration", "return Recordings.__new__(Recordings)", "return map(lambda it: 1 / 0, x)",
+    "return iter(lambda: None, 3)", "raise StopIteration", "return map(lambda it: 1 / 0, x)",
 ]  # fmt: skip
 SECOND = {
     "fewer recordings": "Recordings(**GIVEN | dict(signals=x[:12], labels=[0, 1] * 6, patients=range(12)))",
@@ -150,10 +150,8 @@ SECOND = {
     "another order": "Recordings(**GIVEN | dict(names=[*range(16)][::-1]))",
     "another type": "Recordings(**GIVEN | dict(signals=(x * 9).astype('i2')))",
     "another length": "Recordings(**GIVEN | dict(signals=x[:, :, :50]))",
-    "another rate": "Recordings(**GIVEN | dict(sampling_rate=20))",
     "other channels": "Recordings(**GIVEN | dict(channels=['b', 'a']))",
     "other classes": "Recordings(**GIVEN | dict(classes=['q', 'p']))",
-    "another gain": "Recordings(**GIVEN | dict(gain=2))",
     "other dates": "Recordings(**GIVEN | dict(times=['2020-01-01'] * 16))",
     "domains": "Recordings(**GIVEN | dict(domains={'s': range(16)}))",
     "a window": "Recordings(**GIVEN | dict(window_seconds=1))",
@@ -499,6 +497,9 @@ HEADER = {
     },
 }
 PLAUSIBLE = {
+    "r04",
+    "x" * 5000,
+    "100/0",
     "200/",
     "200",
     "16x0",
@@ -655,6 +656,7 @@ PROXIES = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY
 def _download(status: int, body: Callable[[], bytes], headers: Mapping[str, str]) -> Callable[[], object]:
     def call() -> object:
         server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Sends)
+        server.handle_error = lambda *_: None  # the client may hang up
         server.status, server.body, server.headers = status, body(), headers
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         load_wfdb().io.download.set_db_index_url(f"http://127.0.0.1:{server.server_port}/files/")

@@ -29,11 +29,13 @@ from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.run_store import RunStore
 
 from .data import fifo, folder, link
-from .engine import LONGEST_SENTENCE, Result
+from .engine import Result
 from .place import HEAD
 
 TIMEOUT = 300.0
 EPOCH_TIMEOUT = 6.0
+LONGEST_ERROR = 800
+"""Characters of the last line of a run's error; Ray says much of a worker that has died."""
 
 ANYWHERE: Mapping[str, str] = {
     "an error": "raise ValueError('two\\nlines')",
@@ -90,7 +92,16 @@ STORED: Mapping[str, str] = {
     "nothing": "None", "too few": "trajectories[:, 0, 1:]", "all epochs": "trajectories", "NaN": "trajectories[:, 0] * np.nan",
     "infinity": "trajectories[:, 0] / 0", "text": "'s'", "an array": "trajectories[:, 0].numpy()", "an error": "1 / 0", "an exit": "sys.exit(0)",
 }  # fmt: skip
-MAY_FINISH = {*HARMLESS}
+MAY_FINISH = {
+    *HARMLESS,
+    "returns infinity",
+    "infinity",
+    "a state that cannot be saved",
+    "a state that is none",
+    "an error in the state",
+    "a state of lists in lists",
+}
+"""A short run saves no checkpoint and asks for no state; infinite scores have an order."""
 STRATEGIES: Mapping[str, str] = {
     "an error when it is made": "def __init__(self, training): raise ValueError('x')",
     "an exit when it is made": "def __init__(self, training): sys.exit(0)",
@@ -129,7 +140,7 @@ MODULES: Mapping[str, str] = {
 """Networks that are right when they are tried."""
 
 OBSERVERS: Mapping[str, str] = {
-    "raises": "raise ValueError('x')", "exits": "sys.exit(0)", "ends": "os._exit(0)", "kills": "os.kill(os.getpid(), signal.SIGKILL)",
+    "raises": "raise ValueError('x')", "exits": "sys.exit(0)",
     "prints": "print('x' * 10**6)", "closes": "os.close(1); os.close(2)", "mute": "raise Mute", "changes": "event.metrics.clear()",
 }  # fmt: skip
 
@@ -191,7 +202,11 @@ def _source() -> str:
         )
     for number, body in enumerate(OBSERVERS.values()):
         parts.append(f"@observer('observes_{number}')\ndef observes_{number}(event):\n    {body}\n")
-    variants = {name: {kind: name} for kind, (prefix, cases) in KINDS.items() for name in _names(prefix, cases)}
+    variants = {
+        name: {kind: name, "epochs_per_task": 20 if kind == "network" else 1}
+        for kind, (prefix, cases) in KINDS.items()
+        for name in _names(prefix, cases)
+    }
     parts.append(
         f"SPACE = [SearchSpace('bad', base, {{'variant': {variants!r}}}, seeds=[0]), "
         f"SearchSpace('good', base, seeds={list(GOOD_SEEDS)})]\n"
@@ -386,7 +401,7 @@ def _failed(row: pd.DataFrame, *, may_finish: bool) -> str:
     last = lines[-1] if lines else ""
     if not last.strip() or not last.isprintable() or last.startswith(" "):
         return f"the last line of its error is no sentence: {last[:200]!r}"
-    return f"a sentence of {len(last)} characters: {last[:200]}" if len(last) >= LONGEST_SENTENCE else ""
+    return f"a sentence of {len(last)} characters: {last[:200]}" if len(last) >= LONGEST_ERROR else ""
 
 
 def _as_alone(what: str, place: Place, name: str, runs: pd.DataFrame, seeds: Iterable[int]) -> Iterator[Result]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -91,8 +91,10 @@ def _wrong(made: object, count: int) -> str | None:
     for task in made.tasks:
         if not isinstance(task, TaskInstances):
             return f"a task is {type(task).__name__}; expected clops_sweep.TaskInstances"
-        if not isinstance(task.name, str) or not task.name.strip() or not isinstance(task.title, str):
-            return f"a task is called {shown(task.name)}; expected text for name and title"
+        if not all(isinstance(it, str) and it.strip() and it.isprintable() for it in (task.name, task.title)):
+            return f"a task is called {shown(task.name)}; expected printable text for name and title"
+        if isinstance(task.instances, np.ma.MaskedArray) or isinstance(task.targets, np.ma.MaskedArray):
+            return f"task {task.name!r}: instances and targets must not be masked arrays"
         instances = np.asarray(task.instances)
         if instances.dtype != bool or instances.shape != (count,):
             return (
@@ -126,8 +128,8 @@ def _wrong_targets(
         return f"{width[0]} outputs with kind 'binary', which has one"
     if made.kind == "softmax" and (width[0] < 2 or not (own.sum(1) == 1).all()):
         return "with kind 'softmax' an instance has exactly one of two or more classes"
-    if any(output not in range(width[0]) for output in outputs):
-        return f"outputs {shown(list(outputs))}: expected positions below {width[0]}"
+    if not isinstance(outputs, Collection) or any(output not in range(width[0]) for output in outputs):
+        return f"outputs {shown(outputs)}: expected positions below {width[0]}"
     return None
 
 
