@@ -138,6 +138,8 @@ def read_manifest(folder: Path) -> Manifest | None:
         values["domains"] = {name: tuple(names) for name, names in values.get("domains", {}).items()}
         values["skipped"] = tuple((record, reason) for record, reason in values["skipped"])
         return Manifest(**values)
+    except DamagedStore:
+        raise
     except (KeyError, TypeError, AttributeError, ValueError):
         raise DamagedStore(f"{path}: entries of the manifest are missing; {remedy(folder)}") from None
 

@@ -159,8 +159,8 @@ class OptunaSearch:
                 "expected a file, such as sqlite:///optuna.db, or another database"
             )
         for name in self.parameters:
-            if not name.strip() or not name.isprintable():
-                raise BadInput(f"OptunaSearch: parameter {shown(name)}: expected printable text")
+            if not name.strip():
+                raise BadInput(f"OptunaSearch: parameter {shown(name)}: expected text")
         if not self.parameters:
             raise BadInput("OptunaSearch: parameters is empty; expected at least one")
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})

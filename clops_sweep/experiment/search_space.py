@@ -131,8 +131,8 @@ class SearchSpace:
 
     def _plain_axis(self, axis: Any, values: Any) -> Axis:
         """An axis with its values as Python's own, so that labels, ids and JSON are the same for equal values."""
-        if not isinstance(axis, str) or not axis.strip() or not axis.isprintable():
-            raise BadInput(f"search space {self.name!r}: axis {shown(axis)}: expected printable text")
+        if not isinstance(axis, str) or not axis.strip():
+            raise BadInput(f"search space {self.name!r}: axis {shown(axis)}: expected text")
         if not isinstance(values, Mapping):
             return _plain(f"search space {self.name!r}, axis {axis!r}", values)
         variants = {}

@@ -258,7 +258,10 @@ class ContinualRun:
 
         Raises:
             KeyError: predictions are to be kept, and the run was begun without.
+            ValueError: there is no such task or epoch.
         """
+        if state["task"] not in range(len(self._stages) + 1) or state["epoch"] not in range(self._epochs):
+            raise ValueError(f"task {state['task']!r}, epoch {state['epoch']!r}: not of this run")
         if self._predictions is not None:
             self._predictions = [kept.numpy().copy() for kept in state["predictions"]]
         self._task, self._epoch = state["task"], state["epoch"]

@@ -91,8 +91,9 @@ def _wrong(made: object, count: int) -> str | None:
     for task in made.tasks:
         if not isinstance(task, TaskInstances):
             return f"a task is {type(task).__name__}; expected clops_sweep.TaskInstances"
-        if not all(isinstance(it, str) and it.strip() and it.isprintable() for it in (task.name, task.title)):
-            return f"a task is called {shown(task.name)}; expected printable text for name and title"
+        texts = all(isinstance(it, str) and it.isprintable() for it in (task.name, task.title))
+        if not texts or not task.name.strip():
+            return f"a task is called {shown(task.name)}; expected text for name and title"
         if isinstance(task.instances, np.ma.MaskedArray) or isinstance(task.targets, np.ma.MaskedArray):
             return f"task {task.name!r}: instances and targets must not be masked arrays"
         instances = np.asarray(task.instances)
@@ -129,7 +130,8 @@ def _wrong_targets(
     if made.kind == "softmax" and (width[0] < 2 or not (own.sum(1) == 1).all()):
         return "with kind 'softmax' an instance has exactly one of two or more classes"
     if not isinstance(outputs, Collection) or any(output not in range(width[0]) for output in outputs):
-        return f"outputs {shown(outputs)}: expected positions below {width[0]}"
+        given = list(outputs) if isinstance(outputs, Collection) else outputs
+        return f"outputs {shown(given)}: expected positions below {width[0]}"
     return None
 
 
