@@ -172,11 +172,11 @@ class DeclaredReader(Reader):
             digest = samples_digest(stored)
         leads = windows.leads
         with np.errstate(over="ignore"):  # what is infinite in float32 is refused as not finite
-            gain, offset = gain[leads].astype(np.float32), offset[leads].astype(np.float32)
+            factors, zeros = gain[leads].astype(np.float32), offset[leads].astype(np.float32)
         return Signals(
             frames,
-            gain,
-            offset,
+            factors,
+            zeros,
             np.zeros(len(windows), bool),
             digest,
         )
