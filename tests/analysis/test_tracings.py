@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +15,6 @@ from clops_sweep.analysis.tracings import describe_tracings, draw_tracings, trac
 from clops_sweep.data import cardiology, chapman_files, mitbih, rhythms, twelve_leads
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
-from clops_sweep.data.manifest import read_manifest
 from clops_sweep.data.prepare import open_frames, prepare
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import write_mitbih_record
@@ -205,20 +203,6 @@ def test_the_time_axis_is_that_of_the_prepared_frames(ten_seconds: Path) -> None
     assert low.time[1] == pytest.approx(10 / FRAME_LENGTH)
     axes = draw_tracings([low]).axes[0]
     assert axes.get_xlim()[1] == pytest.approx(10)
-
-
-def test_prepared_data_without_the_seconds_of_a_frame_still_open(ten_seconds: Path) -> None:
-    before = open_frames("mitbih", prepared_root=ten_seconds)
-    path = ten_seconds / "mitbih" / "manifest.json"
-    values = json.loads(path.read_bytes())
-    assert values.pop("frame_seconds") == 10
-    path.write_text(json.dumps(values))
-    opened = open_frames("mitbih", prepared_root=ten_seconds)
-    assert (opened.frame_seconds, opened.data_hash) == (10, before.data_hash)
-    path.write_text(json.dumps(values | {"name": "cardiology", "options": {}}))
-    manifest = read_manifest(path.parent)
-    assert manifest is not None
-    assert manifest.frame_seconds == 1.28
 
 
 def test_the_usual_seconds_of_a_frame_are_those_of_the_readers() -> None:
