@@ -27,6 +27,8 @@ _LIMITS = {
     "connection_limit": 400,  # further ones wait until one of these is closed
     "channel_timeout": 20,  # seconds until an idle connection is closed
     "cleanup_interval": 5,
+    "outbuf_overflow": 1
+    << 26,  # an answer stays in memory, where it was made: a file would be left open by a browser that leaves
     "max_request_header_size": 1 << 16,
     "max_request_body_size": 1 << 18,  # a browser sends a few kilobytes
     "asyncore_use_poll": True,  # select() fails from descriptor 1024 on
