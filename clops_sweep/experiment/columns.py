@@ -92,7 +92,7 @@ _JSON = ("task_order", "task_classes")
 def config_columns(columns: Iterable[str]) -> list[str]:
     """Those columns of a table of runs that `config_from_row` reads: the run's id, config fields and options."""
     present = set(columns)
-    return ["run_id", *CONFIG, *(name for name in OPTIONS if name in present)]
+    return [*CONFIG, *(name for name in ("run_id", *OPTIONS) if name in present)]
 
 
 def config_row(config: RunConfig) -> dict[str, Any]:
