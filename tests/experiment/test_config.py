@@ -324,8 +324,10 @@ def test_a_field_that_is_added_later_leaves_the_runs_alone_that_have_its_default
 def test_the_founding_fields_are_those_of_version_0_2() -> None:
     assert len(FOUNDING) == 22
     assert RunConfig.model_fields.keys() >= FOUNDING
-    for name, info in DATASETS.items():  # nor do later fields, with their defaults, make other runs of the same ones
-        for scenario in info.scenarios:
+    for name in (
+        DATASETS.keys() - DATASETS.added.keys()
+    ):  # nor do later fields, with their defaults, make other runs of the same ones
+        for scenario in DATASETS[name].scenarios:
             assert json.loads(RunConfig(dataset=name, scenario=scenario).identity).keys() <= FOUNDING
 
 
