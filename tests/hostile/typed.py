@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from clops_sweep import RunConfig, SearchSpace, read, sweep
+from clops_sweep import RunConfig, SearchSpace, read
+from clops_sweep import execution as sweep
 from clops_sweep.cli.commands import command
-from clops_sweep.experiment.where import Where
+from clops_sweep.experiment.spaces.where import Where
 
 from .engine import WORKER_STARTED, Case
 
