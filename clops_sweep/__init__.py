@@ -16,8 +16,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-import clops_sweep.execution  # noqa: F401  # imported later, it would take the name of the function below
-
 if TYPE_CHECKING:
     import pandas as pd
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 
 import clops_sweep
-from clops_sweep import RunConfig, SearchSpace, read
-from clops_sweep import execution as sweep
+from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.errors import BadInput
 from clops_sweep.machine import installed_version
 from clops_sweep.store.run_store import RunStore
@@ -24,8 +23,6 @@ from clops_sweep.store.run_store import RunStore
 SCRIPT = """
 import json, sys
 from clops_sweep import OptunaSearch, FloatDistribution, RunConfig, SearchSpace, read, sweep
-import clops_sweep.execution.jobs  # a room of the same name as the function
-assert callable(clops_sweep.execution)
 
 base = RunConfig(epochs_per_task=1, mc_samples=2)
 grid = SearchSpace("grid", base, {"strategy": ["finetune", "clops"], "mc_samples": [2, 3]}, seeds=range(2))

@@ -20,8 +20,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from clops_sweep import ContinualRun, SearchSpace, read
-from clops_sweep import execution as sweep
+from clops_sweep import ContinualRun, SearchSpace, read, sweep
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.spaces.search_space import load_spaces

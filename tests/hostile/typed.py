@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from clops_sweep import RunConfig, SearchSpace, read
-from clops_sweep import execution as sweep
+from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.cli.commands import command
 from clops_sweep.experiment.spaces.where import Where
 

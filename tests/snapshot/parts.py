@@ -16,8 +16,7 @@ from pathlib import Path
 import optuna
 import pandas as pd
 
-from clops_sweep import ContinualRun, RunConfig, native, read
-from clops_sweep import execution as sweep
+from clops_sweep import ContinualRun, RunConfig, native, read, sweep
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_spaces

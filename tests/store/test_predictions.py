@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from clops_sweep import RunConfig, SearchSpace, read
-from clops_sweep import execution as sweep
+from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.cli.check import check
 from clops_sweep.errors import BadInput
 from clops_sweep.planning.plan import make_plan
