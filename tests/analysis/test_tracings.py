@@ -16,7 +16,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.published import cardiology, chapman_files, mitbih, twelve_leads
-from clops_sweep.data.synthetic.generated import rhythms
+from clops_sweep.data.synthetic import rhythms
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import write_mitbih_record
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data.declared.declared_reader import recording_stack
+from clops_sweep.data.declared import recording_stack
 from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import BadInput
