@@ -390,7 +390,7 @@ def test_files_behind_a_link_are_those_of_the_data_root(root: Path, tmp_path: Pa
 
 
 READER = """
-from clops_sweep.data import random_split
+from clops_sweep.data.splits import random_split
 from clops_sweep.data.reader import Reader, Signals, Source, Windows
 
 @dataset("mine", scenarios=("class_il",))

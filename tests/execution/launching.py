@@ -265,7 +265,7 @@ import ray
 
 from clops_sweep import RunConfig, SearchSpace, strategy
 from clops_sweep.learning.strategies.finetune import FineTuning
-from clops_sweep.execution import lockstep_runner
+from clops_sweep.execution.worker import lockstep_runner
 
 FOLDER = Path({folder!r})
 

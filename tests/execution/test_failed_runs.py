@@ -64,7 +64,7 @@ def greedy(context, rows):
 def crowded(context, rows):
     import torch
     from clops_sweep.learning.replay.acquisition import random
-    from clops_sweep.execution import lockstep_runner
+    from clops_sweep.execution.worker import lockstep_runner
     lockstep_runner._PAUSES = (0.1, 0.1)  # a store that does not take a run is not waited for
     seen = FLAG.with_name("seen")
     if FLAG.exists() and not seen.exists():  # what PyTorch raises when somebody else has the GPU's memory for a moment
