@@ -1,6 +1,6 @@
-"""Changes to the start of a sweep's own Ray for which Ray has no settings; no other file uses Ray's private names.
+"""Changes to Ray and Tune for which they have no settings; no other file uses their private names.
 
-Each change is a context manager. If this release of Ray lacks a name that the change needs, Ray starts without the
+Each change is a context manager. If this release of Ray lacks a name that the change needs, Ray runs without the
 change, and one warning says what the user loses.
 """
 
@@ -11,17 +11,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import clops_sweep.sweep.ray_environment  # noqa: F401  # Ray reads these settings when it is imported
 
 # isort: split
 
 import ray
+from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, WorkerCrashedError
 
 from clops_sweep.sweep.start_check import memory_limit_in_words
 
-_PRIVATE = "ray._private"
 _SECONDS_TO_START = 180.0
 _SECONDS_BETWEEN_TRIES = 0.1
 
@@ -35,9 +35,9 @@ def _private(name: str) -> Any:
         LookupError: this release of Ray does not have it.
     """
     try:
-        return pkgutil.resolve_name(f"{_PRIVATE}.{name}")
+        return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):
-        raise LookupError(f"Ray {ray.__version__} has no {_PRIVATE}.{name}") from None
+        raise LookupError(f"Ray {ray.__version__} has no {name}") from None
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def loopback(warn: Warn = warnings.warn) -> AbstractContextManager[bool]:
     on all interfaces.
     """
     loss = "Ray may listen on all network interfaces, where other machines can reach it"
-    return _changed(lambda: {"ray_constants.ENABLE_RAY_CLUSTER": False}, loss, warn)
+    return _changed(lambda: {"ray._private.ray_constants.ENABLE_RAY_CLUSTER": False}, loss, warn)
 
 
 def without_dashboard(warn: Warn = warnings.warn) -> AbstractContextManager[bool]:
@@ -76,15 +76,17 @@ def without_dashboard(warn: Warn = warnings.warn) -> AbstractContextManager[bool
     nodes: list[Any] = []
 
     def changes() -> dict[str, Any]:
-        get_node, dead_processes = _private("services.get_node"), _private("node.Node.dead_processes")
-        gcs_client, address = _private("node.Node.get_gcs_client"), _private("ray_constants.DASHBOARD_ADDRESS")
-        namespace = _private("ray_constants.KV_NAMESPACE_DASHBOARD")
+        get_node = _private("ray._private.services.get_node")
+        dead_processes = _private("ray._private.node.Node.dead_processes")
+        gcs_client = _private("ray._private.node.Node.get_gcs_client")
+        address = _private("ray._private.ray_constants.DASHBOARD_ADDRESS").encode()
+        namespace = _private("ray._private.ray_constants.KV_NAMESPACE_DASHBOARD")
 
         def no_dashboard(node: Any, **options: Any) -> None:
             nodes.append(node)
             node._webui_url = ""
             # The agent asks every second for the dashboard's address until it finds one.
-            gcs_client(node).internal_kv_put(address.encode(), b"127.0.0.1:0", True, namespace)
+            gcs_client(node).internal_kv_put(address, b"127.0.0.1:0", True, namespace)
 
         def patiently(*arguments: Any, **options: Any) -> Any:
             until = time.monotonic() + _SECONDS_TO_START
@@ -103,10 +105,10 @@ def without_dashboard(warn: Warn = warnings.warn) -> AbstractContextManager[bool
                     time.sleep(_SECONDS_BETWEEN_TRIES)
 
         return {
-            "node.Node.start_monitor": lambda node: None,
-            "node.Node.start_api_server": no_dashboard,
-            "services.get_node": patiently,
-            "utils.get_dashboard_dependency_error": lambda: ImportError("no dashboard is wanted"),
+            "ray._private.node.Node.start_monitor": lambda node: None,
+            "ray._private.node.Node.start_api_server": no_dashboard,
+            "ray._private.services.get_node": patiently,
+            "ray._private.utils.get_dashboard_dependency_error": lambda: ImportError("no dashboard is wanted"),
         }
 
     return _changed(changes, "Ray also starts its dashboard, and gives up if it takes more than 30 s to start", warn)
@@ -116,8 +118,8 @@ def worker_setup(script: str, warn: Warn = warnings.warn) -> AbstractContextMana
     """Make Ray start each worker through this script instead of its own `setup_worker.py`, unless another is set."""
 
     def changes() -> dict[str, Any]:
-        _private("workers.setup_worker")  # the script runs it where it cannot fork a worker
-        update_if_absent = _private(name := "parameter.RayParams.update_if_absent")
+        _private("ray._private.workers.setup_worker")  # the script runs it where it cannot fork a worker
+        update_if_absent = _private(name := "ray._private.parameter.RayParams.update_if_absent")
 
         def with_script(params: Any, **defaults: Any) -> None:
             ours = {"setup_worker_path": script} if "setup_worker_path" in defaults else {}
@@ -128,11 +130,41 @@ def worker_setup(script: str, warn: Warn = warnings.warn) -> AbstractContextMana
     return _changed(changes, "workers start more slowly, and each takes 260 MB of memory instead of 90", warn)
 
 
+def worker_deaths(warn: Warn = warnings.warn) -> AbstractContextManager[bool]:
+    """Make Tune handle every death of a worker as one.
+
+    Ray ends workers if a machine's memory runs out, with an error that Tune does not know and that ends the sweep.
+    """
+
+    def changes() -> dict[str, Any]:
+        name = "ray.air.execution._internal.actor_manager.RayActorManager._actor_task_failed"
+        task_failed = _private(name)
+
+        def task_or_worker_failed(manager: Any, tracked_actor_task: Any, exception: Exception) -> None:
+            if isinstance(exception, (NodeDiedError, OutOfMemoryError, WorkerCrashedError)):
+                exception = RayActorError(error_msg=str(exception))
+            task_failed(manager, tracked_actor_task, exception)
+
+        return {name: task_or_worker_failed}
+
+    return _changed(changes, "if memory runs out and Ray ends a worker, the whole sweep may end", warn)
+
+
 def dead_processes(warn: Warn = warnings.warn) -> Callable[[], list[str]]:
     """Return a function that lists the processes of this process's own Ray that have died."""
     try:
-        look = _private("worker._global_node.dead_processes")
+        look = _private("ray._private.worker._global_node.dead_processes")
     except LookupError as missing:
         warn(f"{missing}: if a process of Ray dies, this command may end without a message")
         return list
     return lambda: [name for name, _ in look()]
+
+
+def key_value(operation: str) -> Callable[..., Any]:
+    """Return `put`, `get` or `del` of the cluster's key-value store; a function that returns None if it has none."""
+    try:
+        return cast(Callable[..., Any], _private(f"ray.experimental.internal_kv._internal_kv_{operation}"))
+    except LookupError as missing:
+        loss = "a run that exceeds --epoch-timeout is handled like one whose worker died"
+        warnings.warn(f"{missing}: {loss}", stacklevel=2)
+        return lambda *_, **__: None

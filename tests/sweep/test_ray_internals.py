@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,9 +16,18 @@ from launching import ONE_WORKER, Sweep
 from preloaded import Preloaded
 from ray._private import node, parameter, ray_constants, services, utils, worker
 from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
+from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.experimental import internal_kv
 
-from clops_sweep.sweep import forked_worker
-from clops_sweep.sweep.ray_internals import dead_processes, loopback, without_dashboard, worker_setup
+from clops_sweep.sweep import cluster, forked_worker
+from clops_sweep.sweep.epoch_watch import word_left
+from clops_sweep.sweep.ray_internals import (
+    dead_processes,
+    loopback,
+    without_dashboard,
+    worker_deaths,
+    worker_setup,
+)
 
 Launch = Callable[..., Sweep]
 
@@ -30,6 +40,7 @@ CHANGED = {
         (utils, "get_dashboard_dependency_error"),
     ),
     "worker_setup": ((parameter.RayParams, "update_if_absent"),),
+    "worker_deaths": ((RayActorManager, "_actor_task_failed"),),
 }
 USED = (
     ("without_dashboard", node.Node, "dead_processes"),
@@ -42,15 +53,19 @@ LOSS = {
     "loopback": "Ray may listen on all network interfaces",
     "without_dashboard": "Ray also starts its dashboard",
     "worker_setup": "workers start more slowly",
+    "worker_deaths": "if memory runs out and Ray ends a worker, the whole sweep may end",
 }
 
 WITHOUT_INTERNALS = """
+import pkgutil
+import types
 from clops_sweep.cli.command import main
 from clops_sweep.sweep import ray_internals
 
-ray_internals._PRIVATE = "ray._renamed"
+ray_internals.pkgutil = types.SimpleNamespace(resolve_name=lambda name: pkgutil.resolve_name(f"ray._renamed.{name}"))
 main()
 """
+"""The command, on a Ray that has none of the private names."""
 
 
 def _entered(change: str) -> AbstractContextManager[bool]:
@@ -58,6 +73,7 @@ def _entered(change: str) -> AbstractContextManager[bool]:
         "loopback": loopback,
         "without_dashboard": without_dashboard,
         "worker_setup": lambda: worker_setup(forked_worker.__file__),
+        "worker_deaths": worker_deaths,
     }
     return changes[change]()
 
@@ -70,10 +86,9 @@ def _objects() -> dict[tuple[str, str], object]:
 @pytest.mark.parametrize("change", CHANGED)
 def test_a_change_is_complete_and_restored(change: str) -> None:
     before = _objects()
-    with pytest.raises(KeyboardInterrupt), _entered(change) as complete:
-        assert complete
+    with _entered(change) as complete:
         inside = _objects()
-        raise KeyboardInterrupt
+    assert complete
     assert {key for key in before if inside[key] is not before[key]} == {key for key in before if key[0] == change}
     assert _objects() == before
 
@@ -101,7 +116,7 @@ def _assert_left_out(left_out: str, missing: str) -> None:
         inside = _objects()
     (warning,) = caught
     said = str(warning.message)
-    assert said.startswith(f"Ray {ray.__version__} has no ray._private.")
+    assert said.startswith(f"Ray {ray.__version__} has no ray.")
     assert f"{missing}: {LOSS[left_out]}" in said
     assert complete == {change: change != left_out for change in CHANGED}
     assert {change for change, name in before if inside[change, name] is not before[change, name]} == set(CHANGED) - {
@@ -119,6 +134,26 @@ def test_without_a_node_no_process_is_watched(missing: bool, monkeypatch: pytest
     assert len(caught) == 1
 
 
+def test_without_a_key_value_store_nothing_is_found_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(internal_kv, "_internal_kv_get")
+    with pytest.warns(UserWarning, match="a run that exceeds --epoch-timeout") as caught:
+        assert word_left("sweep", ("run",)) is None
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(("address", "warned"), [("10.0.0.5", 1), ("127.0.0.1", 0)])
+def test_an_address_that_other_machines_reach_is_reported(
+    address: str, warned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release of Ray that has the name, but no longer uses it."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(ray, "init", lambda **_: None)
+    monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: address)
+    warnings: list[str] = []
+    cluster._start_here({}, "/tmp/ray", warnings.append)
+    assert [address in warning for warning in warnings] == [True] * warned
+
+
 def test_a_sweep_finishes_without_any_internals(launch: Launch, forked: Preloaded, tmp_path: Path) -> None:
     options = ("--no-report", "--set", "epochs_per_task=1", "--seeds", "1", *ONE_WORKER)
     # By this variable Ray stays on the loopback interface, so that no other machine reaches the test.
@@ -127,7 +162,7 @@ def test_a_sweep_finishes_without_any_internals(launch: Launch, forked: Preloade
     assert sweep.wait() == 0, sweep.errors
     for said in (*LOSS.values(), "this command may end without a message"):
         assert sweep.output.count(said) == 1
-    assert sweep.output.count("has no ray._renamed.") == 4
+    assert sweep.output.count(" has no ray.") == 5
     runs = pd.read_parquet(tmp_path / "results" / "runs")
     assert set(runs["status"]) == {"finished"}
     sweep.wait_until_gone()
