@@ -16,7 +16,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,6 @@ import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is re
 # isort: split
 
 from ray import tune
-from ray.air.execution._internal.actor_manager import RayActorManager
-from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, WorkerCrashedError
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
@@ -37,6 +34,7 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feed import Feed
 from clops_sweep.execution.jobs import Job, Resources, Workplace
 from clops_sweep.execution.observers.thread import Observers
+from clops_sweep.execution.ray_internals import worker_deaths
 from clops_sweep.execution.reports import (
     Begun,
     Failed,
@@ -77,26 +75,6 @@ class FirstWithoutWorker(FIFOScheduler):
         running = sum(trial.status == Trial.RUNNING for trial in live)
         taken = places(self._resources) - running - 1
         return waiting[min(max(taken, 0), len(waiting) - 1)]
-
-
-_DEATHS = (NodeDiedError, OutOfMemoryError, WorkerCrashedError)
-_task_failed = RayActorManager._actor_task_failed
-
-
-@wraps(_task_failed)
-def _task_or_worker_failed(self: Any, tracked_actor_task: Any, exception: Exception) -> None:
-    if isinstance(exception, _DEATHS):
-        exception = RayActorError(error_msg=str(exception))
-    _task_failed(self, tracked_actor_task, exception)
-
-
-def _take_deaths_for_one() -> None:
-    """Makes Tune take every death of a worker for one, from now on and for all sweeps of this process.
-
-    Ray ends workers when a machine's memory runs out, and says so with an error that Tune does not know: it would end
-    the whole sweep, where it only has to do without one worker.
-    """
-    setattr(RayActorManager, _task_failed.__name__, _task_or_worker_failed)
 
 
 class ContinualRunTrainable(tune.Trainable):
@@ -159,11 +137,10 @@ def run_fed(
         tune.with_parameters(ContinualRunTrainable, workplace=workplace),
         {"cpu": resources.cpus_per_trial, "gpu": resources.gpus_per_trial},
     )
-    _take_deaths_for_one()
     watcher = Watcher(workplace, display, feed, compaction, observers)
     # What Tune keeps is of no use to anybody, the store is the truth. It is not to be in the way of what goes there.
     searcher = FeedSearcher(feed, resources)
-    with private_folder() as files, _many_pending():
+    with private_folder() as files, _many_pending(), worker_deaths(display.warn):
         tuner = tune.Tuner(
             trainable,
             tune_config=tune.TuneConfig(

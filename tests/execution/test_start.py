@@ -31,10 +31,10 @@ import time
 import types
 from ray._private import node, services
 from clops_sweep.cli.command import main
-from clops_sweep.execution.cluster import start as cluster
+from clops_sweep.execution import ray_internals
 
 node.time = types.SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=lambda: 1000 * time.monotonic())
-cluster._SECONDS_TO_START = {seconds}
+ray_internals._SECONDS_TO_START = {seconds}
 start = services.start_raylet
 
 def slowly(*arguments, **options):

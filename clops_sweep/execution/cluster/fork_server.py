@@ -6,47 +6,36 @@ import os
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
-
-import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
-
-# isort: split
-
-from ray._private.parameter import RayParams
 
 from clops_sweep.execution.cluster import forked_worker
+from clops_sweep.execution.ray_internals import Warn, worker_setup
 
 _SCRIPT = os.path.abspath(forked_worker.__file__)
 
 
 @contextmanager
-def fork_server(folder: Path) -> Iterator[None]:
-    """A Ray that is started inside has its workers forked, unless it is told otherwise; only where that is usual.
+def fork_server(folder: Path, warn: Warn = warnings.warn) -> Iterator[None]:
+    """A Ray that starts inside forks its workers, unless `RayParams` already names a setup script; Linux only.
 
-    The process that they are forked from starts to import what they need at once, and ends with the block, or with
-    this process. Where the environment names one already, it is that one. Where none can be started, workers start as
-    Ray has it.
+    The process that they are forked from starts its imports at once, and ends with the block, or with this process. If
+    the environment names such a process, that one is used. If none can be started, Ray starts its workers by itself.
 
     Args:
-        folder: where its socket is; a private one, since workers are started for all who can connect to it.
+        folder: where its socket is; a private one, because anyone who can connect to it can start workers.
+        warn: called with a sentence if this release of Ray cannot fork its workers.
     """
-    if not sys.platform.startswith("linux") or RayParams().worker_path is not None:
-        yield
-        return
-    kept = RayParams.update_if_absent
     with ExitStack() as at_the_end:
-        try:
-            if forked_worker.PLACE not in os.environ:
-                os.environ[forked_worker.PLACE] = _started(at_the_end, folder)
-                at_the_end.callback(os.environ.pop, forked_worker.PLACE, None)
-        except OSError:  # no room for a socket, or a path that is too long for one
-            pass
-        else:
-            at_the_end.callback(setattr, RayParams, kept.__name__, kept)
-            setattr(RayParams, kept.__name__, _with_forks(kept))
+        if sys.platform.startswith("linux") and at_the_end.enter_context(worker_setup(_SCRIPT, warn)):
+            try:
+                if forked_worker.PLACE not in os.environ:
+                    os.environ[forked_worker.PLACE] = _started(at_the_end, folder)
+                    at_the_end.callback(os.environ.pop, forked_worker.PLACE, None)
+            except OSError:  # no room for a socket, or a path that is too long for one
+                at_the_end.close()
         yield
 
 
@@ -78,13 +67,3 @@ def _environment() -> dict[str, str]:
     found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {**os.environ, "PYTHONPATH": found, **alone}  # of several threads a fork would have but one
-
-
-def _with_forks(update: Any) -> Any:
-    """How Ray completes its parameters, with our script in the place of the one that prepares its workers."""
-
-    def completed(params: RayParams, **defaults: Any) -> None:
-        ours = {"setup_worker_path": _SCRIPT} if "setup_worker_path" in defaults else {}
-        update(params, **defaults | ours)
-
-    return completed

@@ -52,7 +52,6 @@ def serve(
     import numpy as np
 
     assert "ray" not in sys.modules
-    script = _script()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.collect()
     gc.freeze()  # what has been imported stays where it is, in memory that all share
@@ -83,26 +82,16 @@ def serve(
     os.chdir(asked["folder"])
     random.seed()
     np.random.seed()  # noqa: NPY002
-    sys.argv = [script, *asked["arguments"]]
-    sys.path[0] = os.path.dirname(script)
-    runpy.run_path(script, run_name="__main__")
-
-
-def _script() -> str:
-    """Ray's own script of a worker."""
-    from importlib.util import find_spec
-
-    ray = find_spec("ray")
-    assert ray is not None
-    assert ray.origin is not None
-    return os.path.join(os.path.dirname(ray.origin), "_private", "workers", "default_worker.py")
+    sys.argv = [asked["script"], *asked["arguments"]]
+    sys.path[0] = os.path.dirname(asked["script"])
+    runpy.run_path(asked["script"], run_name="__main__")
 
 
 def _serve(listening: socket.socket, lifeline: int) -> None:
     """Imports what workers need, and serves until the process that has started this one is gone."""
     import importlib
 
-    sys.path[0] = os.path.dirname(_script())  # and not the folder of this file
+    sys.path[0] = os.path.dirname(os.__file__)  # and not the folder of this file
     for name in IMPORTED:
         importlib.import_module(name)
     serve(listening, lifeline)
@@ -113,7 +102,7 @@ def _ask(script: str, *arguments: str) -> None:
     told = [argument for argument in arguments if not argument.startswith((_CONTEXT, _LANGUAGE))]
     context = next((argument.removeprefix(_CONTEXT) for argument in arguments if argument.startswith(_CONTEXT)), "{}")
     environment = os.environ | (json.loads(context).get("env_vars") or {})
-    request = {"environment": environment, "folder": os.getcwd(), "arguments": told}
+    request = {"environment": environment, "folder": os.getcwd(), "script": script, "arguments": told}
     try:
         worker = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         worker.connect(environment[PLACE])

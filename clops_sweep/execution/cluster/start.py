@@ -6,41 +6,37 @@ It is watched meanwhile: when it dies, Ray ends the driver without a word to the
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import logging
 import os
 import signal
 import socket
 import threading
-import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
 
 # isort: split
 
 import ray
-from ray._private import ray_constants, services
-from ray._private import utils as ray_utils
-from ray._private.node import Node
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, one_line
+from clops_sweep.execution import ray_internals
 from clops_sweep.execution.cluster.fork_server import fork_server
 from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
 from clops_sweep.execution.jobs import Resources
-from clops_sweep.execution.start_check import memory_limit_in_words, object_store_bytes
+from clops_sweep.execution.start_check import object_store_bytes
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.machine import available_cores
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 _MISSED_LOOKS = 2
 _SECONDS_BETWEEN_LOOKS_HERE = 0.5
-_SECONDS_TO_START = 180.0
-_SECONDS_BETWEEN_TRIES = 0.1
 _LONGEST_TEMPORARY_FOLDER = 28
 """The paths of Ray's sockets in there may have 107 characters at most; batch systems have long names for TMPDIR."""
 
@@ -69,7 +65,8 @@ def cluster(
     Args:
         resources: the address, and what a trial takes.
         frames: the prepared data that go into its object store.
-        warn: called, in another thread, when the head of the cluster is gone.
+        warn: called with a sentence when Ray cannot be started in the usual way (see `ray_internals`), and in another
+            thread when the head of the cluster is gone.
 
     Raises:
         BadInput: no cluster at the address, or it cannot hold a single trial.
@@ -86,13 +83,13 @@ def cluster(
         with contextlib.chdir(Path(__file__).parents[3]), _signals_kept():
             folder = None if address else until_its_end.enter_context(private_folder(_base()))
             if folder:
-                until_its_end.enter_context(fork_server(folder))
+                until_its_end.enter_context(fork_server(folder, warn or warnings.warn))
             until_its_end.callback(ray.shutdown)
             try:
                 if address:
                     ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
                 else:
-                    _start_here(frames, str(folder))
+                    _start_here(frames, str(folder), warn or warnings.warn)
             except SystemExit:  # from the handler of SIGTERM that Ray has put in the place of the sweep's own meanwhile
                 raise KeyboardInterrupt from None
             except TimeoutError:
@@ -122,7 +119,7 @@ def _base() -> Path:
     return base if str(base).isascii() and len(str(base)) <= _LONGEST_TEMPORARY_FOLDER else Path("/tmp")
 
 
-def _start_here(frames: Mapping[DataKey, FrameSet], folder: str) -> None:
+def _start_here(frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[[str], object]) -> None:
     """Starts a cluster on this machine whose every port is on the loopback interface, and whose files are in a folder.
 
     Raises:
@@ -133,7 +130,7 @@ def _start_here(frames: Mapping[DataKey, FrameSet], folder: str) -> None:
     # Tune starts workers of its own; those that Ray would start before, one a core, would have nothing to do.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "180")
-    with _on_loopback(), _without_dashboard_and_patiently():
+    with ray_internals.loopback(warn) as on_loopback, ray_internals.without_dashboard(warn):
         ray.init(
             address="local",
             num_cpus=available_cores(),
@@ -143,6 +140,9 @@ def _start_here(frames: Mapping[DataKey, FrameSet], folder: str) -> None:
             _temp_dir=folder,
             object_store_memory=object_store_bytes(frames),
         )
+    address = ray.util.get_node_ip_address()
+    if on_loopback and not ipaddress.ip_address(address).is_loopback:
+        warn(f"Ray {ray.__version__} listens at {address}, where other machines can reach it, and not at 127.0.0.1")
 
 
 @contextmanager
@@ -166,70 +166,6 @@ def _signals_kept() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
         if blocked:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
-
-
-@contextmanager
-def _on_loopback() -> Iterator[None]:
-    """Makes Ray take 127.0.0.1 for this machine's address, as it does by itself on macOS and Windows.
-
-    Asked for that address in any other way, Ray replaces it with one that other machines can reach, and then listens
-    on all interfaces.
-    """
-    before = ray_constants.ENABLE_RAY_CLUSTER
-    ray_constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        ray_constants.ENABLE_RAY_CLUSTER = before
-
-
-@contextmanager
-def _without_dashboard_and_patiently() -> Iterator[None]:
-    """Makes Ray start neither autoscaler nor dashboard, and wait for its own processes as long as a busy machine takes.
-
-    `include_dashboard=False` starts the dashboard's process all the same, and an agent with all that serves it. Ray has
-    no setting for the 30 seconds after which it gives its raylet up.
-    """
-    nodes: list[Node] = []
-    look = services.get_node
-
-    def nowhere(node: Node, **options: Any) -> None:
-        nodes.append(node)
-        node._webui_url = ""
-        # The agent asks every second where the dashboard is, until it is told.
-        place = ray_constants.DASHBOARD_ADDRESS.encode(), b"127.0.0.1:0", True, ray_constants.KV_NAMESPACE_DASHBOARD
-        node.get_gcs_client().internal_kv_put(*place)
-
-    def patiently(*arguments: Any, **options: Any) -> Any:
-        until = time.monotonic() + _SECONDS_TO_START
-        while True:
-            try:
-                return look(*arguments, **options)  # type: ignore[no-untyped-call]
-            except RuntimeError:  # it is not there yet
-                if gone := [name for node in nodes for name, _ in node.dead_processes()]:
-                    raise ChildProcessError(
-                        f"a process of Ray has died while it started ({', '.join(gone)}){memory_limit_in_words()}"
-                    ) from None
-                if time.monotonic() > until:
-                    raise TimeoutError(
-                        f"Ray has not started within {_SECONDS_TO_START:g} s; this machine is too busy"
-                    ) from None
-                time.sleep(_SECONDS_BETWEEN_TRIES)
-
-    changes: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
-        (Node, "start_monitor", lambda node: None),
-        (Node, "start_api_server", nowhere),
-        (services, "get_node", patiently),
-        (ray_utils, "get_dashboard_dependency_error", lambda: ImportError("no dashboard is wanted")),
-    )
-    before = [getattr(place, name) for place, name, _ in changes]
-    for place, name, instead in changes:
-        setattr(place, name, instead)
-    try:
-        yield
-    finally:
-        for (place, name, _), was in zip(changes, before, strict=True):
-            setattr(place, name, was)
 
 
 def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) -> None:
@@ -281,17 +217,15 @@ def head_watched(warn: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def ray_watched(warn: Callable[[str], None]) -> Iterator[None]:
-    """Says so when a process of this sweep's own Ray has died, of which Ray ends the driver without a word."""
-    node = ray._private.worker._global_node
-    assert node is not None  # it has just been started
+    """Warn when a process of this sweep's own Ray has died; Ray then ends the driver without a message."""
+    dead_processes = ray_internals.dead_processes(warn)
     left = threading.Event()
 
     def watch() -> None:
         while not left.wait(_SECONDS_BETWEEN_LOOKS_HERE):
-            gone = [name for name, _ in node.dead_processes()]
-            if gone:
+            if dead := dead_processes():
                 warn(
-                    f"a process of Ray on this machine has died ({', '.join(gone)}), and this command may end with it; "
+                    f"a process of Ray on this machine has died ({', '.join(dead)}), and this command may end with it; "
                     "what is finished is recorded, and the same command goes on with the rest"
                 )
                 return

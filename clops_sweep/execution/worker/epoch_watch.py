@@ -12,12 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
-
-# isort: split
-
-from ray.experimental import internal_kv
-
+from clops_sweep.execution.ray_internals import key_value
 from clops_sweep.execution.reports import WorkerDied, bounded, timed_out
 
 SECONDS_OF_GRACE = 5.0
@@ -89,16 +84,16 @@ def leave_word(sweep: str, job: Sequence[str], death: WorkerDied) -> None:
         death: what the driver is to know.
     """
     word = json.dumps([bounded(death.error), death.hung, death.later])
-    internal_kv._internal_kv_put(_key(sweep, job), word.encode(), overwrite=True, namespace=_NAMESPACE)
+    key_value("put")(_key(sweep, job), word.encode(), overwrite=True, namespace=_NAMESPACE)
 
 
 def word_left(sweep: str, job: Sequence[str]) -> WorkerDied | None:
     """What the worker of a job has left word of; None if it has died of something else."""
     key = _key(sweep, job)
-    found = internal_kv._internal_kv_get(key, namespace=_NAMESPACE)
+    found = key_value("get")(key, namespace=_NAMESPACE)
     if found is None:
         return None
-    internal_kv._internal_kv_del(key, namespace=_NAMESPACE)
+    key_value("del")(key, namespace=_NAMESPACE)
     error, hung, later = json.loads(found)
     return WorkerDied(error, tuple(hung), tuple(later))
 
