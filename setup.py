@@ -73,7 +73,7 @@ class BuildKernels(build_ext):
 
 ELSEWHERE = {
     "clops_sweep.analysis": "analysis",
-    "clops_sweep.analysis.dashboard": "analysis/dashboard",
+    **{f"clops_sweep.analysis.{name}": f"analysis/{name.replace('.', '/')}" for name in find_packages("analysis")},
     "clops_sweep.search_spaces": "search_spaces",
 }
 """Packages whose folders lie at the top of the repository, and not where they are imported from."""

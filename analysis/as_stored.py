@@ -13,7 +13,7 @@ import pandas as pd
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
 from .collect import FAMILY, Cell, Edition, Experiment, editions, whole_hashes

@@ -15,7 +15,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.search_space import RunRequest, SearchSpace
+from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
 REPLICATE_AXIS = "split_seed"
 """An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""

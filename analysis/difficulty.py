@@ -1,7 +1,7 @@
 """Difficulty and similarity of the tasks of runs in the store, and the curriculum that follows.
 
 Loads no matplotlib, torch or Ray. Kiyasseh, Zhu and Clifton (CLOPS), "Validation of Interpretation of Task-Instance
-Parameters"; what is computed for one run is what a sweep orders tasks by (`clops_sweep.learning.difficulty`).
+Parameters"; what is computed for one run is what a sweep orders tasks by (`clops_sweep.learning.metrics.difficulty`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.learning.difficulty import TaskDistribution, chain, similarity_matrix
+from clops_sweep.learning.metrics.difficulty import TaskDistribution, chain, similarity_matrix
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import unregistered
+from clops_sweep.experiment.plugins.registry import unregistered
 
 from .metrics import METRICS
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.distributions import CategoricalDistribution
-from clops_sweep.experiment.search_space import RunRequest, SearchSpace
+from clops_sweep.experiment.plugins.distributions import CategoricalDistribution
+from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.run_store import RunStore
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.plugins.options import OPTIONS
 
 from .axis_names import axis_symbol
 from .collect import Cell, Experiment, label_text

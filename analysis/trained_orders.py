@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.errors import BadInput
-from clops_sweep.learning.difficulty import TaskDistribution, curriculum
+from clops_sweep.learning.metrics.difficulty import TaskDistribution, curriculum
 from clops_sweep.planning.curriculum import source_config
 from clops_sweep.store.run_store import RunStore
 

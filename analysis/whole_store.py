@@ -14,8 +14,8 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.config import RunConfig, names_of
-from clops_sweep.experiment.registry import unregistered
-from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.plugins.registry import unregistered
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 from .as_stored import config_of
 from .selection import departures

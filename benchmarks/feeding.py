@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import clops_sweep.sweep.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
 
 # isort: split
 
@@ -27,15 +27,15 @@ from ray.tune.execution import tune_controller
 
 from benchmarks.timing import table
 from clops_sweep import RunConfig
+from clops_sweep.execution import tune
+from clops_sweep.execution.cluster.start import cluster
+from clops_sweep.execution.display.live import SweepDisplay
+from clops_sweep.execution.display.terminal import output_to
+from clops_sweep.execution.feed import GridFeed
+from clops_sweep.execution.jobs import Job, Resources, Workplace
+from clops_sweep.execution.reports import Begun, Finished, Report, Running
+from clops_sweep.execution.retries import Retries
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep import tune
-from clops_sweep.sweep.cluster import cluster
-from clops_sweep.sweep.display import SweepDisplay
-from clops_sweep.sweep.feed import GridFeed
-from clops_sweep.sweep.jobs import Job, Resources, Workplace
-from clops_sweep.sweep.reports import Begun, Finished, Report, Running
-from clops_sweep.sweep.retries import Retries
-from clops_sweep.sweep.terminal import output_to
 
 _PROCESSES = 2
 _SECONDS_PER_STEP = 1.0

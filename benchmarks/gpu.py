@@ -11,10 +11,10 @@ from benchmarks import eager, shapes
 from benchmarks.runs import CONFIG
 from benchmarks.timing import table
 from clops_sweep.learning import streams
-from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Batch, Instances
-from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.run import ContinualRun
 
 BATCH, STEPS, STACKS = 16, 200, (1, 5, 20, 40)

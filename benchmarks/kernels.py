@@ -7,13 +7,13 @@ import torch
 from benchmarks import eager, shapes
 from benchmarks.timing import seconds, table
 from clops_sweep import native
-from clops_sweep.experiment.registry import PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.learning.batches import Batch, Instances
-from clops_sweep.learning.beta import TaskInstanceParameters
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
-from clops_sweep.learning.module_learner import ModuleLearner
-from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.learners.beta import TaskInstanceParameters
+from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.module_learner import ModuleLearner
+from clops_sweep.learning.learners.native_learner import NativeLearner
 
 BATCH, FRAMES, SAMPLES, STEPS = 16, 256, 20, 100
 

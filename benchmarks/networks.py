@@ -13,14 +13,14 @@ from benchmarks.by_hand import clops
 from benchmarks.timing import seconds, table
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import open_frames
-from clops_sweep.experiment.registry import NETWORKS
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.module_learner import ModuleLearner
+from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.learning.networks.resnet1d_wang import ResNet1dWang
-from clops_sweep.learning.run_module import MakeModule
+from clops_sweep.learning.networks.run_module import MakeModule
 from clops_sweep.testing import of_shape, tiny_frames
 
 BATCH, STEPS = 16, 20

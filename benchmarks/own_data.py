@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.timing import table
 from clops_sweep import Recordings, dataset
-from clops_sweep.data.folder import flush
-from clops_sweep.data.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.files.folder import flush
+from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 
 CHANNELS, SAMPLES = 12, 250
 

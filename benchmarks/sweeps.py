@@ -17,7 +17,7 @@ import pandas as pd
 from benchmarks.storage import fill, space
 from benchmarks.timing import table
 from clops_sweep import RunConfig
-from clops_sweep.data.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
 
@@ -190,14 +190,14 @@ def _memory(root: Path, shard: int, shards: int) -> str:
 
 def drive(folder: str, shard: int) -> None:
     """A sweep in this process, in Tune runs of so many jobs of a run each; prints the megabytes after each."""
-    from clops_sweep.data.prepared_data import PreparedData
-    from clops_sweep.experiment.selection import Selection
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.execution import feed, tune
+    from clops_sweep.execution.display.live import SweepDisplay
+    from clops_sweep.execution.driver import run_sweep
+    from clops_sweep.execution.jobs import Resources
+    from clops_sweep.experiment.spaces.selection import Selection
     from clops_sweep.planning.asked import Asked
     from clops_sweep.store.run_store import RunStore
-    from clops_sweep.sweep import feed, tune
-    from clops_sweep.sweep.display import SweepDisplay
-    from clops_sweep.sweep.driver import run_sweep
-    from clops_sweep.sweep.jobs import Resources
 
     root = Path(folder)
     selection = Selection.of_files([root / "many.py"])

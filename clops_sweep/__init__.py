@@ -16,21 +16,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-import clops_sweep.sweep  # noqa: F401  # imported later, it would take the name of the function below
-
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clops_sweep.data.dataset import dataset
-    from clops_sweep.data.one_by_one import Recording
-    from clops_sweep.data.recordings import Recordings
+    from clops_sweep.data.declared.dataset import dataset
+    from clops_sweep.data.declared.one_by_one import Recording
+    from clops_sweep.data.declared.recordings import Recordings
     from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
     from clops_sweep.experiment.config import RunConfig
-    from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
     from clops_sweep.experiment.events import EpochEnd, RunEnd, TaskEnd
-    from clops_sweep.experiment.options import BoolOption, ChoiceOption, FloatOption, IntOption
-    from clops_sweep.experiment.optuna_search import OptunaSearch, SuccessiveHalving
-    from clops_sweep.experiment.plugins import (
+    from clops_sweep.experiment.plugins.decorators import (
         acquisition_function,
         network,
         observer,
@@ -38,7 +33,14 @@ if TYPE_CHECKING:
         storage_function,
         strategy,
     )
-    from clops_sweep.experiment.search_space import SearchSpace
+    from clops_sweep.experiment.plugins.distributions import (
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+    from clops_sweep.experiment.plugins.options import BoolOption, ChoiceOption, FloatOption, IntOption
+    from clops_sweep.experiment.spaces.optuna_search import OptunaSearch, SuccessiveHalving
+    from clops_sweep.experiment.spaces.search_space import SearchSpace
     from clops_sweep.learning.run import ContinualRun
     from clops_sweep.search.launch import Outcome
 
@@ -81,23 +83,26 @@ __all__ = [
 
 _LAZY = {
     **dict.fromkeys(
-        ("CategoricalDistribution", "FloatDistribution", "IntDistribution"), "clops_sweep.experiment.distributions"
+        ("CategoricalDistribution", "FloatDistribution", "IntDistribution"),
+        "clops_sweep.experiment.plugins.distributions",
     ),
-    **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.optuna_search"),
+    **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.spaces.optuna_search"),
     **dict.fromkeys(
         ("acquisition_function", "network", "observer", "scenario", "storage_function", "strategy"),
-        "clops_sweep.experiment.plugins",
+        "clops_sweep.experiment.plugins.decorators",
     ),
-    **dict.fromkeys(("BoolOption", "ChoiceOption", "FloatOption", "IntOption"), "clops_sweep.experiment.options"),
+    **dict.fromkeys(
+        ("BoolOption", "ChoiceOption", "FloatOption", "IntOption"), "clops_sweep.experiment.plugins.options"
+    ),
     **dict.fromkeys(("EpochEnd", "RunEnd", "TaskEnd"), "clops_sweep.experiment.events"),
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     "ContinualRun": "clops_sweep.learning.run",
     "Outcome": "clops_sweep.search.launch",
-    "Recording": "clops_sweep.data.one_by_one",
-    "Recordings": "clops_sweep.data.recordings",
+    "Recording": "clops_sweep.data.declared.one_by_one",
+    "Recordings": "clops_sweep.data.declared.recordings",
     "RunConfig": "clops_sweep.experiment.config",
-    "SearchSpace": "clops_sweep.experiment.search_space",
-    "dataset": "clops_sweep.data.dataset",
+    "SearchSpace": "clops_sweep.experiment.spaces.search_space",
+    "dataset": "clops_sweep.data.declared.dataset",
 }
 """Where the names are that are imported when somebody asks for them: the command is to hear an interrupt before."""
 
@@ -156,14 +161,14 @@ def sweep(
         BadInput: anything that is wrong with what is asked for, the data, the store or the cluster; nothing has been
             computed then.
     """
-    from clops_sweep.data.prepared_data import PreparedData
+    from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.errors import BadInput, shown
-    from clops_sweep.experiment.selection import Selection
+    from clops_sweep.execution.display.live import SweepDisplay
+    from clops_sweep.execution.jobs import Resources
+    from clops_sweep.experiment.spaces.selection import Selection
     from clops_sweep.planning.asked import Asked
     from clops_sweep.search.launch import launch
     from clops_sweep.store.run_store import RunStore
-    from clops_sweep.sweep.display import SweepDisplay
-    from clops_sweep.sweep.jobs import Resources
 
     changes = {} if settings is None else settings
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)

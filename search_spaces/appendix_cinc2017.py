@@ -5,7 +5,7 @@ few tasks for most of what is claimed of their order. On three of the splits fiv
 forty, for a task has ten times the frames that one of `appendix_mitbih` has.
 """
 
-from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.search_spaces.appendix_mitbih import of_paper
 
 load_spaces(shipped_space("methods_cinc2017"))  # declares the data set

@@ -8,7 +8,7 @@ all; four for the grids over b and a, and for what takes several times as long a
 from dataclasses import replace
 
 from clops_sweep import SearchSpace
-from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 
 
 def of_paper(scenario, dataset, splits, seeds=range(1), where=None, **settings):

@@ -5,7 +5,7 @@ accuracy on the validation split, with a seed that the study does not use: --whe
 """
 
 from clops_sweep import SearchSpace
-from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.search_spaces.methods_mitbih import ER_ACE, METHODS, candidates, memory, with_chosen
 
 _, UCI_HAR = load_spaces(shipped_space("networks"))  # declares the data set, and a network for it

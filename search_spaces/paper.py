@@ -1,6 +1,6 @@
 """Every experiment of the paper at once. A run that several of them ask for is run once."""
 
-from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 
 EXPERIMENTS = [
     "class_il_grid",  # heatmaps of the ablation: AUC, BWT, BWT_t, BWT_lambda

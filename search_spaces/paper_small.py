@@ -5,7 +5,7 @@ Shows what the whole report looks like; some minutes on two cores. Its numbers s
 
 from dataclasses import replace
 
-from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 
 CORNERS = {
     "storage_fraction": [0.1, 1.0],

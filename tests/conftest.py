@@ -20,10 +20,10 @@ import pytest
 from preloaded import COMMANDS, SWEEPS, Preloaded, new_tag
 
 from clops_sweep import RunConfig
-from clops_sweep.sweep.forked_worker import PLACE
+from clops_sweep.execution.cluster.forked_worker import PLACE
 
 if TYPE_CHECKING:
-    from clops_sweep.data.prepared_folder import PreparedSet
+    from clops_sweep.data.prepared.prepared_folder import PreparedSet
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
@@ -79,7 +79,7 @@ def prepare_once(name: str, prepared_root: Path, data_root: Path | None = None) 
 
     By itself: processes to read records with would take longer to start than they save.
     """
-    from clops_sweep.data.prepare import prepare
+    from clops_sweep.data.preparing.prepare import prepare
 
     prepared_root.mkdir(exist_ok=True)
     with open(prepared_root.with_name(f"{name}.lock"), "w") as lock:

@@ -23,8 +23,6 @@ from clops_sweep.store.run_store import RunStore
 SCRIPT = """
 import json, sys
 from clops_sweep import OptunaSearch, FloatDistribution, RunConfig, SearchSpace, read, sweep
-import clops_sweep.sweep.jobs  # a room of the same name as the function
-assert callable(clops_sweep.sweep)
 
 base = RunConfig(epochs_per_task=1, mc_samples=2)
 grid = SearchSpace("grid", base, {"strategy": ["finetune", "clops"], "mc_samples": [2, 3]}, seeds=range(2))

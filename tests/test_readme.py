@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from preloaded import Preloaded
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.data.prepare import open_frames
-from clops_sweep.experiment.registry import STRATEGIES
-from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 

@@ -12,8 +12,8 @@ from pydantic import validate_call
 
 from clops_sweep.errors import BadInput
 
-from .element import Element
-from .pages import Pages
+from .pages.element import Element
+from .pages.pages import Pages
 
 NOT_INSTALLED = "the dashboard needs Dash and waitress; install them with: pip install 'clops-sweep[dashboard]'"
 _CORE = {"Checklist", "Graph", "Input", "Store"}

@@ -13,11 +13,11 @@ from matplotlib.colors import Normalize, to_hex, to_rgb
 from clops_sweep.store.rows import printable
 
 from ..axis_names import axis_title
-from ..curves import LearningCurves
-from ..importance import Importance
+from ..drawing.style import DIVERGING, GRID, MUTED, SEQUENTIAL, colour
+from ..figures.curves import LearningCurves
+from ..figures.importance import Importance
+from ..figures.optimization_history import OptimizationHistory
 from ..metrics import Metric, metric_named
-from ..optimization_history import OptimizationHistory
-from ..style import DIVERGING, GRID, MUTED, SEQUENTIAL, colour
 from .parallel import ParallelCoordinates
 
 Figure = dict[str, Any]

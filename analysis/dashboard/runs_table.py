@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.options import OPTIONS
-from clops_sweep.experiment.registry import REGISTRIES
-from clops_sweep.experiment.where import Where
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import REGISTRIES
+from clops_sweep.experiment.spaces.where import Where
 
 from ..collect import Experiment
 from ..statistics import Estimate, estimate

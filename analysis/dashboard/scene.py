@@ -13,11 +13,11 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
 from ..collect import Cell, Experiment
-from ..curves import LearningCurves, learning_curves
-from ..heatmaps import Heatmap, Panel, heatmap
-from ..r_matrices import RMatrix, r_matrix
+from ..figures.curves import LearningCurves, learning_curves
+from ..figures.heatmaps import Heatmap, Panel, heatmap
+from ..figures.r_matrices import RMatrix, r_matrix
+from ..figures.task_titles import TaskTitles
 from ..selection import cell_name
-from ..task_titles import TaskTitles
 from .snapshot import Followed, Snapshot
 from .view import View
 

@@ -13,7 +13,7 @@ from clops_sweep.errors import BadInput, one_line
 from clops_sweep.store.run_store import RunStore
 
 from .app import NOT_INSTALLED, make_app
-from .pages import Pages
+from .pages.pages import Pages
 from .snapshot import FollowedStore, Source
 
 LOOPBACK = "127.0.0.1"

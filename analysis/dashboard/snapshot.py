@@ -13,14 +13,14 @@ import pandas as pd
 
 from clops_sweep.errors import BadInput, one_line
 from clops_sweep.experiment.columns import CONFIG, RECORDED
-from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.part_names import Status, single
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
+from ..figures.tracings import Frames
 from ..metrics import METRICS
-from ..tracings import Frames
 
 T = TypeVar("T")
 _MOST_KEPT = 100

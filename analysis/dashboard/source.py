@@ -7,14 +7,14 @@ from collections.abc import Callable, Hashable, Sequence
 import pandas as pd
 
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import STUDIES, StudyRecord
 from clops_sweep.store.run_store import RunStore
 
 from ..as_stored import recorded_experiments
 from ..collect import Experiment
+from ..figures.tracings import Frames
 from ..search_trials import collect_with_searches, recorded_search
-from ..tracings import Frames
 
 
 class StoreSource:

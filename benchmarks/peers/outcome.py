@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Self
 
-from clops_sweep.learning.metrics import average, backward_transfer
+from clops_sweep.learning.metrics.r_matrix import average, backward_transfer
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, Subset
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import losses
-from clops_sweep.learning.auc import TaskAucs
-from clops_sweep.learning.network import initial_parameters
+from clops_sweep.learning.metrics.auc import TaskAucs
+from clops_sweep.learning.networks.network import initial_parameters
 
 _OPERATORS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import open_frames
+from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.replay.buffer import count_of
 

@@ -73,8 +73,8 @@ def asks(required: bool = True, keep: bool = False) -> Callable[[Callable[..., N
             keep: tuple[str, ...] = (),
             **others: Any,
         ) -> None:
-            from clops_sweep.data.prepared_data import PreparedData
-            from clops_sweep.experiment.selection import Selection
+            from clops_sweep.data.preparing.prepared_data import PreparedData
+            from clops_sweep.experiment.spaces.selection import Selection
             from clops_sweep.planning.asked import Asked
             from clops_sweep.store.run_store import RunStore
 

@@ -12,11 +12,11 @@ from clops_sweep.cli.options import json_option, plugins_option, print_json
 from clops_sweep.cli.report import all_spaces
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import listed
-from clops_sweep.experiment.search_space import all_requests
+from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.asked import Asked
 
 if TYPE_CHECKING:
-    from clops_sweep.analysis.verdicts import Verdict
+    from clops_sweep.analysis.claims.verdicts import Verdict
 
 _WIDE = 120
 """Columns, where no terminal says how many it has."""
@@ -33,8 +33,8 @@ def claims(asked: Asked, conditions: bool, own_data: bool, as_json: bool) -> Non
 
     Without a search-space file: on everything in the store, except data sets of your own.
     """
+    from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
-    from clops_sweep.analysis.verdicts import verdicts
 
     if asked.selection.limit or asked.selection.where:
         raise click.UsageError("claims are about whole search spaces: it takes neither --limit nor --where")
@@ -48,7 +48,7 @@ def claims(asked: Asked, conditions: bool, own_data: bool, as_json: bool) -> Non
     frames = asked.data.of_prepared(request.config.data_key for request in all_requests(grids))
     found = verdicts(collect(grids, asked.store.read("runs")), asked.store, frames)
     if as_json:
-        from clops_sweep.analysis.claims_section import claims_as_data
+        from clops_sweep.analysis.report.claims_section import claims_as_data
 
         print_json(claims_as_data(found))
     elif found:
@@ -62,7 +62,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from clops_sweep.analysis.claims_section import (
+    from clops_sweep.analysis.report.claims_section import (
         counts_in_words,
         data_in_words,
         departures_in_words,

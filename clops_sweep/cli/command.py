@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 from clops_sweep.cli.first_word import first_word
-from clops_sweep.data.termination import terminated_like_interrupted
+from clops_sweep.data.files.termination import terminated_like_interrupted
 
 _BAD_INPUT, _INTERRUPTED = 2, 130
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _main(arguments: Sequence[str] | None) -> int:
     _no_warning_is_an_error()
     from clops_sweep.errors import one_line
-    from clops_sweep.sweep.terminal import lenient_output, matters
+    from clops_sweep.execution.display.terminal import lenient_output, matters
 
     with lenient_output() as output:
         status = _exit_status(arguments)

@@ -18,7 +18,7 @@ from clops_sweep.planning.asked import Asked
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
-    from clops_sweep.data.prepared_data import PreparedData
+    from clops_sweep.data.preparing.prepared_data import PreparedData
 
 TOKEN = "CLOPS_DASHBOARD_TOKEN"
 
@@ -56,7 +56,7 @@ def dashboard(asked: Asked, port: int, host: str | None) -> None:
 
 def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:
     """The frames of a key, if they are prepared here."""
-    from clops_sweep.data.prepared_folder import know
+    from clops_sweep.data.prepared.prepared_folder import know
 
     try:
         know(key.dataset, data.root)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from clops_sweep.data.counts import Row
-    from clops_sweep.data.manifest import Manifest
-    from clops_sweep.data.prepared_folder import PreparedSet
+    from clops_sweep.data.prepared.counts import Row
+    from clops_sweep.data.prepared.manifest import Manifest
+    from clops_sweep.data.prepared.prepared_folder import PreparedSet
     from clops_sweep.data.reader import OnError
 
 _MOST_PATIENTS_LISTED = 100
@@ -47,8 +47,8 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     from rich.table import Table
 
     from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.folder import shorten
-    from clops_sweep.data.prepared_folder import default_prepared_root, state
+    from clops_sweep.data.files.folder import shorten
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
 
     if data_root is not None and not data_root.is_dir():
         raise BadInput(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
@@ -89,8 +89,8 @@ def prepare(
     markdown: bool,
 ) -> None:
     """Turn a data set as its publisher ships it into frames that every run maps from disk."""
-    from clops_sweep.data.prepare import prepare as make
-    from clops_sweep.data.prepared_folder import default_prepared_root, is_to_be_made_again
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, is_to_be_made_again
+    from clops_sweep.data.preparing.prepare import prepare as make
 
     root = prepared_root or default_prepared_root()
     chosen = _parsed(name, options)
@@ -116,7 +116,7 @@ def prepare(
 @_markdown_option
 def counts(name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, markdown: bool) -> None:
     """Frames and patients of a prepared data set, per class, task and patient; nothing is prepared."""
-    from clops_sweep.data.prepared_folder import default_prepared_root, know, required_set
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, know, required_set
 
     root = prepared_root or default_prepared_root()
     know(name, root)
@@ -137,7 +137,7 @@ def download(name: str, data_root: Path | None) -> None:
 
     NAME is mitbih, mitbih_vfdb (which is mitbih and vfdb), vfdb alone, ptbxl or physionet2020.
     """
-    from clops_sweep.data.download import download as fetch
+    from clops_sweep.data.published.download import download as fetch
 
     if data_root is None:
         raise BadInput("data download needs a folder to put the files into; give it with --data-root DIR")
@@ -155,8 +155,8 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
 
     NAME is a data set of 'data list', or vfdb.
     """
-    from clops_sweep.data.prepared_folder import default_prepared_root
-    from clops_sweep.data.verify import verify as check
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root
+    from clops_sweep.data.preparing.verify import verify as check
 
     found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
     if len(found.problems) == 1:
@@ -177,7 +177,7 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
     """NAME=VALUE pairs as the types that the reader's defaults have; None if there is none."""
-    from clops_sweep.data.readers import reader_for
+    from clops_sweep.data.published.readers import reader_for
 
     if not options:
         return None
@@ -200,9 +200,9 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
     from rich.console import Console
 
     from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.counts import class_rows, patient_table, task_rows, total_row
-    from clops_sweep.data.manifest import MANIFEST
-    from clops_sweep.data.prepare import open_frames
+    from clops_sweep.data.prepared.counts import class_rows, patient_table, task_rows, total_row
+    from clops_sweep.data.prepared.manifest import MANIFEST
+    from clops_sweep.data.preparing.prepare import open_frames
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
 
     # Off a terminal there is no width to keep to, and a table that is cut is of no use.
@@ -259,7 +259,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
 
 def _options_line(manifest: Manifest) -> str:
     """The options a set was made with, and how to get the default ones where it has others; empty without any."""
-    from clops_sweep.data.readers import reader_for
+    from clops_sweep.data.published.readers import reader_for
 
     defaults = reader_for(manifest.name).options
     if not defaults:

@@ -65,7 +65,7 @@ def _store(store: RunStore) -> None:
 
 def _data(data_root: Path | None, prepared_root: Path | None) -> None:
     from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.prepared_folder import default_prepared_root, state
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
 
     root = prepared_root or default_prepared_root()
     click.echo(f"{'prepared data':16} {root}")
@@ -95,8 +95,8 @@ def _gpus() -> None:
 
 
 def _cluster(address: str) -> None:
-    from clops_sweep.sweep.cluster import cluster
-    from clops_sweep.sweep.jobs import Resources  # isort: split
+    from clops_sweep.execution.cluster.start import cluster
+    from clops_sweep.execution.jobs import Resources  # isort: split
 
     import ray
 

@@ -85,8 +85,8 @@ def launch(
     no_report: bool,
 ) -> None:
     """Run what is asked for and not yet finished (the default command)."""
-    from clops_sweep.sweep.display import SweepDisplay
-    from clops_sweep.sweep.jobs import Resources
+    from clops_sweep.execution.display.live import SweepDisplay
+    from clops_sweep.execution.jobs import Resources
 
     resources = Resources(
         address, cpus_per_trial, gpus_per_trial, stack, max_retries, checkpoint_every, epoch_timeout, observe

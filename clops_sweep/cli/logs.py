@@ -6,9 +6,9 @@ import click
 
 from clops_sweep.cli.options import results_option, run_id_argument
 from clops_sweep.errors import BadInput
+from clops_sweep.execution.run_log import printed_by
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.run_log import printed_by
 
 
 @click.command()

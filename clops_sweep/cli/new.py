@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from clops_sweep.cli.options import NotEmptyPath
-from clops_sweep.data.folder import one_sentence, shorten
+from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.search_space import shipped_space
+from clops_sweep.experiment.spaces.search_space import shipped_space
 
 FIRST_SPACE = '''"""CLOPS on generated ECG, with little and much stored, by beta and at random; ends within a minute."""
 

@@ -110,7 +110,7 @@ def _load_plugins(context: click.Context, parameter: click.Parameter, files: tup
     """Executes the files, for what they declare."""
     del context, parameter
     if files:
-        from clops_sweep.experiment.selection import load_plugins
+        from clops_sweep.experiment.spaces.selection import load_plugins
 
         for file in files:
             load_plugins(file)

@@ -13,8 +13,8 @@ import click
 from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, plugins_option
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.search_space import SearchSpace, all_requests
-from clops_sweep.experiment.uncollected import uncollected
+from clops_sweep.experiment.spaces.search_space import SearchSpace, all_requests
+from clops_sweep.experiment.spaces.uncollected import uncollected
 from clops_sweep.planning.asked import Asked
 
 _LONGEST_NAME, _LONGEST_STEM = 200, 40
@@ -69,7 +69,7 @@ def render(
     index = folder / "index.html"
     if not (keep and index.exists()):
         from clops_sweep.analysis.as_stored import experiments_as_stored
-        from clops_sweep.analysis.report import check_folder, write_report
+        from clops_sweep.analysis.report.write import check_folder, write_report
 
         check_folder(folder, asked.store)
         spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)
@@ -108,7 +108,7 @@ def _default_folder(asked: Asked) -> Path:
 def all_spaces(asked: Asked) -> list[SearchSpace]:
     """Search spaces that ask for everything in the store."""
     from clops_sweep.analysis.whole_store import spaces_in
-    from clops_sweep.data.prepared_folder import know
+    from clops_sweep.data.prepared.prepared_folder import know
 
     runs = asked.store.read("runs")
     for name in map(str, runs["dataset"].unique()):

@@ -17,8 +17,8 @@ from clops_sweep.cli.options import (
     run_id_argument,
 )
 from clops_sweep.errors import BadInput, one_line, several
+from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.provenance import changed_code, plugin_files
-from clops_sweep.experiment.registry import unregistered
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 
@@ -49,8 +49,8 @@ def rerun(
     device: str | None,
 ) -> None:
     """Repeat one run, in this process and without touching the store. RUN_ID may be any unambiguous prefix."""
-    from clops_sweep.data.prepared_folder import default_prepared_root
-    from clops_sweep.sweep.rerun import differences, repeat, stored_run
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root
+    from clops_sweep.execution.rerun import differences, repeat, stored_run
 
     store = RunStore.named(results)
     row = stored_run(store, run_id)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from clops_sweep.errors import several
-from clops_sweep.experiment.search_space import in_words
+from clops_sweep.experiment.spaces.search_space import in_words
 from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_file
 from clops_sweep.search.standing import Standing
 from clops_sweep.store.rows import printable

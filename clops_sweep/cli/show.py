@@ -14,11 +14,11 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import several
 from clops_sweep.experiment.columns import CONFIG, COUNTS, MEASURES, RECORDED, RESULTS, fields_from_row, metrics_of
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
 from clops_sweep.experiment.identity import identity_of
-from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.plugins.declarations import DECLARED, OF_SCENARIOS
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import SCENARIOS, unregistered
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
-from clops_sweep.experiment.registry import SCENARIOS, unregistered
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
 

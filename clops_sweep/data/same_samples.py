@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.folder import shorten
+from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.reader import Signals, Source, Windows
 
 _MOST_NAMED = 10

@@ -12,7 +12,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.identity import FOUNDING
-from clops_sweep.experiment.options import OPTIONS
+from clops_sweep.experiment.plugins.options import OPTIONS
 
 MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1")
 """What an entry of R may be: how well a task is done."""

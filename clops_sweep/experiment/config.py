@@ -32,9 +32,16 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.errors import BadInput, listed, shown
 from clops_sweep.experiment.identity import identity_of
-from clops_sweep.experiment.options import OPTIONS
-from clops_sweep.experiment.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
-from clops_sweep.experiment.values import as_list, groups_of_classes, is_number, is_whole, kind_in_words, length
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
+from clops_sweep.experiment.plugins.values import (
+    as_list,
+    groups_of_classes,
+    is_number,
+    is_whole,
+    kind_in_words,
+    length,
+)
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""

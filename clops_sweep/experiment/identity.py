@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS, Fields
-from clops_sweep.experiment.registry import REGISTRIES, SCENARIOS, STRATEGIES
+from clops_sweep.experiment.plugins.declarations import DECLARED, OF_SCENARIOS, Fields
+from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES
 
 FOUNDING = frozenset(
     {

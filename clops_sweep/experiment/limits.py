@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clops_sweep.errors import BadInput, shown
-from clops_sweep.experiment.options import FloatOption, IntOption
+from clops_sweep.experiment.plugins.options import FloatOption, IntOption
 
 _SMALLEST_SHARE = 0.01
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 
 
 def check_frames(config: RunConfig, frames: FrameSet) -> None:

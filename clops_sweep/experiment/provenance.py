@@ -9,7 +9,7 @@ from typing import Any
 
 from clops_sweep.data.origins import ORIGINS, Origin
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import REGISTRIES
+from clops_sweep.experiment.plugins.registry import REGISTRIES
 
 NAMING = (*REGISTRIES, "dataset")
 """The config fields that may name a plug-in."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.declarations import OF_SCENARIOS
-from clops_sweep.experiment.registry import SCENARIOS, STRATEGIES
+from clops_sweep.experiment.plugins.declarations import OF_SCENARIOS
+from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 
 def free_fields(strategy: str) -> frozenset[str]:

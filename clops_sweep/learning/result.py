@@ -17,8 +17,8 @@ from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import CONFIG, MEASURES, PHASES, RESULTS, metrics_of
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.learning import metrics
-from clops_sweep.learning.evaluation import Evaluation, SplitName
+from clops_sweep.learning.metrics import r_matrix as metrics
+from clops_sweep.learning.metrics.evaluation import Evaluation, SplitName
 from clops_sweep.learning.strategies.base import InstanceRecord
 
 if TYPE_CHECKING:

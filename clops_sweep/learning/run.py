@@ -19,15 +19,15 @@ from clops_sweep.errors import BadInput, Diverged
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import result, streams
-from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances
-from clops_sweep.learning.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.lockstep import free_fields, lockstep_key
-from clops_sweep.learning.multitask import joint_scenario
+from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
+from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 from clops_sweep.learning.threads import one_thread

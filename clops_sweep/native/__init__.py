@@ -77,7 +77,7 @@ def core(**arguments: Any) -> Any:
 
 
 def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:
-    """What `clops_sweep.data.normalization.frame_statistics` gives; None of other types, or where nothing was built."""
+    """`data.prepared.normalization.frame_statistics`; None for other types, or where the kernels are not built."""
     if _kernels is None or stored.dtype not in (np.int16, np.float32):
         return None
     found: NDArray[np.float64] = _kernels.frame_statistics(np.ascontiguousarray(stored))

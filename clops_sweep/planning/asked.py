@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.data.prepared_data import PreparedData
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
-from clops_sweep.experiment.search_space import SearchSpace
-from clops_sweep.experiment.selection import Selection
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.plan import Plan, make_plan

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from clops_sweep.data.catalog import DATASETS, LEAD
-from clops_sweep.experiment.declarations import Fields
+from clops_sweep.experiment.plugins.declarations import Fields
 
 Kind = tuple[str, str, str, int, str, str]
 """Data set, scenario, strategy, batch size, network and leads."""

@@ -8,9 +8,9 @@ from typing import Literal
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.run_names import run_names
-from clops_sweep.experiment.search_space import RunRequest
-from clops_sweep.experiment.uncollected import uncollected
+from clops_sweep.experiment.spaces.run_names import run_names
+from clops_sweep.experiment.spaces.search_space import RunRequest
+from clops_sweep.experiment.spaces.uncollected import uncollected
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
 from clops_sweep.store.run_store import RunStore
 

@@ -9,17 +9,17 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import BadInput, StoreError, one_line
+from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
+from clops_sweep.execution.retries import Retries
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.search_space import SearchSpace, in_words
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.study import OpenTrial, SearchStudy
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.display import Display
-from clops_sweep.sweep.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
-from clops_sweep.sweep.retries import Retries
 
 if TYPE_CHECKING:
-    from clops_sweep.sweep.jobs import Job
+    from clops_sweep.execution.jobs import Job
 
 _STORING = (BadInput, StoreError, OSError)
 """What may go wrong with the store or with the study's database while a search runs."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import NETWORKS
-from clops_sweep.experiment.selection import configs_at_bounds
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.plan import Plan
@@ -39,7 +39,7 @@ def fitting_frames(asked: Asked, configs: Sequence[RunConfig]) -> Mapping[DataKe
     """
     frames = asked.frames(configs)
     if any(config.network in NETWORKS.added for config in configs):  # else this process does not need PyTorch
-        from clops_sweep.learning.module_probe import check_networks
+        from clops_sweep.learning.networks.module_probe import check_networks
 
         check_networks(configs, frames)
     return frames

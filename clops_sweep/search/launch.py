@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import BadInput, DamagedStore, StoreError, several
-from clops_sweep.experiment.search_space import SearchSpace
-from clops_sweep.experiment.selection import configs_at_bounds
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.search.fit import check_fit, fitting_frames
@@ -24,8 +24,8 @@ from clops_sweep.store.verification import without_damage
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
     from clops_sweep.data.frames import FrameSet
-    from clops_sweep.sweep.display import Display
-    from clops_sweep.sweep.jobs import Job, Resources
+    from clops_sweep.execution.display.live import Display
+    from clops_sweep.execution.jobs import Job, Resources
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Makes a display, which shows what happens while it is entered."""
@@ -123,7 +123,7 @@ def launch(
         asked.store.open_for_writing()
         starting(plan, pending)
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
-        from clops_sweep.sweep.driver import run_sweep
+        from clops_sweep.execution.driver import run_sweep
 
         rounds, runs = _rounds(asked, pending, retry_failed), [*pending, *plan.of("waiting")]
         at_once = False
@@ -188,7 +188,7 @@ def _check_start(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> No
     Raises:
         BadInput: it cannot.
     """
-    from clops_sweep.sweep.start_check import check_ray_can_start
+    from clops_sweep.execution.start_check import check_ray_can_start
 
     if not resources.address:
         check_ray_can_start(frames)

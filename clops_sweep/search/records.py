@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clops_sweep.errors import DamagedStore
-from clops_sweep.experiment.optuna_search import Direction
+from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.store.run_store import RunStore
 
 STUDIES = "optuna.db"

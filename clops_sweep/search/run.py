@@ -9,22 +9,22 @@ from typing import Any
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import StoreError, several
+from clops_sweep.execution.cluster.start import cluster, start_in_words
+from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.display.terminal import output_to
+from clops_sweep.execution.driver import closing, make_workplace, new_log
+from clops_sweep.execution.jobs import Resources, make_jobs
+from clops_sweep.execution.observers.requested import requested_observers
+from clops_sweep.execution.observers.thread import Observers
+from clops_sweep.execution.plugins import packed_plugins
+from clops_sweep.execution.retries import Retries
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.cluster import cluster, start_in_words
-from clops_sweep.sweep.display import Display
-from clops_sweep.sweep.driver import closing, make_workplace, new_log
-from clops_sweep.sweep.jobs import Resources, make_jobs
-from clops_sweep.sweep.observers.requested import requested_observers
-from clops_sweep.sweep.observers.thread import Observers
-from clops_sweep.sweep.plugins import packed_plugins
-from clops_sweep.sweep.retries import Retries
-from clops_sweep.sweep.terminal import output_to
 
 
 def run_search(
@@ -78,7 +78,7 @@ def run_search(
             with cluster(resources, frames, display.warn), closing(observers, display):
                 display.starting("starting workers")
                 # What takes seconds of this, the start of the cluster has imported.
-                from clops_sweep.sweep.tune import run_fed
+                from clops_sweep.execution.tune import run_fed
 
                 workplace = make_workplace(frames, store, resources, plugins)
                 software.update(workplace.software)

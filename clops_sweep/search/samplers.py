@@ -14,9 +14,9 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.errors import BadInput, listed, reason, shown
-from clops_sweep.experiment.distributions import Distribution, FloatDistribution, IntDistribution
-from clops_sweep.experiment.options import IntOption
-from clops_sweep.experiment.optuna_search import SAMPLERS, OptunaSearch
+from clops_sweep.experiment.plugins.distributions import Distribution, FloatDistribution, IntDistribution
+from clops_sweep.experiment.plugins.options import IntOption
+from clops_sweep.experiment.spaces.optuna_search import SAMPLERS, OptunaSearch
 
 
 class SeededByTrial(BaseSampler):

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.optuna_search import OptunaSearch
-from clops_sweep.experiment.search_space import SearchSpace
-from clops_sweep.experiment.selection import configs_at_bounds
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.records import StudyRecord, TrialState

@@ -15,7 +15,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from clops_sweep.errors import BadInput, one_line
-from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import STUDIES
 from clops_sweep.store.locks import held
 from clops_sweep.store.run_store import RunStore

@@ -14,9 +14,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.errors import BadInput, DamagedStore, several, shown
 from clops_sweep.experiment.config import SEMANTICS_VERSION
-from clops_sweep.experiment.distributions import CategoricalDistribution, FloatDistribution
-from clops_sweep.experiment.optuna_search import Direction, OptunaSearch
-from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.plugins.distributions import CategoricalDistribution, FloatDistribution
+from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord, studies_file
 from clops_sweep.search.records import TrialState as State
 from clops_sweep.search.samplers import make_sampler

@@ -16,7 +16,7 @@ from typing import IO, TypeVar
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from clops_sweep.data.folder import appearing_file, make_folder
+from clops_sweep.data.files.folder import appearing_file, make_folder
 from clops_sweep.errors import BadInput, UnreadableFile, masked, one_line
 from clops_sweep.regular_files import open_regular
 

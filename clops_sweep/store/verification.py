@@ -168,7 +168,7 @@ class _Seen:
 
     def keep(self) -> None:
         """For the next launch; where that cannot be written, it reads once more."""
-        from clops_sweep.data.folder import write_file
+        from clops_sweep.data.files.folder import write_file
 
         if self._added:
             with contextlib.suppress(OSError):

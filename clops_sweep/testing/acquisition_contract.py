@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from clops_sweep.data.catalog import ScenarioName
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import streams
-from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.replay.acquisition import AcquisitionContext, AcquisitionFunction
 from clops_sweep.learning.threads import one_thread
 from clops_sweep.testing.defaults import with_defaults

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from clops_sweep.experiment.registry import Registry
+from clops_sweep.experiment.plugins.registry import Registry
 
 
 def with_defaults(registry: Registry, function: Callable[..., Any]) -> Callable[..., Any]:

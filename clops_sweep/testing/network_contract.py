@@ -8,8 +8,8 @@ from typing import Any
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import NETWORKS
-from clops_sweep.learning.module_probe import check_networks
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning.networks.module_probe import check_networks
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.shapes import of_shape
 from clops_sweep.testing.strategy_contract import check_named_strategy

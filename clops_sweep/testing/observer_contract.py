@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import BadInput
+from clops_sweep.execution.observers.events import after_epoch, after_failure, after_run
+from clops_sweep.execution.observers.requested import check_observers, requested_observers
+from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.experiment.events import Event
-from clops_sweep.experiment.registry import OBSERVERS
+from clops_sweep.experiment.plugins.registry import OBSERVERS
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.observers.events import after_epoch, after_failure, after_run
-from clops_sweep.sweep.observers.requested import check_observers, requested_observers
-from clops_sweep.sweep.observers.thread import SECONDS, Observers
 from clops_sweep.testing.frames import tiny_config, tiny_frames
 from clops_sweep.testing.watch import ContractViolation
 

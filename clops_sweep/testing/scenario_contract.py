@@ -11,7 +11,7 @@ from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.scenarios import Scenario, ScenarioTasks, Subset, build_scenario
 from clops_sweep.data.scenarios.tasks import ScenarioFunction
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import SCENARIOS
+from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.testing.frames import tiny_config
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import ContractViolation, global_randomness, require

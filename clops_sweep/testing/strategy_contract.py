@@ -8,7 +8,7 @@ from typing import Any, Literal
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.result import RunResult

@@ -14,7 +14,7 @@ import torch
 
 from clops_sweep.learning.batches import Batch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.result import RunResult
 
 MEASURED = frozenset({"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "started_at"})

@@ -21,24 +21,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from clops_sweep.analysis.claim_runs import ContrastRuns, FinishedRuns
-from clops_sweep.analysis.claims import CLAIMS, Claim
-from clops_sweep.analysis.claims_section import claims_text, counts_in_words, departures_in_words
+from clops_sweep.analysis.claims.catalogue import CLAIMS, Claim
+from clops_sweep.analysis.claims.claim_runs import ContrastRuns, FinishedRuns
+from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO, RunTables
+from clops_sweep.analysis.claims.verdicts import Evidence, Values, Verdict, decided, evidence_of
 from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.figures.task_titles import TaskTitles
+from clops_sweep.analysis.figures.variance import VarianceBySource, variance_by_source
+from clops_sweep.analysis.figures.variance_figure import needed_in_words
 from clops_sweep.analysis.formats import TextCell, TextTable, number, plural, result_text, to_markdown
-from clops_sweep.analysis.page import Picture
+from clops_sweep.analysis.report.claims_section import claims_text, counts_in_words, departures_in_words
+from clops_sweep.analysis.report.page import Picture
+from clops_sweep.analysis.report.sections import SectionFiles, build_section
 from clops_sweep.analysis.results import result_table
-from clops_sweep.analysis.run_measures import MEASURES, OF_TWO, RunTables
-from clops_sweep.analysis.sections import SectionFiles, build_section
 from clops_sweep.analysis.selection import shown_metrics
-from clops_sweep.analysis.task_titles import TaskTitles
-from clops_sweep.analysis.variance import VarianceBySource, variance_by_source
-from clops_sweep.analysis.variance_figure import needed_in_words
-from clops_sweep.analysis.verdicts import Evidence, Values, Verdict, decided, evidence_of
-from clops_sweep.data.prepare import open_frames
+from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.columns import MEASURES as PERFORMANCES
 from clops_sweep.experiment.columns import config_from_row, metrics_of
-from clops_sweep.experiment.search_space import SearchSpace, load_spaces, shipped_space
+from clops_sweep.experiment.spaces.search_space import SearchSpace, load_spaces, shipped_space
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.part_names import compacted
 from clops_sweep.store.run_store import RunStore

@@ -21,11 +21,11 @@ from matplotlib.figure import Figure
 
 from clops_sweep import ContinualRun, read
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.labels import name_rows
+from clops_sweep.analysis.drawing.labels import name_rows
+from clops_sweep.analysis.drawing.style import GRID, MUTED, as_png, colour, new_figure, styled
 from clops_sweep.analysis.statistics import Estimate, PairedDifference, estimate, holm, paired_difference
-from clops_sweep.analysis.style import GRID, MUTED, as_png, colour, new_figure, styled
-from clops_sweep.data.prepare import open_frames
-from clops_sweep.experiment.search_space import load_spaces, shipped_space
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 
 FOLDER = Path(__file__).parent
 RUNS, SECONDS, FIGURE = (FOLDER / name for name in ("runs.parquet", "seconds.parquet", "figure.png"))

@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.pictures import Picture, Sketch
-from clops_sweep.analysis.report import ReportPaths, write_report
+from clops_sweep.analysis.drawing.pictures import Picture, Sketch
+from clops_sweep.analysis.report.write import ReportPaths, write_report
 from clops_sweep.store.run_store import RunStore
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from clops_sweep.experiment.columns import METRICS, config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
-from clops_sweep.experiment.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.store.part_names import compacted
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore

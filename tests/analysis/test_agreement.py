@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.agreement import (
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.figures.agreement import (
     describe_rank_agreement,
     describe_replay_overlap,
     draw_rank_agreement,
@@ -12,7 +13,6 @@ from clops_sweep.analysis.agreement import (
     rank_agreement,
     replay_overlap,
 )
-from clops_sweep.analysis.style import as_png
 from clops_sweep.errors import BadInput
 
 

@@ -13,18 +13,27 @@ import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.claim_runs import FinishedRuns
-from clops_sweep.analysis.claims import CLAIMS, CLOPS, CURRICULUM, FINETUNE, FRACTIONS, MIR, Claim, Contrast
-from clops_sweep.analysis.claims_section import claims_section
+from clops_sweep.analysis.claims.catalogue import (
+    CLAIMS,
+    CLOPS,
+    CURRICULUM,
+    FINETUNE,
+    FRACTIONS,
+    MIR,
+    Claim,
+    Contrast,
+)
+from clops_sweep.analysis.claims.claim_runs import FinishedRuns
+from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO
+from clops_sweep.analysis.claims.verdicts import verdicts
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.report import ReportPaths
-from clops_sweep.analysis.run_measures import MEASURES, OF_TWO
-from clops_sweep.analysis.sections import SectionFiles
-from clops_sweep.analysis.verdicts import verdicts
+from clops_sweep.analysis.report.claims_section import claims_section
+from clops_sweep.analysis.report.sections import SectionFiles
+from clops_sweep.analysis.report.write import ReportPaths
 from clops_sweep.experiment.columns import RESULTS, config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
-from clops_sweep.experiment.search_space import load_spaces, shipped_space
-from clops_sweep.experiment.where import Where
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.run_store import RunStore
 
 START = pd.Timestamp("2026-01-05", tz="UTC")

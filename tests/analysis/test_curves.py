@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.curves import (
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.drawing.task_styles import natural_order, short_names
+from clops_sweep.analysis.figures.curves import (
     Block,
     LearningCurves,
     describe_learning_curves,
     draw_learning_curves,
     learning_curves,
 )
-from clops_sweep.analysis.style import as_png
-from clops_sweep.analysis.task_styles import natural_order, short_names
 from clops_sweep.errors import BadInput
 
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace
-from clops_sweep.analysis.dashboard.element import Element, element
 from clops_sweep.analysis.dashboard.figures import colours, plain
-from clops_sweep.analysis.dashboard.pages import Pages
+from clops_sweep.analysis.dashboard.pages.element import Element, element
+from clops_sweep.analysis.dashboard.pages.pages import Pages
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import PAGES, View
 from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.distributions import FloatDistribution
+from clops_sweep.experiment.plugins.distributions import FloatDistribution
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore

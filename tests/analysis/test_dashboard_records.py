@@ -15,16 +15,16 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.dashboard.instances_page import instances_table
+from clops_sweep.analysis.dashboard.pages.instances_page import instances_table
+from clops_sweep.analysis.dashboard.pages.progress_page import progress
 from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
-from clops_sweep.analysis.dashboard.progress_page import progress
 from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import MOST_CELLS, PAGES, View
 from clops_sweep.analysis.failures import failures
-from clops_sweep.analysis.tracings import Frames
+from clops_sweep.analysis.figures.tracings import Frames
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import BadInput
 from clops_sweep.search.records import StudyRecord

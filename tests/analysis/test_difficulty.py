@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from clops_sweep.analysis.difficulty import fit_gaussians, task_similarity
-from clops_sweep.analysis.difficulty_figures import (
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.figures.difficulty_figures import (
     describe_distributions,
     describe_similarity,
     distributions,
     draw_distributions,
     draw_similarity,
 )
-from clops_sweep.analysis.style import as_png
-from clops_sweep.learning.difficulty import (
+from clops_sweep.learning.metrics.difficulty import (
     TaskDistribution,
     chain,
     curriculum,
@@ -123,6 +123,6 @@ def test_the_computations_need_neither_torch_nor_figures() -> None:
 
 def test_the_whole_report_imports_neither_torch_nor_ray() -> None:
     heavy = ("torch", "ray", "matplotlib.pyplot")
-    code = f"import sys, clops_sweep.analysis.report; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, clops_sweep.analysis.report.write; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"

@@ -12,9 +12,9 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap, place_in_words
-from clops_sweep.analysis.style import DIVERGING, SEQUENTIAL, as_png, luminance, readable_on, spread
-from clops_sweep.analysis.svg import as_element, as_svg
+from clops_sweep.analysis.drawing.style import DIVERGING, SEQUENTIAL, as_png, luminance, readable_on, spread
+from clops_sweep.analysis.drawing.svg import as_element, as_svg
+from clops_sweep.analysis.figures.heatmaps import describe_heatmap, draw_heatmap, heatmap, place_in_words
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import RunStore
 

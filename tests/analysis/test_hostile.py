@@ -14,8 +14,8 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.formats import as_csv
-from clops_sweep.analysis.latex import escaped
-from clops_sweep.analysis.report import MARKER, ReportPaths, write_report
+from clops_sweep.analysis.report.write import MARKER, ReportPaths, write_report
+from clops_sweep.analysis.tables.latex import escaped
 from clops_sweep.errors import BadInput
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore

@@ -19,7 +19,7 @@ from clops_sweep.analysis.as_stored import experiments_as_stored
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import PAGES
-from clops_sweep.analysis.report import write_report
+from clops_sweep.analysis.report.write import write_report
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 
@@ -131,6 +131,8 @@ def test_the_dashboard_shows_text(whole: bool, browser: Any, hostile: RunStore, 
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     text = ""
+    browser.open("about:blank")  # a page of an earlier server would report that it cannot reach it
+    browser.events.clear()
     try:
         browser.call("Page.navigate", url=server.address)
         for name in names:

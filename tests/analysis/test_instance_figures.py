@@ -10,12 +10,12 @@ import numpy as np
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.instance_figures import instance_figures
-from clops_sweep.analysis.pictures import Sketch
+from clops_sweep.analysis.drawing.pictures import Sketch
+from clops_sweep.analysis.figures.instance_figures import instance_figures
+from clops_sweep.analysis.figures.task_titles import TaskTitles
 from clops_sweep.analysis.selection import setting, typical_cell
-from clops_sweep.analysis.task_titles import TaskTitles
 from clops_sweep.analysis.trained_orders import orders_by_difficulty, orders_in_words
-from clops_sweep.experiment.search_space import Axis
+from clops_sweep.experiment.spaces.search_space import Axis
 from clops_sweep.planning.curriculum import orders_by_difficulty as resolved_orders
 from clops_sweep.store.run_store import RunStore
 

@@ -12,18 +12,23 @@ import pytest
 from matplotlib.figure import Figure
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.agreement import ReplayOverlap, draw_rank_agreement, draw_replay_overlap, rank_agreement
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.cost import cost_frontier, draw_cost_frontier
-from clops_sweep.analysis.curves import draw_learning_curves, learning_curves
 from clops_sweep.analysis.difficulty import task_similarity
-from clops_sweep.analysis.difficulty_figures import distributions, draw_distributions, draw_similarity
-from clops_sweep.analysis.forgetting import draw_forgetting, forgetting
-from clops_sweep.analysis.heatmaps import draw_heatmap, heatmap
-from clops_sweep.analysis.labels import in_lines, in_one_size, inches, shortened
-from clops_sweep.analysis.profiles import draw_profile, profile
-from clops_sweep.analysis.r_matrices import draw_r_matrices, r_matrix
-from clops_sweep.analysis.style import styled
+from clops_sweep.analysis.drawing.labels import in_lines, in_one_size, inches, shortened
+from clops_sweep.analysis.drawing.style import styled
+from clops_sweep.analysis.figures.agreement import (
+    ReplayOverlap,
+    draw_rank_agreement,
+    draw_replay_overlap,
+    rank_agreement,
+)
+from clops_sweep.analysis.figures.cost import cost_frontier, draw_cost_frontier
+from clops_sweep.analysis.figures.curves import draw_learning_curves, learning_curves
+from clops_sweep.analysis.figures.difficulty_figures import distributions, draw_distributions, draw_similarity
+from clops_sweep.analysis.figures.forgetting import draw_forgetting, forgetting
+from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
+from clops_sweep.analysis.figures.profiles import draw_profile, profile
+from clops_sweep.analysis.figures.r_matrices import draw_r_matrices, r_matrix
 from clops_sweep.store.run_store import RunStore
 
 LEADS = [f"Lead {name}" for name in ("I", "II", "III", "aVL", "aVR", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")]

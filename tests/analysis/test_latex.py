@@ -5,7 +5,7 @@ import re
 import pytest
 
 from clops_sweep.analysis.formats import TextCell, TextTable
-from clops_sweep.analysis.latex import LONG, to_latex
+from clops_sweep.analysis.tables.latex import LONG, to_latex
 
 METRIC_NAMES = ("Average AUC", "BWT", "BWT_t", "BWT_lambda")
 LABELS = ("storage fraction", "variant", "runs")

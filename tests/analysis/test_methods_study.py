@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from clops_sweep.experiment.registry import STRATEGIES
-from clops_sweep.experiment.search_space import load_spaces, names_in, shipped_space
+from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.spaces.search_space import load_spaces, names_in, shipped_space
 
 DOCS = Path(__file__).parents[2] / "docs"
 

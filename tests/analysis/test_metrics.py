@@ -10,9 +10,9 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from clops_sweep.analysis.figures.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from clops_sweep.analysis.figures.profiles import draw_profile, profile
 from clops_sweep.analysis.metrics import METRICS, metric_named
-from clops_sweep.analysis.profiles import draw_profile, profile
 from clops_sweep.analysis.selection import shown_metrics
 from clops_sweep.store.run_store import RunStore
 

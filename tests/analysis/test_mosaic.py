@@ -9,12 +9,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from clops_sweep.analysis import mosaic
-from clops_sweep.analysis.heatmaps import Heatmap, Panel
+from clops_sweep.analysis.drawing.style import DPI, SEQUENTIAL, as_png
+from clops_sweep.analysis.drawing.svg import as_svg
+from clops_sweep.analysis.figures import mosaic
+from clops_sweep.analysis.figures.heatmaps import Heatmap, Panel
+from clops_sweep.analysis.figures.mosaic import draw_mosaic
 from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.mosaic import draw_mosaic
-from clops_sweep.analysis.style import DPI, SEQUENTIAL, as_png
-from clops_sweep.analysis.svg import as_svg
 
 ROWS, COLUMNS = (0.1, 0.5, 1.0), (0.25, 0.5)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from clops_sweep.analysis.page import RunEntry, RunList, Section, render_page
-from clops_sweep.analysis.report import ReportPaths
+from clops_sweep.analysis.report.page import RunEntry, RunList, Section, render_page
+from clops_sweep.analysis.report.write import ReportPaths
 
 
 @pytest.fixture(scope="module")

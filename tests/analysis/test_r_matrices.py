@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import Normalize
 
-from clops_sweep.analysis.forgetting import describe_forgetting, draw_forgetting, forgetting
-from clops_sweep.analysis.r_matrices import TOGETHER, describe_r_matrices, draw_r_matrices, r_matrix
-from clops_sweep.analysis.style import SEQUENTIAL, as_png
+from clops_sweep.analysis.drawing.style import SEQUENTIAL, as_png
+from clops_sweep.analysis.figures.forgetting import describe_forgetting, draw_forgetting, forgetting
+from clops_sweep.analysis.figures.r_matrices import TOGETHER, describe_r_matrices, draw_r_matrices, r_matrix
 from clops_sweep.errors import BadInput
 
 R = np.array([[0.9, 0.5, 0.4], [0.8, 0.85, 0.5], [0.7, 0.9, 0.95]])

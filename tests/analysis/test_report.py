@@ -15,10 +15,10 @@ import pytest
 from PIL import Image
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
 from clops_sweep.analysis.formats import DASH
-from clops_sweep.analysis.heatmaps import draw_heatmap, heatmap
-from clops_sweep.analysis.notebook import open_sweep
-from clops_sweep.analysis.report import ReportPaths, write_report
+from clops_sweep.analysis.report.notebook import open_sweep
+from clops_sweep.analysis.report.write import ReportPaths, write_report
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore

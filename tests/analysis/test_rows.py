@@ -14,10 +14,10 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.comparisons import comparisons
-from clops_sweep.analysis.report import write_report
+from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.results import clear_winners, result_table
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.analysis.tables.comparisons import comparisons
+from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.store.run_store import RunStore
 
 FRACTIONS = {"storage_fraction": [0.1, 0.25], "acquisition_fraction": [0.5, 1.0]}

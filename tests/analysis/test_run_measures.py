@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO, RunTables, signal_to_noise
 from clops_sweep.analysis.difficulty import task_similarity
-from clops_sweep.analysis.run_measures import MEASURES, OF_TWO, RunTables, signal_to_noise
 
 R = np.array([[0.9, 0.5, 0.4], [0.6, 0.8, 0.5], [0.7, 0.85, 0.75]])
 TASKS = ("b", "a", "c")

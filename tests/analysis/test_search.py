@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
-from clops_sweep.analysis.notebook import open_sweep
-from clops_sweep.analysis.optimization_history import (
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.figures.optimization_history import (
     describe_optimization_history,
     draw_optimization_history,
     optimization_history,
 )
-from clops_sweep.analysis.pareto import describe_pareto_front, draw_pareto_front, pareto_front
-from clops_sweep.analysis.report import write_report
+from clops_sweep.analysis.figures.pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from clops_sweep.analysis.report.notebook import open_sweep
+from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import (
     best_trials,
     best_trials_text,
@@ -27,7 +28,6 @@ from clops_sweep.analysis.search_trials import (
     search_experiment,
     trials_csv,
 )
-from clops_sweep.analysis.style import as_png
 from clops_sweep.errors import BadInput
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.study import SearchStudy, read_study, recorded_studies

@@ -12,10 +12,15 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.report import write_report
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.statistics import paired_difference
-from clops_sweep.analysis.strategies import StrategyComparison, compare_strategies, describe_strategies, draw_strategies
-from clops_sweep.analysis.style import as_png
+from clops_sweep.analysis.tables.strategies import (
+    StrategyComparison,
+    compare_strategies,
+    describe_strategies,
+    draw_strategies,
+)
 from clops_sweep.store.run_store import RunStore
 
 AUC = {"clops": 0.8, "finetune": 0.6, "mir": 0.75}

@@ -11,16 +11,22 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.comparisons import comparison_text, comparisons, comparisons_csv
-from clops_sweep.analysis.cost import cost_frontier, cost_text, describe_cost_frontier, draw_cost_frontier, frontier
-from clops_sweep.analysis.differences import difference_heatmap
-from clops_sweep.analysis.heatmaps import draw_heatmap
-from clops_sweep.analysis.importance import Importance, describe_importance, draw_importance, importance
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.figures.cost import (
+    cost_frontier,
+    cost_text,
+    describe_cost_frontier,
+    draw_cost_frontier,
+    frontier,
+)
+from clops_sweep.analysis.figures.differences import difference_heatmap
+from clops_sweep.analysis.figures.heatmaps import draw_heatmap
+from clops_sweep.analysis.figures.importance import Importance, describe_importance, draw_importance, importance
+from clops_sweep.analysis.figures.profiles import describe_profile, draw_profile, profile
+from clops_sweep.analysis.figures.sweep_figures import sweep_figures
 from clops_sweep.analysis.metrics import METRICS
-from clops_sweep.analysis.profiles import describe_profile, draw_profile, profile
 from clops_sweep.analysis.results import result_table
-from clops_sweep.analysis.style import as_png
-from clops_sweep.analysis.sweep_figures import sweep_figures
+from clops_sweep.analysis.tables.comparisons import comparison_text, comparisons, comparisons_csv
 from clops_sweep.errors import BadInput
 from clops_sweep.store.run_store import RunStore
 

@@ -11,8 +11,8 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.report import write_report
-from clops_sweep.analysis.task_titles import TaskTitles, task_titles
+from clops_sweep.analysis.figures.task_titles import TaskTitles, task_titles
+from clops_sweep.analysis.report.write import write_report
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing.frames import tiny_frames

@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.style import as_png
-from clops_sweep.analysis.tracings import describe_tracings, draw_tracings, tracings
-from clops_sweep.data import cardiology, chapman_files, mitbih, rhythms, twelve_leads
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.figures.tracings import describe_tracings, draw_tracings, tracings
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
-from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.data.published import cardiology, chapman_files, mitbih, twelve_leads
+from clops_sweep.data.synthetic import rhythms
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import write_mitbih_record
 

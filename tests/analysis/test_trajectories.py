@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from clops_sweep.analysis.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
+from clops_sweep.analysis.figures.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
 from clops_sweep.errors import BadInput
 
 INSTANCES = pd.DataFrame(

@@ -9,8 +9,8 @@ from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.style import as_png
-from clops_sweep.analysis.variance import (
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.figures.variance import (
     METHOD,
     SEED,
     SPLIT,
@@ -20,7 +20,7 @@ from clops_sweep.analysis.variance import (
     variance_by_source,
     variance_components,
 )
-from clops_sweep.analysis.variance_figure import describe_variance, draw_variance
+from clops_sweep.analysis.figures.variance_figure import describe_variance, draw_variance
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION

@@ -10,11 +10,19 @@ import pytest
 from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.claim_runs import ClaimRuns, ContrastRuns
-from clops_sweep.analysis.claims import CLOPS, FINETUNE, MIR, Claim, Contrast, Says, Side
+from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE, MIR, Claim, Contrast, Says, Side
+from clops_sweep.analysis.claims.claim_runs import ClaimRuns, ContrastRuns
+from clops_sweep.analysis.claims.verdicts import (
+    ALPHA,
+    Verdict,
+    decided,
+    evidence_of,
+    outcome_of,
+    p_values,
+    verdicts,
+)
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.statistics import paired_difference
-from clops_sweep.analysis.verdicts import ALPHA, Verdict, decided, evidence_of, outcome_of, p_values, verdicts
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.cost import cost_frontier, draw_cost_frontier
-from clops_sweep.analysis.profiles import draw_profile, profile
-from clops_sweep.analysis.style import as_png
+from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.figures.cost import cost_frontier, draw_cost_frontier
+from clops_sweep.analysis.figures.profiles import draw_profile, profile
 from clops_sweep.analysis.whole_store import spaces_in
 from clops_sweep.cli.commands import command
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.search_space import all_requests
+from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.store.run_store import RunStore
 
 GRID = {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.25, 1.0]}

@@ -18,8 +18,8 @@ import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
-from clops_sweep.data.prepared_data import PreparedData
-from clops_sweep.experiment.selection import Selection
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.asked import Asked
 from clops_sweep.search import launch as run_of_a_launch
 from clops_sweep.search.standing import data_hashes
@@ -727,7 +727,7 @@ main(["plan", "space.py"])
     (tmp_path / "space.py").write_text(GOOD)
     for module in (
         "click",
-        "clops_sweep.sweep.terminal",
+        "clops_sweep.execution.display.terminal",
         "clops_sweep.cli.commands",
         "clops_sweep.cli.asks",
         "pyarrow",

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from clops_sweep.cli.commands import command
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.prepare import data_hash
+from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
-from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
 
 Tables = Callable[..., dict[str, pa.Table]]

@@ -19,7 +19,7 @@ import torch
 
 from clops_sweep import RunConfig, __version__
 from clops_sweep.cli.command import main
-from clops_sweep.data.prepare import data_hash
+from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS

@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from clops_sweep.cli.data import data
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.download import download
-from clops_sweep.data.prepared_folder import PreparedSet
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.published.download import download
 from clops_sweep.errors import BadInput
 from tests.data.conftest import WriteRecord
 from tests.data.declared_files import forget, waves

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
-from clops_sweep.data.prepare import data_hash
+from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 

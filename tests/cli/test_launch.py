@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep.cli.command import main
+from clops_sweep.execution.display.live import Display
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.display import Display
 
 Tables = Callable[..., dict[str, pa.Table]]
 Launch = Callable[[Callable[[RunStore, Display], None]], int]
@@ -52,7 +52,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path,
                     store.write_finished(str(run.run_id), finished_tables(str(run.run_id), run.config))
                 happens(store, display)
 
-        monkeypatch.setattr(importlib.import_module("clops_sweep.sweep.driver"), "run_sweep", run_sweep)
+        monkeypatch.setattr(importlib.import_module("clops_sweep.execution.driver"), "run_sweep", run_sweep)
         with pytest.raises(SystemExit) as ended:
             main(["space.py", "--no-report"])
         assert isinstance(ended.value.code, int)

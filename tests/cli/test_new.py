@@ -15,7 +15,7 @@ import pytest
 from clops_sweep.cli import new as module
 from clops_sweep.cli.command import main
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.search_space import all_requests, load_spaces, shipped_space, shipped_spaces
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_space, shipped_spaces
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).parents[2]

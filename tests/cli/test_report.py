@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from clops_sweep.data.prepare import data_hash
-from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.data.preparing.prepare import data_hash
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

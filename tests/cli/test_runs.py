@@ -15,16 +15,16 @@ from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.commands import command
-from clops_sweep.data.prepare import data_hash, open_frames
+from clops_sweep.data.preparing.prepare import data_hash, open_frames
 from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.execution.rerun import differences
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
 from clops_sweep.store.rows import record_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.sweep.rerun import differences
 
 Tables = Callable[..., dict[str, pa.Table]]
 

@@ -14,7 +14,7 @@ from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import under_way_in_words
 from clops_sweep.cli.show import sections
 from clops_sweep.experiment.columns import METRICS, config_row
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store.run_store import RunStore
 

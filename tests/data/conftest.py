@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.data import record_pool
+from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.data.prepared_folder import PreparedSet
-from clops_sweep.data.wfdb_records import load_wfdb
+from clops_sweep.data.prepared import record_pool
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.preparing.prepare import open_frames, prepare
 from tests.conftest import prepare_once
 from tests.data import published_formats
 from tests.data.physionet_server import PhysioNet, publish_everything, serving

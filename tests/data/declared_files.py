@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.wfdb_records import load_wfdb
-from clops_sweep.experiment.selection import load_plugins
+from clops_sweep.data.files.wfdb_records import load_wfdb
+from clops_sweep.experiment.spaces.selection import load_plugins
 
 
 def forget(*names: str) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from clops_sweep.data.hashes import file_sha256
+from clops_sweep.data.files.hashes import file_sha256
 from tests.data import published_formats
 from tests.data.published_formats import write_mitbih_record
 

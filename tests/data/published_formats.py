@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.cardiology import Cardiology
-from clops_sweep.data.chapman import GROUPS
-from clops_sweep.data.chapman import SNOMED as CHAPMAN_SNOMED
-from clops_sweep.data.physionet2020 import SNOMED, PhysioNet2020
-from clops_sweep.data.twelve_leads import LEADS
-from clops_sweep.data.wfdb_records import load_wfdb
+from clops_sweep.data.files.wfdb_records import load_wfdb
+from clops_sweep.data.published.cardiology import Cardiology
+from clops_sweep.data.published.chapman import GROUPS
+from clops_sweep.data.published.chapman import SNOMED as CHAPMAN_SNOMED
+from clops_sweep.data.published.physionet2020 import SNOMED, PhysioNet2020
+from clops_sweep.data.published.twelve_leads import LEADS
 
 
 def _written_once(write: Callable[[Path], None]) -> Callable[[Path], None]:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clops_sweep import native
-from clops_sweep.data.arrays import npy_bytes
-from clops_sweep.data.hashes import array_sha256
-from clops_sweep.data.normalization import frame_statistics
+from clops_sweep.data.files.arrays import npy_bytes
+from clops_sweep.data.files.hashes import array_sha256
+from clops_sweep.data.prepared.normalization import frame_statistics
 
 
 def of_numpy(stored: NDArray[Any]) -> NDArray[np.float64]:

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.data.chapman_files import read_csv, read_diagnostics
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.data.prepared_folder import PreparedSet
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.data.published.chapman_files import read_csv, read_diagnostics
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import (
     chapman_csv,
@@ -262,7 +262,7 @@ def test_a_record_skipped_for_one_lead_is_left_out_as_a_whole(tmp_path: Path, de
 def test_headers_that_wfdb_refuses_for_their_date_are_read_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clops_sweep.data.wfdb_records import load_wfdb
+    from clops_sweep.data.files.wfdb_records import load_wfdb
 
     physionet2020(tmp_path / "data")
     expected = _prepare("physionet2020", tmp_path).manifest.data_hash

@@ -16,11 +16,11 @@ from scipy.signal import resample
 from clops_sweep import Recordings, RunConfig, dataset
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.manifest import read_manifest
-from clops_sweep.data.prepare import data_hash, open_frames, prepare
-from clops_sweep.data.prepared_folder import PreparedSet, state
+from clops_sweep.data.prepared.manifest import read_manifest
+from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
+from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.preparing.verify import verify
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.data.verify import verify
 from clops_sweep.errors import BadInput
 from tests.data.declared_files import declare, forget, waves
 
@@ -390,7 +390,7 @@ def test_files_behind_a_link_are_those_of_the_data_root(root: Path, tmp_path: Pa
 
 
 READER = """
-from clops_sweep.data import random_split
+from clops_sweep.data.splits import random_split
 from clops_sweep.data.reader import Reader, Signals, Source, Windows
 
 @dataset("mine", scenarios=("class_il",))

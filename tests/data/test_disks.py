@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.data.prepare import prepare
+from clops_sweep.data.preparing.prepare import prepare
 from tests.data.physionet_server import PhysioNet
 from tests.data.published_formats import physionet2020
 
 COMMAND = """
 import os, sys
 from clops_sweep.cli.command import main
-from clops_sweep.data.wfdb_records import load_wfdb
+from clops_sweep.data.files.wfdb_records import load_wfdb
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core: no process more is started
 server, *arguments = sys.argv[1:]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clops_sweep.cli.command import main
-from clops_sweep.data import download as downloads
+from clops_sweep.data.published import download as downloads
 from tests.data.conftest import PROXIES
 from tests.data.physionet_server import PhysioNet
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clops_sweep.data.episodes import Difficulty, draw_dipole
-from clops_sweep.data.rhythms import FRAME_SECONDS, draw_patient
+from clops_sweep.data.synthetic.episodes import Difficulty, draw_dipole
+from clops_sweep.data.synthetic.rhythms import FRAME_SECONDS, draw_patient
 
 LENGTH = 2500
 TIME = np.arange(LENGTH) * FRAME_SECONDS / LENGTH

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.data.folder import appearing_folder
+from clops_sweep.data.files.folder import appearing_folder
 
 
 @pytest.fixture

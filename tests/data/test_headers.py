@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.data.prepare import prepare
-from clops_sweep.data.wfdb_records import read_header
+from clops_sweep.data.files.wfdb_records import read_header
+from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import BadInput
 from tests.data import published_formats
 from tests.data.published_formats import write_mitbih_record

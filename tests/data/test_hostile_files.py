@@ -12,7 +12,7 @@ import pytest
 
 from clops_sweep import Recordings
 from clops_sweep.cli.command import main
-from clops_sweep.data.prepare import prepare
+from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import BadInput
 from tests.data.declared_files import declare, forget, waves, write_wfdb
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.data.prepare import prepare
-from clops_sweep.data.prepared_folder import PreparedSet
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import BadInput
 from tests.conftest import Command
 from tests.data.declared_files import declare, forget

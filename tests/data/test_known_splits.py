@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from clops_sweep.data.known_splits import KNOWN_SPLITS, known_split
-from clops_sweep.data.prepare import data_hash, open_frames
-from clops_sweep.data.prepared_folder import PreparedSet
-from clops_sweep.data.prepared_split import frame_index
-from clops_sweep.data.split_program import FRACTIONS, balanced_split, uncovered_classes
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.prepared.prepared_split import frame_index
+from clops_sweep.data.preparing.prepare import data_hash, open_frames
+from clops_sweep.data.splits.known_splits import KNOWN_SPLITS, known_split
+from clops_sweep.data.splits.split_program import FRACTIONS, balanced_split, uncovered_classes
 
 ELSEWHERE = """
 import pathlib, sys, time
 import pyarrow.parquet
-from clops_sweep.data.prepare import data_hash, open_frames
+from clops_sweep.data.preparing.prepare import data_hash, open_frames
 
 def resident():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096

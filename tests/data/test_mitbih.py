@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.data.annotation_end import require_end
+from clops_sweep.data.files.annotation_end import require_end
+from clops_sweep.data.files.rhythm_segments import Segment
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.mitbih import GRID, MitBih, place_windows, window_class
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.data.prepared_folder import PreparedSet
-from clops_sweep.data.readers import reader_for
-from clops_sweep.data.rhythm_segments import Segment
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.data.published.mitbih import GRID, MitBih, place_windows, window_class
+from clops_sweep.data.published.readers import reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from tests.data.conftest import WriteRecord

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clops_sweep.data.prepare import prepare
-from clops_sweep.data.prepared_folder import PreparedSet
-from clops_sweep.data.verify import verify
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.data.preparing.verify import verify
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import WRITERS, noise, write_challenge_record, write_ecg
 

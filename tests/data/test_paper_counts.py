@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data import random_split
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.chapman import GROUPS, acquired, split_by_term
-from clops_sweep.data.chapman_files import read_diagnostics
-from clops_sweep.data.physionet2020 import PhysioNet2020
+from clops_sweep.data.published.chapman import GROUPS, acquired, split_by_term
+from clops_sweep.data.published.chapman_files import read_diagnostics
+from clops_sweep.data.published.physionet2020 import PhysioNet2020
 from clops_sweep.data.scenarios import term_of
-from clops_sweep.data.synthetic import PAPER_COUNTS, paper_population, small_population
+from clops_sweep.data.splits import random_split
+from clops_sweep.data.synthetic.generated import PAPER_COUNTS, paper_population, small_population
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data import wfdb_records
-from clops_sweep.data.plain_wfdb import plain_record
-from clops_sweep.data.wfdb_records import Header, read_header, read_stored
+from clops_sweep.data.files import wfdb_records
+from clops_sweep.data.files.plain_wfdb import plain_record
+from clops_sweep.data.files.wfdb_records import Header, read_header, read_stored
 from clops_sweep.errors import BadInput
 
 RECORDS = ("{} {} 360 {}", "{} {} 500.0 {} 10:11:12 05/06/2007", "{} {} 500 {} 05-Feb-2020 11:39:16")

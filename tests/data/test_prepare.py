@@ -18,13 +18,13 @@ import pandas as pd
 import pytest
 from preloaded import Preloaded
 
-from clops_sweep.data import manifest
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.manifest import read_manifest
-from clops_sweep.data.prepare import data_hash, open_frames, prepare
-from clops_sweep.data.prepared_folder import default_prepared_root, prepared_problems, state
-from clops_sweep.data.readers import reader_for
-from clops_sweep.data.verified_frames import VERIFIED
+from clops_sweep.data.prepared import manifest
+from clops_sweep.data.prepared.manifest import read_manifest
+from clops_sweep.data.prepared.prepared_folder import default_prepared_root, prepared_problems, state
+from clops_sweep.data.prepared.verified_frames import VERIFIED
+from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.published.readers import reader_for
 from clops_sweep.errors import BadInput, DamagedStore
 
 
@@ -77,7 +77,7 @@ def test_data_hash_is_quick_and_light(prepared_root: Path) -> None:
     script = f"""
 import sys, time, pathlib
 import pyarrow.parquet
-from clops_sweep.data.prepare import data_hash
+from clops_sweep.data.preparing.prepare import data_hash
 root = pathlib.Path({str(prepared_root)!r})
 assert data_hash("synthetic", prepared_root=root)
 begin = time.process_time()
@@ -92,7 +92,7 @@ def test_opening_is_quick_and_takes_little_memory(synthetic: FrameSet, prepared_
     script = f"""
 import time, pathlib
 import pyarrow.parquet
-from clops_sweep.data.prepare import open_frames
+from clops_sweep.data.preparing.prepare import open_frames
 
 def resident():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
@@ -130,7 +130,7 @@ def test_the_index_says_what_the_arrays_say(synthetic: FrameSet, prepared_root: 
 
 def _killed_preparation(root: Path, after: float, environment: dict[str, str], commands: Preloaded) -> None:
     script = (
-        "import pathlib, sys; from clops_sweep.data.prepare import prepare\n"
+        "import pathlib, sys; from clops_sweep.data.preparing.prepare import prepare\n"
         "print('begin', flush=True)\n"
         f"prepare('synthetic', prepared_root=pathlib.Path({str(root)!r}), data_root=None)"
     )
@@ -253,7 +253,7 @@ def test_a_file_in_place_of_the_root_is_one_sentence(tmp_path: Path) -> None:
 def test_the_file_size_limit_acts_as_a_full_disk(tmp_path: Path) -> None:
     script = f"""
 import pathlib, resource, signal
-from clops_sweep.data.prepare import prepare
+from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import BadInput
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))

@@ -10,15 +10,16 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from clops_sweep.data import prepared_split, split_apart, split_program
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import data_hash, open_frames, prepare
-from clops_sweep.data.prepared_folder import PreparedSet
+from clops_sweep.data.prepared import prepared_split, split_apart
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.splits import split_program
 from clops_sweep.errors import DamagedStore
 
 IN_ANOTHER_PROCESS = """
 import pathlib, sys
-from clops_sweep.data.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 root = pathlib.Path(sys.argv[1])
 prepare("mitbih", prepared_root=root, data_root=None, split_seeds={5})
 hashed = data_hash("mitbih", prepared_root=root, split_seed=5)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.hashes import file_sha256
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.data.prepared_folder import PreparedSet, state
-from clops_sweep.data.readers import reader_for
+from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.data.published.readers import reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import WRITERS

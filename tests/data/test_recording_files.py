@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Recordings
+from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.data.wfdb_records import load_wfdb
+from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import BadInput
 from tests.data.declared_files import declare, forget, waves, write_notes, write_wfdb
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data import recording_stack
-from clops_sweep.data.manifest import read_manifest
-from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.declared import recording_stack
+from clops_sweep.data.prepared.manifest import read_manifest
+from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import BadInput
 from tests.data.declared_files import declare, forget, waves
 

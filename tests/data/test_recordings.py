@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clops_sweep import Recording, Recordings
-from clops_sweep.data.one_by_one import one_by_one
-from clops_sweep.data.recording_items import Common, Stretch
+from clops_sweep.data.declared.one_by_one import one_by_one
+from clops_sweep.data.declared.recording_items import Common, Stretch
 from clops_sweep.errors import BadInput
 
 X = np.arange(6 * 2 * 20, dtype=np.float32).reshape(6, 2, 20)

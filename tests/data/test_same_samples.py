@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.data.hashes import file_sha256
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.data.prepared_folder import PreparedSet
-from clops_sweep.data.verify import verify
-from clops_sweep.data.wfdb_records import load_wfdb
+from clops_sweep.data.files.hashes import file_sha256
+from clops_sweep.data.files.wfdb_records import load_wfdb
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.data.preparing.verify import verify
 from clops_sweep.errors import BadInput
 from tests.conftest import prepare_once
 from tests.data import published_formats

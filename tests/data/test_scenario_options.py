@@ -12,7 +12,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, ScenarioTasks, TaskInstances, build_scenario, class_targets
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import SCENARIOS
+from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.testing import tiny_frames
 
 PARTS = ("train", "validation", "test")

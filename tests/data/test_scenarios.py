@@ -11,7 +11,7 @@ import pytest
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import TEST, FrameSet
-from clops_sweep.data.readers import reader_for
+from clops_sweep.data.published.readers import reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from clops_sweep.data.split_program import FRACTIONS, balanced_split, required_patients, uncovered_classes
+from clops_sweep.data.splits.split_program import FRACTIONS, balanced_split, required_patients, uncovered_classes
 
 tables = hnp.arrays(
     np.int64,

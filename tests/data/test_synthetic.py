@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data.ecg_model import P, R, draw_beats, normal_beat, ventricular_beat
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import open_frames
-from clops_sweep.data.rhythms import RHYTHMS, draw_patient
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.data.synthetic.ecg_model import P, R, draw_beats, normal_beat, ventricular_beat
+from clops_sweep.data.synthetic.rhythms import RHYTHMS, draw_patient
 
 
 def test_twelve_leads_have_a_common_source(synthetic: FrameSet) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="pr
 
 SCRIPT = """
 import time
-from clops_sweep.data.record_pool import record_pool
+from clops_sweep.data.prepared.record_pool import record_pool
 
 with record_pool("mitbih", records=100, workers=2) as run:
     list(run(time.sleep, [600] * 100))
@@ -62,7 +62,7 @@ def test_processes_end_with_a_killed_parent() -> None:
 def test_sigterm_raises_an_interrupt_in_the_block_only() -> None:
     script = """
 import signal
-from clops_sweep.data.termination import terminated_like_interrupted
+from clops_sweep.data.files.termination import terminated_like_interrupted
 try:
     with terminated_like_interrupted():
         signal.raise_signal(signal.SIGTERM)
@@ -75,7 +75,7 @@ except KeyboardInterrupt:
 def test_a_handler_of_the_caller_is_kept() -> None:
     script = """
 import signal
-from clops_sweep.data.termination import terminated_like_interrupted
+from clops_sweep.data.files.termination import terminated_like_interrupted
 signal.signal(signal.SIGTERM, lambda number, frame: print("heard", number == signal.SIGTERM))
 with terminated_like_interrupted():
     signal.raise_signal(signal.SIGTERM)

@@ -14,12 +14,12 @@ import pytest
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.freshness import FILES, state_of
-from clops_sweep.data.prepare import data_hash, open_frames, prepare
-from clops_sweep.data.prepared_data import PreparedData
-from clops_sweep.data.prepared_folder import PreparedSet, is_to_be_made_again
-from clops_sweep.data.prepared_split import split_of
-from clops_sweep.data.verified_frames import VERIFIED
+from clops_sweep.data.prepared.freshness import FILES, state_of
+from clops_sweep.data.prepared.prepared_folder import PreparedSet, is_to_be_made_again
+from clops_sweep.data.prepared.prepared_split import split_of
+from clops_sweep.data.prepared.verified_frames import VERIFIED
+from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import BadInput, DamagedStore
 from tests.data.declared_files import declare, forget
 
@@ -117,9 +117,9 @@ def test_a_damaged_memory_means_that_frames_are_read_again(folder: Path, memory:
 @pytest.mark.skipif(FAKETIME is None, reason="faketime is not installed")
 @pytest.mark.parametrize("clock", ["2001-01-01", "2090-01-01"])
 def test_a_clock_that_jumps_changes_nothing(folder: Path, clock: str) -> None:
-    code = "import sys, pathlib; from clops_sweep.data.prepare import open_frames; "
+    code = "import sys, pathlib; from clops_sweep.data.preparing.prepare import open_frames; "
     code += "print(len(open_frames('twelve', prepared_root=pathlib.Path(sys.argv[1]))))"
-    code = "from clops_sweep.data.prepared_folder import know; import pathlib, sys; " + (
+    code = "from clops_sweep.data.prepared.prepared_folder import know; import pathlib, sys; " + (
         "know('twelve', pathlib.Path(sys.argv[1])); " + code
     )
 
@@ -144,7 +144,7 @@ def test_a_kept_split_that_has_changed_is_solved_anew(small_mitbih: PreparedSet)
     kept = small_mitbih.folder / "splits" / "7.npy"
     other = np.where(split == 0, 2, np.where(split == 2, 0, split)).astype(np.int8)
     np.save(kept, other)
-    from clops_sweep.data import prepared_split
+    from clops_sweep.data.prepared import prepared_split
 
     prepared_split._SOLVED.clear()
     np.testing.assert_array_equal(split_of(small_mitbih, 7), split)

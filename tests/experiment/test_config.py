@@ -19,9 +19,9 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.config import RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
-from clops_sweep.experiment.declarations import DECLARED
 from clops_sweep.experiment.identity import FOUNDING
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.declarations import DECLARED
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 FRACTIONS = ["storage_fraction", "acquisition_fraction"]
 COUNTS = ["mc_samples", "acquire_every", "epochs_per_task", "batch_size"]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from clops_sweep import FloatOption, IntOption, RunConfig, SearchSpace, acquisition_function, network, strategy
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.config import NUMBERS
-from clops_sweep.experiment.declarations import DECLARED, OF_SCENARIOS
 from clops_sweep.experiment.identity import FOUNDING
-from clops_sweep.experiment.options import OPTIONS
-from clops_sweep.experiment.registry import REGISTRIES, SCENARIOS, STRATEGIES
+from clops_sweep.experiment.plugins.declarations import DECLARED, OF_SCENARIOS
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES
 from clops_sweep.learning.strategies.base import Strategy
 
 

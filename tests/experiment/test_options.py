@@ -37,9 +37,9 @@ from clops_sweep import (
 )
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import RECORDED, RESULTS, config_from_row, config_row
-from clops_sweep.experiment.options import OPTIONS
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, REGISTRIES
-from clops_sweep.experiment.where import Where
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, REGISTRIES
+from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.learning.strategies.base import Strategy
 from clops_sweep.store.tables import RUNS
 from clops_sweep.testing import check_acquisition_function

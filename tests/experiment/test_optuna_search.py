@@ -19,7 +19,7 @@ from clops_sweep import (
     SuccessiveHalving,
 )
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.spaces.search_space import load_spaces
 
 FRACTION = {"storage_fraction": FloatDistribution(0.1, 1.0)}
 
@@ -205,7 +205,7 @@ def test_a_search_is_written_down_without_optuna(tmp_path: Path) -> None:
     )
     assert load_spaces(tmp_path / "space.py")[0].search is not None
     code = (
-        "import sys; from pathlib import Path; from clops_sweep.experiment.search_space import load_spaces; "
+        "import sys; from pathlib import Path; from clops_sweep.experiment.spaces.search_space import load_spaces; "
         "load_spaces(Path(sys.argv[1])); print(sorted(set(sys.modules) & {'torch', 'ray', 'optuna', 'sqlalchemy'}))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "space.py")]

@@ -14,9 +14,9 @@ from clops_sweep import RunConfig
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.experiment.provenance import changed_code, plugin_files, plugins_of
-from clops_sweep.experiment.registry import REGISTRIES
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.spaces.search_space import load_spaces
 
 SPACE = """
 import methods

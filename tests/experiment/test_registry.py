@@ -15,8 +15,13 @@ import pytest
 
 from clops_sweep import FloatOption, IntOption, RunConfig, acquisition_function, storage_function, strategy
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, REGISTRIES, STORAGE_FUNCTIONS, STRATEGIES
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.experiment.plugins.registry import (
+    ACQUISITION_FUNCTIONS,
+    REGISTRIES,
+    STORAGE_FUNCTIONS,
+    STRATEGIES,
+)
+from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.learning.strategies.finetune import FineTuning
 

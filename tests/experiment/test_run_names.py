@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.experiment.run_names import run_names
-from clops_sweep.experiment.search_space import all_requests
+from clops_sweep.experiment.spaces.run_names import run_names
+from clops_sweep.experiment.spaces.search_space import all_requests
 
 
 def names(*spaces: SearchSpace, **only: Any) -> list[str]:

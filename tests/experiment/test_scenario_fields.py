@@ -12,9 +12,9 @@ import pytest
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace, scenario
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_from_row, config_row
-from clops_sweep.experiment.registry import SCENARIOS
-from clops_sweep.experiment.selection import Selection
-from clops_sweep.experiment.where import Where
+from clops_sweep.experiment.plugins.registry import SCENARIOS
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.planning.costs import kind_of
 
 GROUPS = ((0, 1, "AFIB"), (3, 4, 5))

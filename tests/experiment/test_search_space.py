@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 
 ROOT = Path(__file__).parents[2]
 
@@ -253,7 +253,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, lis
     code = """
 import json, sys
 from pathlib import Path
-from clops_sweep.experiment.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 found = {}
 for path in map(Path, sys.argv[1:]):
     spaces = load_spaces(path)

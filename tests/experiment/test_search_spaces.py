@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.search_space import all_requests, load_spaces
-from clops_sweep.experiment.selection import Selection
+from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.selection import Selection
 
 FOLDER = Path(__file__).parents[2] / "search_spaces"
 RUNS = {  # cells times five seeds

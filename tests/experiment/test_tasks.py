@@ -6,8 +6,8 @@ import pytest
 
 from clops_sweep import ContinualRun
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.declarations import Declaration
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.declarations import Declaration
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.testing import tiny_config, tiny_frames

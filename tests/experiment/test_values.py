@@ -18,7 +18,7 @@ from clops_sweep import (
     SearchSpace,
 )
 from clops_sweep.errors import BadInput, listed
-from clops_sweep.experiment.values import as_list, has_twice
+from clops_sweep.experiment.plugins.values import as_list, has_twice
 
 PLAIN = SearchSpace("s", RunConfig(), {"storage_fraction": [0.25, 0.5], "task_order": [[1, 0], [0, 1]]}, seeds=[0, 2])
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clops_sweep import RunConfig
 from clops_sweep.errors import BadInput
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.where import Where
+from clops_sweep.experiment.spaces.where import Where
 
 COLUMNS = {"weight_seed", "domain", "ewc_strength"}
 CONFIG = RunConfig(storage_fraction=0.5, seed=3, strategy="mir", batch_size=16)

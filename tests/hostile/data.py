@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clops_sweep.data import download as downloads
-from clops_sweep.data.download import download
-from clops_sweep.data.wfdb_records import load_wfdb
+from clops_sweep.data.files.wfdb_records import load_wfdb
+from clops_sweep.data.published import download as downloads
+from clops_sweep.data.published.download import download
 
 from ..data.declared_files import write_wfdb
 from .engine import Case

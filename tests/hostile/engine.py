@@ -27,16 +27,16 @@ from clops_sweep.errors import BadInput
 
 PRELOADED = (
     *(
-        "clops_sweep.analysis.report",
-        "clops_sweep.analysis.verdicts",
+        "clops_sweep.analysis.report.write",
+        "clops_sweep.analysis.claims.verdicts",
         "clops_sweep.cli.commands",
         "clops_sweep.learning.run",
     ),
     *(
         "clops_sweep.search.run",
         "clops_sweep.search.study",
-        "clops_sweep.sweep.rerun",
-        "clops_sweep.sweep.tune",
+        "clops_sweep.execution.rerun",
+        "clops_sweep.execution.tune",
         "wfdb",
     ),
 )

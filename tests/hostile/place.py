@@ -6,10 +6,10 @@ import multiprocessing
 from pathlib import Path
 
 from clops_sweep import ContinualRun
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.data.prepared_data import PreparedData
-from clops_sweep.experiment.search_space import load_spaces
-from clops_sweep.experiment.selection import Selection
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.asked import Asked
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy

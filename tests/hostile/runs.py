@@ -22,8 +22,8 @@ import torch
 
 from clops_sweep import ContinualRun, SearchSpace, read, sweep
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.experiment.search_space import load_spaces
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.run_store import RunStore

@@ -11,7 +11,7 @@ import click
 
 from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.cli.commands import command
-from clops_sweep.experiment.where import Where
+from clops_sweep.experiment.spaces.where import Where
 
 from .engine import WORKER_STARTED, Case
 

@@ -12,13 +12,13 @@ from torch import nn
 
 from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import Scenario, build_scenario
-from clops_sweep.experiment.registry import PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
-from clops_sweep.learning.module_learner import ModuleLearner
-from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.module_learner import ModuleLearner
+from clops_sweep.learning.learners.native_learner import NativeLearner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 

@@ -24,9 +24,9 @@ from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from clops_sweep import ContinualRun
-from clops_sweep.experiment.registry import NETWORKS
+from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import run as run_module
-from clops_sweep.learning.backend import make_learner
+from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import MEASURED, saved_and_loaded

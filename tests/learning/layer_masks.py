@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from clops_sweep.learning import dropout
+from clops_sweep.learning.networks import dropout
 
 
 def layer_masks(keys: torch.Tensor, draws: torch.Tensor) -> tuple[torch.Tensor, ...]:

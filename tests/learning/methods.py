@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 KINDS = ("class_il", "time_il", "domain_il")
 PAPERS = ("clops", "replay", "finetune", "multitask", "gem", "mir")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from clops_sweep.errors import BadInput
-from clops_sweep.learning.auc import TaskAucs
+from clops_sweep.learning.metrics.auc import TaskAucs
 
 CPU = torch.device("cpu")
 

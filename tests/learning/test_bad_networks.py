@@ -15,8 +15,8 @@ from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig, network
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import NETWORKS
-from clops_sweep.learning.module_probe import check_networks, probed
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning.networks.module_probe import check_networks, probed
 from clops_sweep.testing import tiny_config, tiny_frames
 
 SHAPE, OUTPUTS = (2, 40), 3

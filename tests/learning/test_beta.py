@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clops_sweep.learning.batches import EpochBatch
-from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.learners.beta import TaskInstanceParameters
 
 PENALTY = 10.0
 

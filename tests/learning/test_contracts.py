@@ -13,7 +13,7 @@ import torch
 from clops_sweep import ContinualRun, RunConfig, acquisition_function
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay import acquisition, storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from clops_sweep.learning.difficulty import TaskDistribution, curriculum, similarity, similarity_matrix
+from clops_sweep.learning.metrics.difficulty import TaskDistribution, curriculum, similarity, similarity_matrix
 
 gaussians = st.builds(TaskDistribution, st.floats(15, 25), st.floats(0.01, 2))
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy.stats import binomtest, chisquare
 
-from clops_sweep.learning import dropout, streams
+from clops_sweep.learning import streams
+from clops_sweep.learning.networks import dropout
 
 DRAWS = torch.arange(400)
 PROBABILITY = 6554 / 65536

@@ -9,7 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clops_sweep.learning.entropy import bernoulli_entropy, categorical_entropy, mutual_information, predictive_entropy
+from clops_sweep.learning.replay.entropy import (
+    bernoulli_entropy,
+    categorical_entropy,
+    mutual_information,
+    predictive_entropy,
+)
 
 
 def term(p: float) -> float:

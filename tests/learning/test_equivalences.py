@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clops_sweep import ContinualRun
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference

@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput, Diverged
-from clops_sweep.learning import metrics
 from clops_sweep.learning.losses import log_odds
-from clops_sweep.learning.multitask import joint_scenario
+from clops_sweep.learning.metrics import r_matrix as metrics
+from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.testing import tiny_config, tiny_frames
 
 KINDS = ("class_il", "time_il", "domain_il")

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
-from clops_sweep.learning.gaussian import RIDGE, gaussian_kl, gaussian_of
 from clops_sweep.learning.replay.acquisition import _gaussian_divergence
+from clops_sweep.learning.replay.gaussian import RIDGE, gaussian_kl, gaussian_of
 
 
 def samples_of(seed: int, shape: tuple[int, ...]) -> torch.Tensor:

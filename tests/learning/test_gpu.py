@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.experiment.registry import NETWORKS, PAPER_NETWORK, STRATEGIES
-from clops_sweep.learning.backend import make_learner
+from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK, STRATEGIES
+from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.learners.stacked_learner import can_be_stacked
 from clops_sweep.learning.packing import peak_of_memory, runs_that_fit
 from clops_sweep.learning.result import RunResult
-from clops_sweep.learning.stacked_learner import can_be_stacked
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import saved_and_loaded
 from tests.learning.methods import one_kind

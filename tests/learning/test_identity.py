@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.declarations import DECLARED
+from clops_sweep.experiment.plugins.declarations import DECLARED
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
 from tests.learning.methods import ANYWHERE

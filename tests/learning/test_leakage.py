@@ -9,7 +9,7 @@ import torch
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import TRAINING
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.learning.methods import CASES

@@ -8,9 +8,9 @@ import torch
 from clops_sweep import ContinualRun, RunConfig, native
 from clops_sweep.errors import BadInput
 from clops_sweep.learning import streams
-from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.lockstep import free_fields, lockstep_key
 from clops_sweep.testing import tiny_config, tiny_frames
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from clops_sweep.learning import metrics
+from clops_sweep.learning.metrics import r_matrix as metrics
 
 SIZES = range(2, 13)
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from clops_sweep.learning import dropout, network, streams
+from clops_sweep.learning import streams
+from clops_sweep.learning.networks import dropout, network
 from tests.learning.layer_masks import layer_masks
 
 KINDS = ("class_il", "time_il", "domain_il")

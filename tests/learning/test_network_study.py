@@ -12,10 +12,10 @@ import pytest
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.prepare import open_frames, prepare
-from clops_sweep.data.wfdb_records import load_wfdb
-from clops_sweep.experiment.registry import NETWORKS
-from clops_sweep.experiment.search_space import SearchSpace, load_spaces, shipped_space
+from clops_sweep.data.files.wfdb_records import load_wfdb
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.spaces.search_space import SearchSpace, load_spaces, shipped_space
 
 SUPERCLASS_OF = {"NORM": "NORM", "IMI": "MI", "NST_": "STTC", "LAFB": "CD", "LVH": "HYP"}
 LEADS = ["I", "II", "III", "AVR", "AVL", "AVF", "V1", "V2", "V3", "V4", "V5", "V6"]

@@ -16,12 +16,12 @@ from torch import nn
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, NETWORKS
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, NETWORKS
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch, Epoch, Instances
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
-from clops_sweep.learning.module_learner import ModuleLearner
+from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import check_network, of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference, global_randomness, result_difference, saved_and_loaded
 from tests.learning.methods import ANYWHERE

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from clops_sweep import ContinualRun, RunConfig, native
-from clops_sweep.experiment.registry import PAPER_NETWORK, STRATEGIES
+from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, STRATEGIES
 from clops_sweep.learning import streams
-from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learner import Learner
-from clops_sweep.learning.module_learner import ModuleLearner
-from clops_sweep.learning.native_learner import NativeLearner
+from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.module_learner import ModuleLearner
+from clops_sweep.learning.learners.native_learner import NativeLearner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference

@@ -17,7 +17,7 @@ import torch
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.replay.checked import BadScores
 from clops_sweep.learning.replay.storage import area

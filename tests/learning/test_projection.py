@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clops_sweep.learning.projection import project, project_singly
+from clops_sweep.learning.strategies.projection import project, project_singly
 
 MARGIN, REGULARIZATION = 0.5, 1e-3
 Vector = NDArray[np.float64]

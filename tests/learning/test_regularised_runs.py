@@ -20,10 +20,10 @@ from torch import nn
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.experiment.registry import NETWORKS, PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
 from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.module_learner import ModuleLearner
+from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import result_difference

@@ -15,9 +15,9 @@ from torch import nn
 from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.registry import NETWORKS, STRATEGIES
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning.batches import Batch
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.testing import tiny_config, tiny_frames

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clops_sweep import ContinualRun
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
 from tests.learning.methods import CASES, one_kind
@@ -67,7 +67,9 @@ def test_five_runs_in_lockstep_are_those_of_each_alone(strategy: str) -> None:
 
 
 def test_failures_of_gems_solver_are_counted_and_survive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clops_sweep.learning.projection._solve", lambda *_: None)  # a solver that always fails
+    monkeypatch.setattr(
+        "clops_sweep.learning.strategies.projection._solve", lambda *_: None
+    )  # a solver that always fails
     config, frames = tiny_config("class_il", strategy="gem"), tiny_frames("class_il")
     run = ContinualRun(config, frames)
     for _ in range(5):

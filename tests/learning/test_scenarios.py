@@ -15,10 +15,10 @@ from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances, class_il, class_il_union, domain_il, time_il
 from clops_sweep.experiment.columns import MEASURES, metrics_of
-from clops_sweep.experiment.registry import SCENARIOS, STRATEGIES
-from clops_sweep.learning import metrics
-from clops_sweep.learning.hits import TaskHits
-from clops_sweep.learning.multitask import joint_scenario
+from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
+from clops_sweep.learning.metrics import r_matrix as metrics
+from clops_sweep.learning.metrics.hits import TaskHits
+from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import ContractViolation, check_scenario, tiny_config, tiny_frames
 from tests.learning.methods import PAPERS

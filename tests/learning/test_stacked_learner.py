@@ -20,15 +20,15 @@ from torch import nn
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import NETWORKS, PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
 from clops_sweep.learning import streams
-from clops_sweep.learning.backend import make_learner
 from clops_sweep.learning.batches import Batch
-from clops_sweep.learning.dropout import CountedDropout
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.module_learner import ModuleLearner
+from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.learners.module_learner import ModuleLearner
+from clops_sweep.learning.learners.stacked_learner import StackedLearner, can_be_stacked
+from clops_sweep.learning.networks.dropout import CountedDropout
 from clops_sweep.learning.result import RunResult
-from clops_sweep.learning.stacked_learner import StackedLearner, can_be_stacked
 from clops_sweep.testing import of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference, global_randomness, result_difference, saved_and_loaded
 

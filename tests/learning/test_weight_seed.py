@@ -11,8 +11,8 @@ from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig, native
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.experiment.registry import NETWORKS
-from clops_sweep.learning.backend import make_learner
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference

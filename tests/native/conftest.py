@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from clops_sweep import native
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.experiment.registry import PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.learning import losses
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.module_learner import ModuleLearner
-from clops_sweep.learning.native_learner import NativeLearner
-from clops_sweep.learning.network import parameter_shapes
+from clops_sweep.learning.learners.module_learner import ModuleLearner
+from clops_sweep.learning.learners.native_learner import NativeLearner
+from clops_sweep.learning.networks.network import parameter_shapes
 from clops_sweep.learning.parameters import Parameters
 from tests.learning.layer_masks import layer_masks
 

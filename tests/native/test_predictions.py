@@ -10,9 +10,10 @@ import torch
 from scipy.stats import binomtest
 
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.learning import dropout, losses
-from clops_sweep.learning.entropy import mutual_information
+from clops_sweep.learning import losses
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.networks import dropout
+from clops_sweep.learning.replay.entropy import mutual_information
 
 Make = Callable[..., Any]
 KINDS = ["binary", "softmax", "multilabel"]

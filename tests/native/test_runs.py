@@ -12,13 +12,13 @@ import torch
 
 from clops_sweep import RunConfig, native
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepare import open_frames
-from clops_sweep.learning.backend import make_learner
+from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.learning.batches import Instances, Replay
-from clops_sweep.learning.beta import TaskInstanceParameters
-from clops_sweep.learning.learner import Learner
-from clops_sweep.learning.native_learner import NativeLearner
-from clops_sweep.learning.penalty import Penalty
+from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.learners.beta import TaskInstanceParameters
+from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.native_learner import NativeLearner
+from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.testing.watch import difference
 

@@ -11,7 +11,7 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.registry import STRATEGIES
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.planning.costs import Costs, cell_of
 from clops_sweep.planning.estimate import CONFIDENCE, Estimate, estimate
 from clops_sweep.planning.plan import PlannedRun

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.plan import counts, say_first
-from clops_sweep.data.prepare import data_hash, prepare
+from clops_sweep.data.preparing.prepare import data_hash, prepare
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.search_space import all_requests
+from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS

@@ -15,15 +15,15 @@ from alembic.script import ScriptDirectory
 from optuna.storages._rdb.storage import _VersionManager
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import Finished, Paused, Report, WorkerDied
+from clops_sweep.execution.retries import Retries
 from clops_sweep.experiment.columns import METRICS, config_row
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.sweep.jobs import Job
-from clops_sweep.sweep.reports import Finished, Paused, Report, WorkerDied
-from clops_sweep.sweep.retries import Retries
 
 TASKS = 6
 

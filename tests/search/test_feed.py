@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import BadInput
+from clops_sweep.execution.reports import Unrecorded, WorkerDied
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, place, study_url
 from clops_sweep.search.study import SearchStudy, read_study
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.sweep.reports import Unrecorded, WorkerDied
 
 PARAMETERS = {
     "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),

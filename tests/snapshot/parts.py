@@ -17,9 +17,9 @@ import optuna
 import pandas as pd
 
 from clops_sweep import ContinualRun, RunConfig, native, read, sweep
-from clops_sweep.data.prepare import open_frames, prepare
+from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.columns import RESULTS
-from clops_sweep.experiment.search_space import load_spaces, shipped_spaces
+from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_spaces
 from clops_sweep.testing import tiny_frames
 
 from .cases import CASES, NATIVE, PYTORCH, TINY, Case

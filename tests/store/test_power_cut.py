@@ -11,7 +11,7 @@ import pytest
 from power import Power
 
 from clops_sweep import RunConfig
-from clops_sweep.data.folder import appearing_file
+from clops_sweep.data.files.folder import appearing_file
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import damages, without_damage

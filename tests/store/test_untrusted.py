@@ -21,7 +21,7 @@ import torch
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
-from clops_sweep.data.prepare import data_hash
+from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
 from clops_sweep.store.files import Files
@@ -251,7 +251,7 @@ def test_json_beside_the_tables_that_is_of_no_use_is_passed_over(place: Path, co
 
 def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outside = place / "finished-x.parquet"
-    monkeypatch.setattr("clops_sweep.data.folder.secrets.token_hex", lambda size: "0" * 2 * size)
+    monkeypatch.setattr("clops_sweep.data.files.folder.secrets.token_hex", lambda size: "0" * 2 * size)
     final = place / "results" / "runs" / "new"
     beside = final.parent / f".{final.name}.{socket.gethostname()}.{os.getpid()}.{'0' * 8}.partial"
     beside.symlink_to(outside)

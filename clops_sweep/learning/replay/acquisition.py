@@ -11,9 +11,9 @@ import torch
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import streams
-from clops_sweep.learning.entropy import mutual_information, predictive_entropy
-from clops_sweep.learning.gaussian import gaussian_kl, gaussian_of
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.replay.entropy import mutual_information, predictive_entropy
+from clops_sweep.learning.replay.gaussian import gaussian_kl, gaussian_of
 
 _PERTURBED_CHUNK = 512  # frames whose noise is in memory at a time
 

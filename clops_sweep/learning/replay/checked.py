@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 

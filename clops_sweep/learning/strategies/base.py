@@ -11,7 +11,7 @@ import torch
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.batches import Instances, Replay
-from clops_sweep.learning.learner import Learner
+from clops_sweep.learning.learners.learner import Learner
 
 
 @dataclass(frozen=True)

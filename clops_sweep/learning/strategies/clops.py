@@ -9,7 +9,7 @@ import torch
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.buffer import Buffer, Portion, count_of

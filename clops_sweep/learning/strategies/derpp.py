@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Replay, batch_sizes
-from clops_sweep.learning.logit_table import PULL, READ, WRITTEN, LogitTable
+from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
 from clops_sweep.learning.replay.beside import beside, replayed_beside
 from clops_sweep.learning.replay.reservoir import ReservoirEpoch
 from clops_sweep.learning.strategies.base import Training

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.beta import TaskInstanceParameters
+from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.beside import beside
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from clops_sweep.learning.batches import Epoch
-from clops_sweep.learning.projection import project_singly
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.memory import RandomMemory
+from clops_sweep.learning.strategies.projection import project_singly
 
 _MEMORY_BATCH = 256
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.penalty import Penalty
+from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.strategies.base import Strategy, Training
 
 

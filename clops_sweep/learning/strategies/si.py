@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from clops_sweep.learning.penalty import Penalty
+from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 

@@ -1,5 +1,5 @@
 // Where one run's parameters are inside the flat vector of S runs: parameter by parameter, each [S, ...], as
-// clops_sweep/learning/network.py lays them out.
+// clops_sweep/learning/networks/network.py lays them out.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Dropout masks as a function of a counter: those of clops_sweep/learning/dropout.py, bit for bit.
+// Dropout masks as a function of a counter: those of clops_sweep/learning/networks/dropout.py, bit for bit.
 //
 // The word c of a stream with keys (k0, k1) is mix(c + k0, k1); the draw d of an instance owns the words
 // 1536 d ... 1536 d + 1535, one for two units. Even units take the low half of the word, odd units the high one, and are

@@ -1,0 +1,1 @@
+"""The paper's claims, the runs that decide them, and the verdicts."""

@@ -1,0 +1,326 @@
+"""The finished runs that a claim is about: of one patient split and seed, and alike in all else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.config import RunConfig, names_of
+from clops_sweep.experiment.spaces.grid import OfAnySeed
+from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
+from clops_sweep.store.run_store import RunStore
+
+from ..collect import Edition, Experiment
+from ..selection import departures
+from ..statistics import MIN_PAIRS
+from .catalogue import Claim, Contrast, Settings, Side
+
+Replicate = tuple[int, int]
+"""Patient split and seed."""
+
+Pair = tuple[str | None, str | None]
+"""Ids of the runs on both sides, None where there is the number 0."""
+
+_Ids = Mapping[Replicate, str | None]
+
+_SET_BY_CLAIMS = (
+    *("strategy", "storage_order", "storage_function", "acquisition", "weight_replay", "task_order", "replay_ratio"),
+    *("seed", "split_seed", "weight_seed"),
+)
+_SHOWN = (*_SET_BY_CLAIMS[:7], "storage_fraction", "acquisition_fraction", "mc_samples", "beta_penalty")
+_OF_MEMORY = ("storage_fraction", "acquisition_fraction")
+
+
+@dataclass(frozen=True)
+class ContrastRuns:
+    """The runs of a contrast: of every replicate that has them the same pairs, one for each place.
+
+    `missing` says why there are none, and `lacking` counts the sides that have none.
+    """
+
+    contrast: Contrast
+    pairs: Mapping[Replicate, tuple[Pair, ...]] = field(hash=False)
+    missing: str = ""
+    lacking: int = 0
+
+
+@dataclass(frozen=True)
+class ClaimRuns:
+    """The runs of a claim on one data set.
+
+    `condition` selects them, as `--where` takes it; `departures` are the settings in which they are not the paper's,
+    with their values.
+    """
+
+    claim: Claim
+    dataset: str
+    contrasts: tuple[ContrastRuns, ...]
+    condition: str
+    departures: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """Every run once."""
+        pairs = (pair for found in self.contrasts for of_replicate in found.pairs.values() for pair in of_replicate)
+        return tuple(dict.fromkeys(run_id for pair in pairs for run_id in pair if run_id is not None))
+
+    @property
+    def units(self) -> int:
+        """Patient splits that every contrast has, or of a single one the seeds."""
+        return min(len(units_of(found.pairs)) for found in self.contrasts)
+
+
+def units_of(replicates: Mapping[Replicate, Any]) -> dict[int, list[Replicate]]:
+    """Replicates by what is independent of each other: patient splits where there are several, else seeds."""
+    several = len({split for split, _ in replicates}) > 1
+    units: dict[int, list[Replicate]] = {}
+    for split, seed in sorted(replicates):
+        units.setdefault(split if several else seed, []).append((split, seed))
+    return units
+
+
+class FinishedRuns:
+    """The finished runs of some experiments, looked up by config.
+
+    Args:
+        experiments: of search spaces without searches; the trials of a search are chosen by what is compared here.
+        store: where they are.
+    """
+
+    def __init__(self, experiments: Sequence[Experiment], store: RunStore) -> None:
+        self.store = store
+        finished = [it.runs[it.runs["status"] == "finished"] for it in experiments if len(it.runs)]
+        self.runs = pd.concat(finished) if finished else pd.DataFrame({"run_id": []})
+        self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
+        self._editions: dict[tuple[str, str, str, str, int], Edition] = {}
+        for edition in (edition for it in experiments for edition in it.shown):
+            known = self._editions.setdefault(_family(edition), edition)
+            if (edition.semantics_version, edition.runs) > (known.semantics_version, known.runs):
+                self._editions[_family(edition)] = edition
+        kinds: dict[str, RunConfig] = {}
+        for cell in (cell for it in experiments for cell in it.cells):
+            kinds.setdefault(_what_makes_a_background(cell.config), cell.config)
+        self._backgrounds: dict[tuple[str, str], dict[RunConfig, list[str]]] = {}
+        for config in kinds.values():
+            background = _background(config)
+            self._backgrounds.setdefault((config.dataset, config.scenario), {})[background] = departures(background)
+        self._varying = {data: _varying(list(of_data)) for data, of_data in self._backgrounds.items()}
+        self._seen: dict[tuple[str, str, str], dict[str, set[Any]]] = {}
+        for experiment in experiments:
+            for place in np.flatnonzero(experiment.counts("finished")).tolist():
+                self._see(experiment.cells[place].config)
+        self._known: dict[RunConfig, _Ids] = {}
+        self._configs: dict[tuple[Any, ...], RunConfig] = {}
+        self._replicates: dict[tuple[str, str], list[Replicate]] = {}
+        if len(self.runs):
+            columns = (self.runs[name] for name in ("dataset", "scenario", "split_seed", "seed"))
+            for dataset, scenario, split, seed in sorted(set(zip(*columns, strict=True))):
+                self._replicates.setdefault((dataset, scenario), []).append((int(split), int(seed)))
+
+    @property
+    def data(self) -> list[tuple[str, str]]:
+        """Data sets and scenarios that there are finished runs of."""
+        return sorted(self._replicates)
+
+    def of(self, claim: Claim, dataset: str) -> ClaimRuns:
+        """The runs that decide a claim on a data set.
+
+        Where runs of several trainings or sizes of memory could, it is those that are the most like the paper's of
+        which there are three units; never those with the clearest result.
+        """
+        candidates = self._candidates(claim, dataset)
+        if not candidates:
+            missing = f"no finished run of {claim.scenario}"
+            return ClaimRuns(claim, dataset, tuple(ContrastRuns(it, {}, missing) for it in claim.contrasts), "", {})
+        best, preferred = None, (-1, 0, 0, 0)
+        for background, unlike in candidates:  # the most like the paper's first
+            if best is not None and preferred[:2] == (MIN_PAIRS, 0) and -len(unlike) < preferred[2]:
+                break  # nothing can be preferred to it any more
+            contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
+            units, lacking = min(len(units_of(it.pairs)) for it in contrasts), sum(it.lacking for it in contrasts)
+            preference = min(units, MIN_PAIRS), -lacking, -len(unlike), units
+            if best is None or preference > preferred:
+                best, preferred = (background, unlike, contrasts), preference
+        assert best is not None
+        background, unlike, contrasts = best
+        values = {name: background.get(name) for name in unlike}
+        return ClaimRuns(claim, dataset, contrasts, self._condition(claim, background, unlike), values)
+
+    def _candidates(self, claim: Claim, dataset: str) -> list[tuple[RunConfig, list[str]]]:
+        """The backgrounds that are not the same for a claim, with the settings in which they are not the paper's.
+
+        What every side sets at every place, such as b and a over a whole grid, is the same in all of them.
+        """
+        data = dataset, claim.scenario
+        settings = [settings for contrast in claim.contrasts for _, settings in _settings(contrast)]
+        named, by_all = set().union(*settings), set(settings[0]).intersection(*settings)
+        matters = [name for name in self._varying.get(data, ()) if name not in by_all]
+        found: dict[tuple[Any, ...], tuple[RunConfig, list[str]]] = {}
+        for background, unlike in self._backgrounds.get(data, {}).items():
+            key = tuple(background.get(name) for name in matters)
+            found.setdefault(key, (background, [name for name in unlike if name not in named]))
+        return sorted(found.values(), key=lambda it: len(it[1]))
+
+    def _see(self, config: RunConfig) -> None:
+        """Keeps in mind the values that finished runs of a strategy have, None where it does not look at a field."""
+        seen = json.loads(config.identity)
+        values = self._seen.setdefault((config.dataset, config.scenario, config.strategy), {})
+        for name in _SET_BY_CLAIMS:
+            value = seen.get(name)
+            values.setdefault(name, set()).add(tuple(value) if isinstance(value, list) else value)
+
+    def _may_be(self, background: RunConfig, settings: Settings) -> bool:
+        """False where there is no finished run with the settings of a side, whatever else it may have."""
+        strategy = settings.get("strategy", background.strategy)
+        seen = self._seen.get((background.dataset, background.scenario, strategy))
+        if seen is None:
+            return False
+        for name, value in settings.items():
+            if name == "task_order" and value in BY_DIFFICULTY:
+                if seen[name] <= {"sequential", None}:  # no order has been asked for, so none by difficulty either
+                    return False
+            elif name in seen and value not in seen[name] and None not in seen[name]:
+                return False
+        return True
+
+    def _condition(self, claim: Claim, background: RunConfig, unlike: Sequence[str]) -> str:
+        """What selects a claim's runs: a condition on config fields."""
+        common = ["scenario", "dataset", *(name for name in unlike if name not in (*_OF_MEMORY, "mc_samples"))]
+        sides: dict[str, None] = {}
+        for contrast in claim.contrasts:
+            of_side: dict[str, list[RunConfig]] = {}
+            for side, settings in _settings(contrast):
+                of_side.setdefault(side.name, []).append(self._config(background, settings))
+            sides |= dict.fromkeys(map(_that_are, of_side.values()))
+        whole = " or ".join(f"({each})" for each in sides) if len(sides) > 1 else next(iter(sides))
+        parts = [*(_equals(name, [background.get(name)]) for name in common), f"({whole})" if len(sides) > 1 else whole]
+        return " and ".join(parts)
+
+    def _contrast(self, contrast: Contrast, background: RunConfig) -> ContrastRuns:
+        by_place = [self._sides(contrast, place, background) for place in contrast.places]
+        had: dict[Replicate, dict[int, Pair]] = {}
+        for number, (ours, theirs) in enumerate(by_place):
+            for replicate in ours.keys() & theirs.keys():
+                if ours[replicate] != theirs[replicate]:  # what is one run for both says nothing
+                    had.setdefault(replicate, {})[number] = ours[replicate], theirs[replicate]
+        if not had:
+            return _no_runs(contrast, by_place)
+        most = max((frozenset(of_it) for of_it in had.values()), key=lambda places: (len(places), sorted(places)))
+        pairs = {it: tuple(of_it[n] for n in sorted(most)) for it, of_it in sorted(had.items()) if most <= of_it.keys()}
+        return ContrastRuns(contrast, pairs)
+
+    def _sides(self, contrast: Contrast, place: Settings, background: RunConfig) -> tuple[_Ids, _Ids]:
+        found = [None if it is None else self._side(it, place, background) for it in (contrast.ours, contrast.theirs)]
+        nothing = dict.fromkeys(next(it for it in found if it is not None))
+        ours, theirs = (nothing if it is None else it for it in found)
+        return ours, theirs
+
+    def _side(self, side: Side, place: Settings, background: RunConfig) -> _Ids:
+        settings = {**place, **side.settings}
+        if not self._may_be(background, settings):
+            return {}
+        try:
+            config = self._config(background, settings)
+        except BadInput:  # of settings that do not go together
+            return {}
+        if config not in self._known:
+            self._known[config] = dict(self._ids(config))
+        return self._known[config]
+
+    def _config(self, background: RunConfig, settings: Settings) -> RunConfig:
+        """A background with the settings of a side, which many claims share."""
+        key = (background, *settings.items())
+        if key not in self._configs:
+            self._configs[key] = background.replace(**settings)
+        return self._configs[key]
+
+    def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
+        """The finished runs of a config but for its seeds."""
+        by_split: dict[int, OfAnySeed | None] = {}
+        for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
+            edition = self._editions.get((config.dataset, config.scenario, config.normalize, config.leads, split))
+            if edition is None:
+                continue
+            if split not in by_split:
+                ordered = self._ordered(config.model_copy(update={"split_seed": split}), edition)
+                by_split[split] = None if ordered is None else OfAnySeed(ordered)
+            of_split = by_split[split]
+            if of_split is None:
+                continue
+            run_id = of_split.with_seed(seed).run_id(edition.data_hash, edition.semantics_version)
+            if run_id in self.runs.index:
+                yield (split, seed), run_id
+
+    def _ordered(self, config: RunConfig, edition: Edition) -> RunConfig | None:
+        """The config with its order of tasks, where that follows from an earlier run."""
+        if config.task_order not in BY_DIFFICULTY:
+            return config
+        try:
+            return orders_by_difficulty([config], self.store, lambda _: edition.data_hash)[config]
+        except ValueError:  # the run that would tell it has no instances
+            return None
+
+
+def _family(edition: Edition) -> tuple[str, str, str, str, int]:
+    return edition.dataset, edition.scenario, edition.normalize, edition.leads, edition.split_seed
+
+
+_BACKGROUND = tuple(name for name in RunConfig.model_fields if name not in _SET_BY_CLAIMS)
+
+
+def _background(config: RunConfig) -> RunConfig:
+    """A config with the paper's values in all that claims are about, but for the size of the memory and T."""
+    return RunConfig(**{name: getattr(config, name) for name in _BACKGROUND}, **config.options_of("network"))
+
+
+def _what_makes_a_background(config: RunConfig) -> str:
+    return repr(([getattr(config, name) for name in _BACKGROUND], config.options_of("network")))
+
+
+def _varying(backgrounds: Sequence[RunConfig]) -> list[str]:
+    """The fields and options in which backgrounds differ."""
+    names = names_of(backgrounds)
+    return [name for name in names if len({repr(background.get(name)) for background in backgrounds}) > 1]
+
+
+def _settings(contrast: Contrast) -> Iterator[tuple[Side, Settings]]:
+    """What each side sets, at every place."""
+    for side in (contrast.ours, contrast.theirs):
+        if side is not None:
+            yield from ((side, {**place, **side.settings}) for place in contrast.places)
+
+
+def _no_runs(contrast: Contrast, by_place: Sequence[tuple[_Ids, _Ids]]) -> ContrastRuns:
+    """A contrast without runs, and why."""
+    sides = zip((contrast.ours, contrast.theirs), zip(*by_place, strict=True), strict=True)
+    lacking = [side.name for side, of_places in sides if side is not None and not any(of_places)]
+    if lacking:
+        where = f" at {_places(contrast)}" if contrast.places[0] else ""
+        return ContrastRuns(contrast, {}, f"no finished run of {' and '.join(lacking)}{where}", len(lacking))
+    same = any(ours.keys() & theirs.keys() for ours, theirs in by_place)
+    missing = "both sides are the same runs" if same else "no finished runs of the same patient split and seed"
+    return ContrastRuns(contrast, {}, missing)
+
+
+def _places(contrast: Contrast) -> str:
+    symbols = {"storage_fraction": "b", "acquisition_fraction": "a"}
+    values = {name: sorted({place[name] for place in contrast.places}) for name in contrast.places[0]}
+    return ", ".join(f"{symbols[name]} = {' or '.join(f'{x:g}' for x in found)}" for name, found in values.items())
+
+
+def _that_are(configs: Sequence[RunConfig]) -> str:
+    """What the configs of one side have in common, of all that the first of them looks at."""
+    seen = json.loads(configs[0].identity)
+    names = [name for name in _SHOWN if name in seen]
+    return " and ".join(_equals(name, list(dict.fromkeys(config.get(name) for config in configs))) for name in names)
+
+
+def _equals(name: str, values: Sequence[Any]) -> str:
+    texts = [json.dumps(value) if isinstance(value, str | tuple) else repr(value) for value in values]
+    return f"{name} == {texts[0]}" if len(texts) == 1 else f"{name} in [{', '.join(texts)}]"

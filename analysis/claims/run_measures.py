@@ -1,0 +1,254 @@
+"""Numbers of single runs that are no column of `runs`: of their R, their curves and their instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+from clops_sweep.learning.metrics.difficulty import chain, similarity_matrix
+from clops_sweep.store.tables import TableName
+
+from ..difficulty import fit_gaussians
+from ..figures.tracings import Frames
+
+Floats = npt.NDArray[np.float64]
+
+SIGNAL_HERTZ = 1.0, 40.0
+"""Where an ECG has nearly all of its power; below is the baseline's wander, above are muscles and the mains."""
+
+_AT_A_TIME = 512
+
+
+@dataclass(frozen=True)
+class RunTables:
+    """One run: its row of `runs`, its rows of another table, and the frames that it was trained on if they are here."""
+
+    row: Mapping[str, object]
+    rows: pd.DataFrame
+    frames: Frames | None = None
+
+    @property
+    def tasks(self) -> list[str]:
+        """In the order of training, as the rows have them."""
+        return list(map(str, dict.fromkeys(self.rows["training_task" if "training_task" in self.rows else "task"])))
+
+    @property
+    def r(self) -> tuple[list[str], Floats]:
+        """Tasks in the order of training, and R[i][j] on the validation split; NaN where it is not there."""
+        rows = self.rows[self.rows["split"] == "validation"].sort_values(["trained_on", "evaluated_on"])
+        names = rows.drop_duplicates("evaluated_on")["task"].astype(str).tolist()
+        r = np.full((len(names), len(names)), np.nan)
+        r[rows["trained_on"] - 1, rows["evaluated_on"] - 1] = rows["auc"]
+        return names, r
+
+    @property
+    def curves(self) -> tuple[list[str], Floats, npt.NDArray[np.int64]]:
+        """Tasks in the order of training; AUC [epochs, tasks]; of each epoch, the position of the task trained on."""
+        tasks = self.tasks
+        place = {task: number for number, task in enumerate(tasks)}
+        epochs, first, row = np.unique(self.rows["epoch"].to_numpy(), return_index=True, return_inverse=True)
+        trained = [place[str(task)] for task in self.rows["training_task"].to_numpy()]
+        auc = np.full((len(epochs), len(tasks)), np.nan)
+        auc[row, [place[str(task)] for task in self.rows["task"].to_numpy()]] = self.rows["auc"]
+        return tasks, auc, np.array(trained, dtype=np.int64)[first]
+
+    @property
+    def s(self) -> list[Floats]:
+        """s of the instances of each task, in the order of training."""
+        groups = self.rows.groupby("task", sort=False)["s"]
+        return [group.to_numpy(dtype=float) for _, group in groups]
+
+
+def _log_seconds(run: RunTables) -> float:
+    return float(np.log(float(str(run.row["seconds"]))))
+
+
+def _unsolved(run: RunTables) -> float:
+    tried, failed = (float(str(run.row.get(name, "nan"))) for name in ("projections", "projection_failures"))
+    return failed / tried if tried else 0.0
+
+
+def _loss_of_first_task(run: RunTables) -> float:
+    _, r = run.r
+    return float(r[0, 0] - r[1, 0]) if len(r) > 1 else np.nan
+
+
+def _loss_in_the_end(run: RunTables) -> float:
+    """Against the end of the task's own training, and not against the best epoch, which is best by chance as well."""
+    _, r = run.r
+    return float(r[0, 0] - r[-1, 0]) if len(r) > 1 else np.nan
+
+
+def _worst_task(run: RunTables) -> float:
+    return float(run.r[1][-1].min())
+
+
+def _loss_of_lead_i(run: RunTables) -> float:
+    names, r = run.r
+    if not {"Lead I", "Lead V1"} <= set(names):
+        return np.nan
+    first, v1 = names.index("Lead I"), names.index("Lead V1")
+    return float(r[v1 - 1, first] - r[v1, first]) if v1 > first else np.nan
+
+
+def _largest_drop(run: RunTables) -> float:
+    """From the end of a task's own training to the lowest point after it; of all tasks the largest, at least 0."""
+    tasks, auc, trained = run.curves
+    ends = [int(np.flatnonzero(trained == task)[-1]) for task in range(len(tasks))]
+    return max((float(auc[end, task] - auc[end:, task].min()) for task, end in enumerate(ends)), default=np.nan)
+
+
+def _first_of_last(run: RunTables) -> float:
+    tasks, auc, trained = run.curves
+    return float(auc[np.flatnonzero(trained == len(tasks) - 1)[0], -1])
+
+
+def _last_of_last(run: RunTables) -> float:
+    return float(run.curves[1][-1, -1])
+
+
+def _kept_during_last(run: RunTables) -> float:
+    """The lowest AUC on each earlier task during the last one less that before it, mean over tasks; at most 0."""
+    tasks, auc, trained = run.curves
+    start = int(np.flatnonzero(trained == len(tasks) - 1)[0])
+    if start == 0:
+        return np.nan
+    return float((auc[start - 1 :, :-1].min(axis=0) - auc[start - 1, :-1]).mean())
+
+
+def _rank_by_beta(run: RunTables) -> float:
+    """1 - Spearman's correlation of s and the final beta, mean over tasks."""
+    return 1 - _mean(_correlation(rows["s"], rows["beta"]) for _, rows in run.rows.groupby("task"))
+
+
+def _final_beta(run: RunTables) -> float:
+    return float(run.rows["beta"].mean())
+
+
+def _share_between_tasks(run: RunTables) -> float:
+    """Eta squared: the variance of s between tasks over all of it."""
+    everything = np.concatenate(run.s)
+    between = sum(len(s) * (s.mean() - everything.mean()) ** 2 for s in run.s)
+    total = ((everything - everything.mean()) ** 2).sum()
+    return float(between / total) if total else np.nan
+
+
+def _gaussian(run: RunTables) -> float:
+    """Correlation of the ordered s of a task with a Gaussian's quantiles, mean over tasks, less 0.95."""
+    found = [float(stats.probplot(s)[1][2]) for s in run.s if len(s) > 2 and np.ptp(s) > 0]
+    return float(np.mean(found)) - 0.95 if found else np.nan
+
+
+def _similarity_by_curriculum(run: RunTables) -> float:
+    """Mean similarity of neighbours in the curriculum less that in the order of training."""
+    fits = fit_gaussians(run.rows).fits
+    matrix = similarity_matrix(fits)
+    order = chain(matrix, int(np.argmax([fit.mean for fit in fits])))
+    neighbours = [matrix[list(path[:-1]), list(path[1:])].mean() for path in (order, range(len(fits)))]
+    # With two tasks there is one pair of neighbours, and without any spread of s, as after one epoch, nothing to chain.
+    told = len(fits) > 2 and any(fit.standard_deviation for fit in fits)
+    return float(neighbours[0] - neighbours[1]) if told else np.nan
+
+
+def _s_of_89_above_67(run: RunTables) -> float:
+    means = run.rows.groupby("task")["s"].mean()
+    return float(means.get("8-9", np.nan) - means.get("6-7", np.nan))
+
+
+def _similarity_of_89(run: RunTables) -> float:
+    fits = fit_gaussians(run.rows)
+    if not {"8-9", "10-11"} <= set(fits.tasks):
+        return np.nan
+    to_89 = dict(zip(fits.tasks, similarity_matrix(fits.fits)[fits.tasks.index("8-9")], strict=True))
+    return float(to_89.pop("10-11") - max(value for name, value in to_89.items() if name != "8-9"))
+
+
+def signal_to_noise(frames: Frames, instances: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """10 log10 of a frame's power between 1 and 40 Hz over that outside, in decibel, without the mean.
+
+    Of several channels, it is the mean. NaN where a frame is constant, or its length in seconds is not known.
+
+    Args:
+        frames: prepared frames.
+        instances: positions in them, int64 [n].
+    """
+    ratios = np.full(len(instances), np.nan)
+    if frames.frame_seconds is None:
+        return ratios
+    for start in range(0, len(instances), _AT_A_TIME):
+        part = slice(start, start + _AT_A_TIME)
+        signal = np.asarray(frames.signal(instances[part]), dtype=np.float64)
+        signal = signal.reshape(len(signal), -1, signal.shape[-1])
+        window = np.hanning(signal.shape[-1])
+        centred = signal - (signal * window).sum(axis=-1, keepdims=True) / window.sum()
+        power = np.abs(np.fft.rfft(centred * window)) ** 2
+        hertz = np.arange(power.shape[-1]) / frames.frame_seconds
+        inside = (hertz >= SIGNAL_HERTZ[0]) & (hertz <= SIGNAL_HERTZ[1])
+        within, outside = power[..., inside].sum(axis=-1), power[..., ~inside].sum(axis=-1)
+        known = (within > 0) & (outside > 0)
+        decibel = 10 * np.log10(np.where(known, within, np.nan) / np.where(known, outside, 1.0))
+        ratios[part] = decibel.mean(axis=-1)
+    return ratios
+
+
+def _signal_to_noise_by_s(run: RunTables) -> float:
+    """Spearman's correlation of s and the signal-to-noise ratio, mean over tasks."""
+    if run.frames is None:
+        return np.nan
+    rows = run.rows.assign(ratio=signal_to_noise(run.frames, run.rows["instance"].to_numpy(dtype=np.int64)))
+    return _mean(_correlation(of_task["s"], of_task["ratio"]) for _, of_task in rows.groupby("task"))
+
+
+def _agreement_of_tasks(one: RunTables, other: RunTables) -> float:
+    """Spearman's correlation of the tasks' mean s in two runs."""
+    means = [run.rows.groupby("task")["s"].mean() for run in (one, other)]
+    return _correlation(means[0], means[1].reindex(means[0].index))
+
+
+Measure = Callable[[RunTables], float]
+
+MEASURES: Final[Mapping[str, tuple[TableName, Measure]]] = {
+    "log_seconds": ("runs", _log_seconds),
+    "unsolved_programmes": ("runs", _unsolved),
+    "loss_of_first_task": ("r_matrix", _loss_of_first_task),
+    "loss_of_first_task_in_the_end": ("r_matrix", _loss_in_the_end),
+    "worst_task": ("r_matrix", _worst_task),
+    "loss_of_lead_i_to_v1": ("r_matrix", _loss_of_lead_i),
+    "largest_drop": ("curves", _largest_drop),
+    "first_epoch_of_last_task": ("curves", _first_of_last),
+    "last_epoch_of_last_task": ("curves", _last_of_last),
+    "kept_during_last_task": ("curves", _kept_during_last),
+    "rank_by_beta_is_not_by_s": ("instances", _rank_by_beta),
+    "final_beta": ("instances", _final_beta),
+    "share_of_s_between_tasks": ("instances", _share_between_tasks),
+    "gaussian_beyond_95": ("instances", _gaussian),
+    "similarity_by_curriculum": ("instances", _similarity_by_curriculum),
+    "s_of_89_above_67": ("instances", _s_of_89_above_67),
+    "similarity_of_89_and_1011": ("instances", _similarity_of_89),
+    "signal_to_noise_by_s": ("instances", _signal_to_noise_by_s),
+}
+"""By name, the table that a number of one run comes from, and how; NaN where the run does not have it."""
+
+OF_TWO: Final[Mapping[str, tuple[TableName, Callable[[RunTables, RunTables], float]]]] = {
+    "agreement_of_tasks": ("instances", _agreement_of_tasks),
+}
+"""The same of two runs together."""
+
+
+def _correlation(one: pd.Series, other: pd.Series) -> float:
+    """Spearman's; NaN where one of them does not vary."""
+    if len(one) < 2 or one.nunique() < 2 or other.nunique() < 2 or other.isna().any() or one.isna().any():
+        return np.nan
+    return float(stats.spearmanr(one, other).statistic)
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = np.array(list(values))
+    found = found[np.isfinite(found)]
+    return float(found.mean()) if found.size else np.nan

@@ -1,0 +1,283 @@
+"""Which of the paper's claims hold on given runs: holds, does not hold, undecided.
+
+The difference behind a claim is taken run by run. Its units are patient splits, each the mean over its seeds, for the
+seeds of one split share its patients; of a single split the units are seeds, and the verdict is about that split. With
+n units of mean d and standard deviation sd, (d - x) / (sd / sqrt(n)) is compared with Student's t of n - 1 degrees of
+freedom, one-sided, and m is the smallest difference that would matter. What a claim says, where this is rejected it
+holds, and where that is it does not hold::
+
+    more      d <= 0                                                   d >= m
+    same      abs(d) >= m, by two one-sided tests (Schuirmann, 1987)   abs(d) <= m, twice the smaller p
+    not less  d <= -m                                                  d >= 0
+
+Of a claim with several differences all must hold: its p is the largest of theirs (intersection-union; Berger, 1982),
+and against it the smallest times their number. p-values are corrected by Holm (1979) over all claims on one data set,
+those for and those against by themselves: the chance of a single "holds" among them that is wrong is at most 5 %, and
+so is that of a single "does not hold".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import special
+
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import TableName
+
+from ..collect import Experiment
+from ..figures.tracings import Frames
+from ..statistics import CONFIDENCE, MIN_PAIRS, holm
+from .catalogue import CLAIMS, Claim, Contrast, Says
+from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns, Replicate, units_of
+from .run_measures import MEASURES, OF_TWO, RunTables
+
+ALPHA = 0.05
+
+Floats = npt.NDArray[np.float64]
+Outcome = Literal["holds", "does not hold", "undecided"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The difference of one contrast: mean over units with Student's 95 % interval, NaN below 3 units.
+
+    `p_for` and `p_against` are not corrected; NaN below 3 units.
+    """
+
+    contrast: Contrast
+    mean: float
+    low: float
+    high: float
+    n: int
+    p_for: float
+    p_against: float
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of a claim on a data set.
+
+    Attributes:
+        claim: which.
+        dataset: on what.
+        outcome: holds, does not hold, or undecided.
+        evidence: by contrast.
+        unit: what `n` counts: "patient splits", or "seeds of patient split 0", which the verdict is then about.
+        p_for: corrected over all claims on the data set; NaN where it could not be tested.
+        p_against: likewise.
+        runs: behind it.
+    """
+
+    claim: Claim
+    dataset: str
+    outcome: Outcome
+    evidence: tuple[Evidence, ...]
+    unit: str
+    p_for: float
+    p_against: float
+    runs: ClaimRuns = field(hash=False)
+
+    @property
+    def weakest(self) -> Evidence:
+        """Of several differences the one that decides against the claim, or that is missing, or speaks least for it."""
+        if self.outcome == "does not hold":
+            return min(self.evidence, key=lambda it: np.nan_to_num(it.p_against, nan=1.0))
+        return max(self.evidence, key=lambda it: (np.isnan(it.p_for) and not it.n, np.nan_to_num(it.p_for, nan=1.0)))
+
+    @property
+    def missing(self) -> str:
+        """What would have to be there, in words; empty where everything is that a verdict takes."""
+        said = list(dict.fromkeys(it.missing for it in self.evidence if it.missing))
+        return "; ".join(said)
+
+
+def verdicts(
+    experiments: Sequence[Experiment], store: RunStore, frames: Sequence[Frames] = (), claims: Sequence[Claim] = CLAIMS
+) -> list[Verdict]:
+    """The verdicts on every claim for every data set that has finished runs of its scenario.
+
+    Args:
+        experiments: search spaces and their runs, without searches.
+        store: where the runs' tables are.
+        frames: prepared frames, for claims about signals of runs whose `data_hash` is theirs.
+        claims: which.
+    """
+    finished = FinishedRuns(experiments, store)
+    scenarios: dict[str, list[str]] = {}
+    for dataset, scenario in finished.data:
+        scenarios.setdefault(dataset, []).append(scenario)
+    found: list[Verdict] = []
+    for dataset, present in scenarios.items():
+        about = [it for it in claims if it.scenario in present and it.dataset in (None, dataset)]
+        runs = [finished.of(claim, dataset) for claim in about]
+        values = Values(finished, runs, frames)
+        found += decided([(it, [values.evidence(contrast, it.claim) for contrast in it.contrasts]) for it in runs])
+    return found
+
+
+def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verdict]:
+    """The verdicts on claims that are corrected for each other."""
+    p_for = holm([_all_of([it.p_for for it in evidence]) for _, evidence in tested])
+    p_against = holm([_any_of([it.p_against for it in evidence]) for _, evidence in tested])
+    verdicts = []
+    for (runs, evidence), ours, theirs in zip(tested, p_for.tolist(), p_against.tolist(), strict=True):
+        outcome = outcome_of(runs.claim.says, ours, theirs)
+        splits = {split for contrast in runs.contrasts for split, _ in contrast.pairs}
+        unit = "patient splits" if len(splits) > 1 else f"seeds of patient split {min(splits)}" if splits else ""
+        verdicts.append(Verdict(runs.claim, runs.dataset, outcome, tuple(evidence), unit, ours, theirs, runs))
+    return verdicts
+
+
+def outcome_of(says: Says, p_for: float, p_against: float) -> Outcome:
+    """The verdict from corrected p-values.
+
+    A difference that is shown to be in the direction of the claim, and too small to matter, is none: of the claim that
+    there is more, this is against it, of the claim that there is not less, it is for it.
+    """
+    holds, fails = p_for < ALPHA, p_against < ALPHA
+    if holds and fails:
+        return "does not hold" if says == "more" else "holds"
+    return "holds" if holds else "does not hold" if fails else "undecided"
+
+
+def evidence_of(contrast: Contrast, says: Says, matters: float, values: Mapping[Replicate, float]) -> Evidence:
+    """What the differences of a contrast say, by patient split and seed; those that are NaN count as missing."""
+    known = {it: value for it, value in values.items() if np.isfinite(value)}
+    units = np.array([np.mean([known[it] for it in of_unit]) for of_unit in units_of(known).values()])
+    n, mean = len(units), float(units.mean()) if len(units) else np.nan
+    if n < MIN_PAIRS:
+        what = "patient split" if len({split for split, _ in known}) > 1 else "seed"
+        missing = f"{n} {what}{'s' if n > 1 else ''} where {MIN_PAIRS} are needed" if n else ""
+        return Evidence(contrast, mean, np.nan, np.nan, n, np.nan, np.nan, missing)
+    half = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * units.std(ddof=1) / np.sqrt(n))
+    p_for, p_against = p_values(units, says, matters)
+    return Evidence(contrast, mean, mean - half, mean + half, n, p_for, p_against)
+
+
+def p_values(units: Floats, says: Says, matters: float) -> tuple[float, float]:
+    """One-sided p-values for and against a claim from independent differences, three or more of them."""
+    match says:
+        case "more":
+            return _above(units, 0.0), _above(-units, -matters)
+        case "same":
+            equal = max(_above(units, -matters), _above(-units, -matters))
+            return equal, min(1.0, 2 * min(_above(units, matters), _above(-units, matters)))
+        case "not less":
+            return _above(units, -matters), _above(-units, 0.0)
+
+
+def _above(units: Floats, bound: float) -> float:
+    """p of the t-test that the mean is not above a bound; of differences that are all equal there is no doubt."""
+    if np.ptp(units) == 0:
+        return 0.0 if units[0] > bound else 1.0
+    t = (units.mean() - bound) / (units.std(ddof=1) / np.sqrt(len(units)))
+    return float(special.stdtr(len(units) - 1, -t))
+
+
+def _all_of(p_values: Sequence[float]) -> float:
+    return float(np.max(p_values))  # NaN where one of them is
+
+
+def _any_of(p_values: Sequence[float]) -> float:
+    known = [p for p in p_values if np.isfinite(p)]
+    return min(1.0, len(p_values) * min(known)) if known else np.nan
+
+
+class Values:
+    """Numbers of the runs behind claims; every table is read once, and of a run every measure computed once.
+
+    Args:
+        finished: the runs.
+        claims: what is asked of them.
+        frames: prepared frames.
+    """
+
+    def __init__(self, finished: FinishedRuns, claims: Sequence[ClaimRuns], frames: Sequence[Frames] = ()) -> None:
+        self._finished = finished
+        self._frames = {it.data_hash: it for it in frames}
+        self._run_ids = list(dict.fromkeys(run_id for claim in claims for run_id in claim.run_ids))
+        self._needed: dict[TableName, dict[str, None]] = {}
+        for found in (found for claim in claims for found in claim.contrasts):
+            ids = (run_id for of_it in found.pairs.values() for pair in of_it for run_id in pair if run_id is not None)
+            for measure in filter(None, (found.contrast.measure, found.contrast.of_theirs)):
+                if measure in MEASURES or measure in OF_TWO:
+                    self._needed.setdefault(_table_of(measure), {}).update(dict.fromkeys(ids))
+        self._tables: dict[TableName, dict[str, pd.DataFrame]] = {}
+        self._known: dict[tuple[str, str], float] = {}
+
+    @cached_property
+    def _columns(self) -> dict[str, dict[str, Any]]:
+        return self._finished.runs.loc[self._run_ids].to_dict("index")  # type: ignore[return-value]
+
+    def evidence(self, found: ContrastRuns, claim: Claim) -> Evidence:
+        """What the runs of a contrast say."""
+        values = {
+            replicate: float(np.mean([self._difference(found.contrast, *pair) for pair in pairs]))
+            for replicate, pairs in found.pairs.items()
+        }
+        evidence = evidence_of(found.contrast, claim.says, claim.matters, values)
+        if found.missing or evidence.n:
+            return evidence if evidence.n else _nothing(found.contrast, found.missing)
+        signal = found.contrast.measure == "signal_to_noise_by_s"
+        return _nothing(found.contrast, _NO_FRAMES if signal else f"the runs have no {found.contrast.measure}")
+
+    def _difference(self, contrast: Contrast, ours: str | None, theirs: str | None) -> float:
+        if contrast.measure in OF_TWO and ours is not None and theirs is not None:
+            table, function = OF_TWO[contrast.measure]
+            return _measured(function, self._run(ours, table), self._run(theirs, table))
+        return self._number(contrast.measure, ours) - self._number(contrast.of_theirs or contrast.measure, theirs)
+
+    def _number(self, measure: str, run_id: str | None) -> float:
+        if run_id is None:
+            return 0.0
+        if measure not in MEASURES:
+            return float(self._columns[run_id].get(measure, np.nan))
+        key = measure, run_id
+        if key not in self._known:
+            table, function = MEASURES[measure]
+            self._known[key] = _measured(function, self._run(run_id, table))
+        return self._known[key]
+
+    def _run(self, run_id: str, table: TableName) -> RunTables:
+        row = self._columns[run_id]
+        if table == "runs":
+            return RunTables(row, pd.DataFrame())
+        if table not in self._tables:
+            read = self._finished.store.read(table, list(self._needed[table]), _COLUMNS[table])
+            self._tables[table] = {str(name): rows for name, rows in read.groupby("run_id", sort=False)}
+        rows = self._tables[table].get(run_id, pd.DataFrame(columns=_COLUMNS[table]))
+        return RunTables(row, rows, self._frames.get(str(row["data_hash"])))
+
+
+_NO_FRAMES = "the prepared frames, of known length, are not at hand"
+_COLUMNS: Mapping[TableName, list[str]] = {
+    "r_matrix": ["run_id", "split", "trained_on", "evaluated_on", "task", "auc"],
+    "curves": ["run_id", "epoch", "training_task", "task", "auc"],
+    "instances": ["run_id", "task", "instance", "s", "beta"],
+}
+
+
+def _measured(function: Callable[..., float], *runs: RunTables) -> float:
+    """A number of a run; NaN where its tables do not have what it takes, as when others have written them."""
+    if any(run.rows.empty and not run.rows.columns.empty for run in runs):
+        return np.nan
+    try:
+        return function(*runs)
+    except (KeyError, IndexError, ValueError):
+        return np.nan
+
+
+def _table_of(measure: str) -> TableName:
+    return (MEASURES.get(measure) or OF_TWO[measure])[0]
+
+
+def _nothing(contrast: Contrast, missing: str) -> Evidence:
+    return Evidence(contrast, np.nan, np.nan, np.nan, 0, np.nan, np.nan, missing)

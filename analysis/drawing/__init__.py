@@ -1,0 +1,1 @@
+"""Style, colours and output formats that figures share."""

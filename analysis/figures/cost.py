@@ -1,0 +1,173 @@
+"""What a gain in AUC costs: mean AUC against seconds of a run, or against the number of instances replayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+
+from clops_sweep.errors import BadInput
+
+from ..collect import Experiment
+from ..drawing.labels import inches, legend_columns, shortened
+from ..drawing.style import GRID, colour, new_figure, styled
+from ..drawing.svg import tell_points
+from ..selection import cell_name, chosen_how, variants
+
+Floats = npt.NDArray[np.float64]
+COSTS = {"seconds": "seconds per run", "replayed": "instances replayed per run"}
+
+
+MOST_NAMES = 12
+"""Variants up to which a legend names them; of more, the frontier's names have to do."""
+
+
+@dataclass(frozen=True)
+class CostFrontier:
+    """Configurations by cost and AUC. `on_frontier`: no other is at least as good and as cheap, and one of both more.
+
+    All entries belong to configurations with a finished run; `group` is the position in `groups`.
+    """
+
+    cost_name: str
+    names: tuple[str, ...]
+    short_names: tuple[str, ...]
+    cost: Floats
+    auc: Floats
+    group: npt.NDArray[np.int64]
+    groups: tuple[str, ...]
+    on_frontier: npt.NDArray[np.bool_]
+
+
+def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier:
+    """Mean AUC against mean cost of every configuration.
+
+    Args:
+        experiment: what was asked for and what there is.
+        cost: "seconds" or "replayed", columns of the table `runs`.
+
+    Raises:
+        BadInput: an unknown cost, or no finished run that has it.
+    """
+    if cost not in COSTS:
+        raise BadInput(f"cost {cost!r}: expected one of {', '.join(COSTS)}")
+    auc = experiment.by_replicate("auc")
+    costs_of = experiment.by_replicate(cost)
+    points = []
+    for cell in range(len(experiment.cells)):
+        known = np.isfinite(auc[cell])
+        values = costs_of[cell][known & np.isfinite(costs_of[cell])]
+        if known.any() and values.size:
+            points.append((cell, float(values.mean()), float(auc[cell][known].mean())))
+    if not points:
+        raise BadInput(f"search space {experiment.name!r} has no finished run with its {COSTS[cost]}")
+    scales = experiment.number_axes
+    groups = variants(experiment, scales)
+    group_of = {cell: position for position, cells in enumerate(groups.values()) for cell in cells}
+    costs, aucs = np.array([p[1] for p in points]), np.array([p[2] for p in points])
+    return CostFrontier(
+        cost,
+        tuple(cell_name(experiment.cells[cell]) or experiment.name for cell, _, _ in points),
+        tuple(chosen_how(experiment, cell, scales) or cell_name(experiment.cells[cell]) for cell, _, _ in points),
+        costs,
+        aucs,
+        np.array([group_of[cell] for cell, _, _ in points], dtype=np.int64),
+        tuple(name or experiment.name for name in groups),
+        frontier(costs, aucs),
+    )
+
+
+def frontier(cost: Floats, value: Floats) -> npt.NDArray[np.bool_]:
+    """Which points no other point dominates: lower cost and higher value are better."""
+    order = np.lexsort((-value, cost))
+    best, kept = -np.inf, np.zeros(cost.size, dtype=bool)
+    last_cost = np.nan
+    for i in order:
+        equal = value[i] == best and cost[i] == last_cost
+        if value[i] > best or equal:
+            kept[i], best, last_cost = True, value[i], cost[i]
+    return kept
+
+
+@styled
+def draw_cost_frontier(record: CostFrontier) -> Figure:
+    """A dot per configuration; the frontier as a step line, its configurations numbered and named below."""
+    order = _along_frontier(record)
+    named = [f"{number}  {record.names[i]}" for number, i in enumerate(order, 1)]
+    columns = 2 if len(named) > 4 and max(inches(name, 7.5) for name in named) < 3.0 else 1
+    named = [shortened(name, 6.4 / columns, 7.5) for name in named]
+    lines = -(-len(named) // columns)
+    figure = new_figure(6.8, 3.8 + 0.165 * (lines + 1))
+    axes = figure.subplots()
+    axes.grid(color=GRID, lw=0.6)
+    markers = "osD^vP*X"
+    for position, name in enumerate(record.groups):
+        mine = record.group == position
+        axes.plot(
+            record.cost[mine], record.auc[mine], markers[position % len(markers)], ms=5, mew=0, alpha=0.75,
+            color=colour(position), label=shortened(name, 6.0, 8.5), clip_on=False,
+        )  # fmt: skip
+    said = [
+        f"{name}: average AUC {auc:.3f} at {cost_text(cost)} {COSTS[record.cost_name]}"
+        for name, auc, cost in zip(record.names, record.auc.tolist(), record.cost.tolist(), strict=True)
+    ]
+    tell_points(axes, record.cost, record.auc, said)
+    axes.step(record.cost[order], record.auc[order], where="post", color="black", lw=1.0, zorder=1)
+    height = float(np.ptp(record.auc)) or 0.01
+    width = float(np.ptp(record.cost)) or float(record.cost.max()) or 1.0
+    axes.set_ylim(float(record.auc.min()) - 0.06 * height, float(record.auc.max()) + 0.12 * height)
+    # No run costs less than nothing.
+    axes.set_xlim(max(float(record.cost.min()) - 0.08 * width, 0.0), float(record.cost.max()) + 0.05 * width)
+    # Nothing lies above and to the left of the frontier, so that is where its numbers stand.
+    for numbers, i in _numbers_apart(record, order, 0.035 * width, 0.05 * height):
+        at_edge = record.cost[i] - axes.get_xlim()[0] < 0.04 * width  # there, it would stand on the axis
+        text = axes.annotate(
+            numbers, (float(record.cost[i]), float(record.auc[i])), xytext=(4 if at_edge else -3, 4),
+            textcoords="offset points", ha="left" if at_edge else "right", fontsize=8, fontweight="bold",
+        )  # fmt: skip
+        text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+    axes.set(xlabel=COSTS[record.cost_name], ylabel="average AUC")
+    if 1 < len(record.groups) <= MOST_NAMES:
+        figure.legend(loc="outside upper left", ncols=legend_columns(record.groups, 6.4))
+    figure.legend(
+        [Line2D([], [], ls="none")] * len(named), named, loc="outside lower left", ncols=columns, handlelength=0,
+        handletextpad=0, fontsize=7.5, title="not bettered at their cost", title_fontsize=7.5, alignment="left",
+        labelspacing=0.25,
+    )  # fmt: skip
+    return figure
+
+
+def describe_cost_frontier(record: CostFrontier) -> str:
+    """The figure in words: the configurations on the frontier."""
+    parts = [
+        f"{record.names[i]}: AUC {record.auc[i]:.3f} at {cost_text(float(record.cost[i]))}"
+        for i in _along_frontier(record)
+    ]
+    return f"Average AUC against {COSTS[record.cost_name]}. Not bettered at their cost: {'; '.join(parts)}."
+
+
+def cost_text(cost: float) -> str:
+    """A cost in three digits at least: 0.0421, 3.58, 1,240."""
+    return f"{cost:,.0f}" if cost >= 100 or cost == 0 else f"{cost:.3g}"
+
+
+def _along_frontier(record: CostFrontier) -> list[int]:
+    """The configurations on the frontier, by rising cost."""
+    return [int(i) for i in np.argsort(record.cost, kind="stable") if record.on_frontier[i]]
+
+
+def _numbers_apart(record: CostFrontier, order: list[int], x: float, y: float) -> list[tuple[str, int]]:
+    """What to write and at which configuration: "4", or "4-6" for neighbours closer than x and y to the first."""
+    groups: list[list[int]] = []
+    for number, i in enumerate(order):
+        first = order[groups[-1][0]] if groups else i
+        near = record.cost[i] - record.cost[first] < x and record.auc[i] - record.auc[first] < y
+        if groups and near:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return [(f"{g[0] + 1}" + (f"-{g[-1] + 1}" if len(g) > 1 else ""), order[g[0]]) for g in groups]

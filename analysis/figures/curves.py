@@ -1,0 +1,225 @@
+"""Learning curves: validation AUC, or another measure, of every task, after every epoch of the whole run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.columns import MEASURES
+
+from ..drawing.labels import in_lines, in_one_size
+from ..drawing.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
+from ..drawing.style import GRID, new_figure, styled
+from ..drawing.task_styles import TaskStyle, short_names, task_styles
+
+Floats = npt.NDArray[np.float64]
+PLOT_WIDTH = 4.2
+"""Inches that the curves of a panel are wide, at least."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of epochs, both ends included, in which one task was trained."""
+
+    task: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class LearningCurves:
+    """A measure on the validation split by task and epoch, over the runs of one configuration.
+
+    `mean` and `sd` have shape (tasks, epochs); `sd` is NaN with fewer than two runs. `epochs` counts over the whole
+    run, from 1. `tasks` come in the order in which they were trained.
+    """
+
+    title: str
+    tasks: tuple[str, ...]
+    epochs: npt.NDArray[np.int64]
+    mean: Floats
+    sd: Floats
+    n: int
+    blocks: tuple[Block, ...]
+    measure: str = "auc"
+
+    @property
+    def quantity(self) -> str:
+        """What is shown, in words."""
+        words = {"auc": "AUC", "f1": "F1"}
+        return "validation " + " ".join(words.get(part, part) for part in self.measure.split("_"))
+
+
+def learning_curves(curves: pd.DataFrame, title: str = "", measure: str = "auc") -> LearningCurves:
+    """Mean and sample standard deviation over runs.
+
+    Args:
+        curves: rows of the store's table `curves`, of the runs of one configuration.
+        title: how the configuration is called.
+        measure: a column of numbers of the table: auc, accuracy, balanced_accuracy, f1 or loss.
+
+    Raises:
+        BadInput: no such column, no rows, or runs that trained different tasks at the same epoch.
+    """
+    if measure not in (*MEASURES, "loss") or measure not in curves:
+        raise BadInput(f"measure {measure!r}: expected one of {', '.join((*MEASURES, 'loss'))}")
+    if curves.empty:
+        raise BadInput(f"{title or 'learning curves'}: no finished run with learning curves")
+    training = curves.drop_duplicates(["epoch", "training_task"]).sort_values("epoch")
+    if training["epoch"].duplicated().any():
+        epoch = int(training.loc[training["epoch"].duplicated(), "epoch"].iloc[0])
+        raise BadInput(f"{title or 'learning curves'}: the runs train different tasks at epoch {epoch}")
+    blocks = _blocks(training)
+    trained = list(dict.fromkeys(block.task for block in blocks))
+    evaluated = list(dict.fromkeys(curves["task"]))
+    tasks = [task for task in trained if task in evaluated] + [task for task in evaluated if task not in trained]
+    mean = _by_task(curves, measure, "mean", tasks)
+    sd = _by_task(curves, measure, "std", tasks)
+    return LearningCurves(
+        title,
+        tuple(tasks),
+        mean.columns.to_numpy(dtype=np.int64),
+        mean.to_numpy(dtype=float),
+        sd.to_numpy(dtype=float),
+        int(curves["run_id"].nunique()),
+        tuple(blocks),
+        measure,
+    )
+
+
+@styled
+def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
+    """One panel per configuration, on common axes; every line is named at its right end, every block above it.
+
+    A task looks the same in all panels, also where they train tasks in different orders.
+
+    Raises:
+        BadInput: no record.
+    """
+    if not records:
+        raise BadInput("learning curves: nothing to draw")
+    styles = task_styles(task for record in records for task in record.tasks)
+    columns = min(len(records), 2)
+    rows = math.ceil(len(records) / columns)
+    height = max(2.1, LINE_HEIGHT * 1.3 * len(styles))
+    width = max(5.5, PLOT_WIDTH + BESIDE + 0.6 + max(map(name_width, styles)))
+    titles = [in_lines(_title(record), width - 0.8, 9.5, bold=True) for record in records]
+    above = 0.85 + 0.17 * max(title.count("\n") for title in titles)
+    figure = new_figure(width * columns + 0.3, (height + above) * rows + 0.35)
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+    low, high = _common_range(records)
+    for index, axes in enumerate(grid.flat):
+        if index >= len(records):
+            axes.set_axis_off()
+            continue
+        axes.set_ylim(low, high)
+        _draw(axes, records[index], titles[index], styles, height)
+        axes.tick_params(labelleft=True)
+        if index % columns == 0:
+            axes.set_ylabel(records[index].quantity)
+        if index + columns >= len(records):
+            axes.set_xlabel("epoch")
+    return figure
+
+
+def describe_learning_curves(records: Sequence[LearningCurves]) -> str:
+    """The figure in words: where every task ends, for each configuration."""
+    quantities = " and ".join(dict.fromkeys(record.quantity for record in records))
+    text = f"Learning curves: {quantities or 'validation AUC'} of each task after each epoch."
+    for record in records:
+        ends = ", ".join(f"{task} {value:.3f}" for task, value in zip(record.tasks, record.mean[:, -1], strict=True))
+        text += f" {record.title or 'Runs'} (n = {record.n}) end at: {ends}."
+    return text
+
+
+def _by_task(curves: pd.DataFrame, measure: str, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
+    table = curves.pivot_table(measure, index="task", columns="epoch", aggfunc=statistic, dropna=False)
+    return table.reindex(tasks)
+
+
+def _blocks(training: pd.DataFrame) -> list[Block]:
+    blocks: list[Block] = []
+    for epoch, task in zip(training["epoch"], training["training_task"], strict=True):
+        if blocks and blocks[-1].task == task and blocks[-1].last == epoch - 1:
+            blocks[-1] = Block(task, blocks[-1].first, int(epoch))
+        else:
+            blocks.append(Block(str(task), int(epoch), int(epoch)))
+    return blocks
+
+
+def _common_range(records: Sequence[LearningCurves]) -> tuple[float, float]:
+    spread_by_record = [np.nan_to_num(record.sd) for record in records]
+    lows = [np.nanmin(r.mean - s) for r, s in zip(records, spread_by_record, strict=True) if np.isfinite(r.mean).any()]
+    highs = [np.nanmax(r.mean + s) for r, s in zip(records, spread_by_record, strict=True) if np.isfinite(r.mean).any()]
+    low, high = min(lows, default=0.0), max(highs, default=1.0)
+    margin = 0.04 * max(high - low, 0.05)
+    return max(low - margin, -margin), min(high + margin, 1 + margin)
+
+
+def _title(record: LearningCurves) -> str:
+    return f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}"
+
+
+def _draw(axes: Axes, record: LearningCurves, title: str, styles: Mapping[str, TaskStyle], height: float) -> None:
+    epochs = record.epochs
+    axes.grid(axis="y", color=GRID, lw=0.6)
+    low, _ = axes.get_ylim()
+    axes.set_xlim(float(epochs[0]) - 0.5, float(epochs[-1]) + 0.5)
+    axes.set_title(title, loc="left", pad=_draw_blocks(axes, record, styles))
+    faint = 0.18 if len(record.tasks) <= 8 else 0.1  # many bands over one another hide the lines
+    for task, mean, sd in zip(record.tasks, record.mean, record.sd, strict=True):
+        look = styles[task]
+        if np.isfinite(sd).any():
+            axes.fill_between(epochs, mean - sd, mean + sd, color=look.colour, alpha=faint, lw=0)
+        marker = "o" if epochs.size == 1 else None
+        line = Line2D(epochs, mean, marker=marker, ms=4, color=look.colour, ls=look.dash, lw=1.6)
+        line.set_url(f"{task}: {record.quantity} {_last(mean)}, n = {record.n}")
+        axes.add_line(line)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=2))
+    ends = [float(row[np.isfinite(row)][-1]) if np.isfinite(row).any() else low for row in record.mean]
+    name_lines(axes, record.tasks, ends, styles, height)
+
+
+def _last(mean: Floats) -> str:
+    finite = mean[np.isfinite(mean)]
+    return f"{finite[-1]:.3f} in the end" if finite.size else "not known"
+
+
+def _draw_blocks(axes: Axes, record: LearningCurves, styles: Mapping[str, TaskStyle]) -> float:
+    """A tint behind the curves and a strip above them for each stretch of training, with the task's name on top.
+
+    Returns:
+        The points that this takes above the axes.
+    """
+    other = TaskStyle("#777777", "solid", "")  # all tasks at once
+    inch = PLOT_WIDTH / float(np.ptp(axes.get_xlim()))
+    widths = [0.94 * inch * (block.last - block.first + 1) for block in record.blocks]
+    tasks = [block.task for block in record.blocks]
+    names, size = in_one_size(tasks, widths, (7.5,), 1)
+    if names != tasks:
+        short = short_names(record.tasks)
+        names, size = in_one_size([short.get(b.task, b.task) for b in record.blocks], widths, (7.5, 6.5, 5.5), 3)
+    for block, name in zip(record.blocks, names, strict=True):
+        look = styles.get(block.task, other)
+        first, last = block.first - 0.5, block.last + 0.5
+        axes.axvspan(first, last, color=look.colour, alpha=0.1, lw=0)
+        axes.axvspan(
+            first, last, ymin=1.0, ymax=1.035, facecolor=look.colour, edgecolor="white", hatch=look.hatch, lw=0,
+            clip_on=False,
+        )  # fmt: skip
+        axes.text(
+            (first + last) / 2, 1.05, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom",
+            color="#222222", fontsize=size, linespacing=1.05,
+        )  # fmt: skip
+    return 14 + 1.2 * size * (1 + max(name.count("\n") for name in names))

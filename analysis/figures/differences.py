@@ -1,0 +1,82 @@
+"""Heatmaps of paired differences: every variant minus the first, at the same place on the two axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from clops_sweep.errors import BadInput
+
+from ..collect import Experiment
+from ..metrics import Metric
+from ..tables.comparisons import Comparison, Comparisons
+from .heatmaps import Heatmap, Panel, heatmap
+
+SIGNIFICANT = 0.05
+
+
+def difference_heatmap(
+    experiment: Experiment, compared: Comparisons, metric: str = "auc", axes: tuple[str, str] | None = None
+) -> Heatmap:
+    """Mean paired differences of one metric, one panel per variant but the first.
+
+    `marked` are cells whose p-value, corrected over all cells and variants, is below 0.05; `n` counts pairs,
+    `asked` those asked for: where there are several patient splits, a split with all its seeds is one.
+
+    Args:
+        experiment: what was asked for and what there is.
+        compared: `comparisons(experiment)`.
+        metric: a column of `runs`.
+        axes: the axes of rows and columns; both must be scales.
+
+    Raises:
+        BadInput: the space has no variants to compare, or an axis is none of numbers.
+    """
+    plain = heatmap(experiment, metric, axes)
+    if not {plain.row_axis, plain.column_axis} <= set(experiment.number_axes):
+        raise BadInput("differences between variants need two axes of numbers")
+    rows = {row.cell: row for row in compared.rows if row.kind == "variant"}
+    pairs = _pairs_asked(experiment)
+    panels = [_panel(panel, rows, metric, pairs) for panel in plain.panels]
+    kept = [panel for panel in panels if np.isfinite(panel.mean).any()]
+    if not kept:
+        raise BadInput(f"search space {experiment.name!r} has no two variants with common seeds")
+    first = rows[next(int(cell) for panel in kept for cell in panel.cells.flat if int(cell) in rows)]
+    reach = max(float(np.nanmax(np.abs(panel.mean))) for panel in kept)
+    return replace(
+        plain,
+        metric=_difference(plain.metric),
+        panels=tuple(replace(panel, title=f"{panel.title} minus {_variant(first)}") for panel in kept),
+        limits=(-max(reach, 0.01), max(reach, 0.01)),
+        references={},
+    )
+
+
+def _pairs_asked(experiment: Experiment) -> npt.NDArray[np.int64]:
+    """How many pairs each cell would have if all its runs, and those of the first variant, were finished."""
+    splits = experiment.runs["split_seed"]
+    units = splits if splits.nunique() > 1 else experiment.runs["seed"]
+    found = units.groupby(experiment.runs["cell"]).nunique().reindex(range(len(experiment.cells)), fill_value=0)
+    return np.asarray(found, dtype=np.int64)
+
+
+def _panel(panel: Panel, rows: dict[int, Comparison], metric: str, pairs_asked: npt.NDArray[np.int64]) -> Panel:
+    mean = np.full(panel.mean.shape, np.nan)
+    pairs, marked = np.zeros(panel.mean.shape, dtype=np.int64), np.zeros(panel.mean.shape, dtype=bool)
+    for at, cell in np.ndenumerate(panel.cells):
+        row = rows.get(int(cell))
+        if row is not None:
+            mean[at], pairs[at] = row.differences[metric].mean, row.differences[metric].n
+            marked[at] = row.corrected[metric] < SIGNIFICANT
+    asked = np.where(panel.cells >= 0, pairs_asked[panel.cells], 0)
+    return replace(panel, mean=mean, sd=np.full(mean.shape, np.nan), n=pairs, asked=asked, best=None, marked=marked)
+
+
+def _difference(metric: Metric) -> Metric:
+    return replace(metric, plain=f"Difference in {metric.plain}", figure=f"difference in {metric.figure}", signed=True)
+
+
+def _variant(row: Comparison) -> str:
+    return row.baseline.split(", ")[0]

@@ -1,0 +1,138 @@
+"""Forgetting by task: how good a run was on a task when it had just learned it, and how good it is in the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from clops_sweep.errors import BadInput
+
+from ..drawing.labels import TO_THE_LEFT, in_lines, inches, name_rows
+from ..drawing.style import GRID, MUTED, colour, new_figure, styled
+from ..metrics import metric_named
+from ..statistics import Estimate, estimate
+from .r_matrices import tasks_in_order
+
+Floats = npt.NDArray[np.float64]
+_FELL, _ROSE = colour(1), colour(0)
+_ROW, _ROW_OF_TWO_LINES = 0.27, 0.34
+_PANEL = 2.9
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """R[j][j] against R[N][j] for every task j of one configuration, in the order of training.
+
+    `learned` and `final` [tasks] are means over `n` runs; `change` is the estimate of their difference, one per task.
+    The last task has had nothing after it: its change is 0 by definition.
+    """
+
+    title: str
+    metric: str
+    tasks: tuple[str, ...]
+    learned: Floats
+    final: Floats
+    change: tuple[Estimate, ...]
+    n: int
+
+
+def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str = "validation") -> Forgetting:
+    """What becomes of every task of one configuration.
+
+    Args:
+        rows: rows of the store's table `r_matrix`, of the runs of one configuration.
+        title: how the configuration is called.
+        metric: a column of the table.
+        split: validation or test.
+
+    Raises:
+        BadInput: no rows of the split, runs that train different tasks at the same place, or runs that have one task
+            or were trained on all of them at once.
+    """
+    chosen = rows[rows["split"] == split]
+    if chosen.empty:
+        raise BadInput(f"{title or 'forgetting'}: no finished run with R on the {split} split")
+    tasks = tasks_in_order(chosen, title)
+    if len(tasks) < 2 or chosen["trained_on"].nunique() < len(tasks):
+        raise BadInput(f"{title or 'forgetting'}: one task, or all at once, leave nothing to forget")
+    by_run = chosen.pivot_table(metric, index="run_id", columns=["trained_on", "evaluated_on"], dropna=False)
+    places = range(1, len(tasks) + 1)
+    learned = np.stack([by_run[place, place].to_numpy(dtype=float) for place in places])
+    final = np.stack([by_run[len(tasks), place].to_numpy(dtype=float) for place in places])
+    means = [[estimate(values).mean for values in of] for of in (learned, final)]
+    change = tuple(estimate(values) for values in final - learned)
+    return Forgetting(title, metric, tasks, np.array(means[0]), np.array(means[1]), change, len(by_run))
+
+
+@styled
+def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
+    """A panel per configuration on one scale, a row per task: from a ring (just learned) to a dot (in the end).
+
+    The change stands at the right of each row. A task has the same row in all panels.
+
+    Raises:
+        BadInput: no record.
+    """
+    if not records:
+        raise BadInput("forgetting: nothing to draw")
+    tasks = tuple(dict.fromkeys(task for record in records for task in record.tasks))
+    row = _ROW if max(inches(task, 8.5) for task in tasks) <= TO_THE_LEFT else _ROW_OF_TWO_LINES
+    columns = min(len(records), 3)
+    lines = math.ceil(len(records) / columns)
+    titles = [in_lines(f"{r.title} (n = {r.n})" if r.title else f"n = {r.n}", _PANEL - 0.3, 9) for r in records]
+    room = 0.17 * max(title.count("\n") + 1 for title in titles) + 0.3
+    figure = new_figure(_PANEL * columns + 2.2, lines * (max(row * len(tasks), 0.5) + room) + 0.75)
+    grid = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    for index, axes in enumerate(grid.flat):
+        if index >= len(records):
+            axes.set_axis_off()
+            continue
+        _draw(axes, records[index], tasks)
+        axes.set_title(titles[index], fontsize=9, fontweight="normal", loc="left")
+        axes.tick_params(labelbottom=index + columns >= len(records))
+    name_rows(grid[0][0], tasks, list(range(len(tasks))), row)
+    grid[0][0].set_ylim(len(tasks) - 0.5, -0.5)
+    figure.supxlabel(f"validation {metric_named(records[0].metric).plain.removeprefix('Average ')}", fontsize=9)
+    keys = [
+        Line2D([], [], ls="none", marker="o", ms=5, color="#333333", mfc=inside, label=label)
+        for inside, label in (("white", "just learned, R[j][j]"), ("#333333", "in the end, R[N][j]"))
+    ]
+    figure.legend(handles=keys, loc="outside upper left", ncols=2)
+    return figure
+
+
+def describe_forgetting(records: Sequence[Forgetting]) -> str:
+    """The figure in words: what was lost or gained of every task."""
+    text = "Forgetting by task: the score when just learned, and in the end."
+    for record in records:
+        parts = [
+            f"{task} {learned:.3f} to {final:.3f}"
+            for task, learned, final in zip(record.tasks, record.learned, record.final, strict=True)
+        ]
+        text += f" {record.title or 'Runs'} (n = {record.n}): {', '.join(parts)}."
+    return text
+
+
+def _draw(axes: Axes, record: Forgetting, tasks: Sequence[str]) -> None:
+    axes.grid(axis="x", color=GRID, lw=0.6)
+    for task, learned, final, change in zip(record.tasks, record.learned, record.final, record.change, strict=True):
+        row = tasks.index(task)
+        tint = _FELL if final < learned else _ROSE
+        axes.plot([learned, final], [row, row], color=tint, lw=1.8, zorder=2)
+        axes.plot([learned], [row], "o", ms=5.5, mfc="white", mec=tint, mew=1.3, zorder=3)
+        axes.plot([final], [row], "o", ms=5.5, color=tint, mew=0, zorder=4)
+        if task == record.tasks[-1]:
+            continue
+        text = f"{change.mean:+.3f}" + (f" ± {change.sd:.3f}" if np.isfinite(change.sd) else "")
+        axes.text(
+            1.02, row, text, transform=axes.get_yaxis_transform(), ha="left", va="center", fontsize=7, color=MUTED
+        )  # fmt: skip
+    axes.tick_params(axis="y", length=0)

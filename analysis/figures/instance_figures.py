@@ -1,0 +1,209 @@
+"""Pictures of what the table `instances` holds: difficulty, similarity, tracings, agreement, overlap of replays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+
+from clops_sweep.errors import BadInput
+from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment
+from ..difficulty import task_similarity
+from ..drawing.pictures import Sketch, sketch
+from ..selection import setting, typical_cell, variants
+from ..trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
+from .agreement import (
+    describe_rank_agreement,
+    describe_replay_overlap,
+    draw_rank_agreement,
+    draw_replay_overlap,
+    rank_agreement,
+    replay_overlap,
+)
+from .difficulty_figures import (
+    describe_distributions,
+    describe_similarity,
+    distributions,
+    draw_distributions,
+    draw_similarity,
+)
+from .task_titles import TaskTitles
+from .tracings import Frames, describe_tracings, draw_tracings, tracings
+from .trajectories import beta_trajectories, describe_trajectories, draw_trajectories
+
+
+def instance_figures(
+    experiment: Experiment,
+    store: RunStore,
+    prefix: str,
+    frames: Sequence[Frames],
+    titles: TaskTitles,
+) -> list[Sketch | str]:
+    """Pictures of one configuration that learns beta, and of what acquisition functions replay.
+
+    Returns:
+        Pictures, and sentences for those that cannot be shown.
+    """
+    cell = _cell_with_beta(experiment)
+    items: list[Sketch | str] = []
+    if cell is not None:
+        run_ids = experiment.run_ids(cell)
+        rows = titles.named(store.read("instances", list(run_ids)), experiment, cell)
+        known = [run_id for run_id in run_ids if rows.loc[rows["run_id"] == run_id, "s"].notna().any()]
+        if known:
+            name = f"the configuration {setting(experiment.cells[cell])}"
+            decided = orders_by_difficulty(experiment, store)
+            if decided is not None:
+                decided = decided.renamed(titles.of(experiment, cell))
+            items += _of_one_cell(experiment, rows, known, name, prefix, frames, decided)
+    items += _overlap(experiment, store, prefix)
+    return items
+
+
+def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
+    """A picture, or the sentence that says why there is none."""
+    try:
+        return [make()]
+    except ValueError as error:  # BadInput is one
+        text = str(error)
+        return [text[0].upper() + text[1:] + "."]
+
+
+def _cell_with_beta(experiment: Experiment) -> int | None:
+    """The typical cell of the first variant that has a finished run and stores by s."""
+    for cells in variants(experiment, experiment.number_axes).values():
+        cell = typical_cell(experiment, cells)
+        if cell is None:
+            continue
+        config = experiment.cells[cell].config
+        if config.strategy == "clops" and config.storage_order != "random":
+            return cell
+    return None
+
+
+def _of_one_cell(
+    experiment: Experiment,
+    rows: pd.DataFrame,
+    known: Sequence[str],
+    name: str,
+    prefix: str,
+    frames: Sequence[Frames],
+    decided: OrdersByDifficulty | None,
+) -> list[Sketch | str]:
+    first = rows[rows["run_id"] == known[0]]
+
+    def show_distributions() -> Sketch:
+        record = distributions(first)
+        caption = (
+            f"s of every training instance by task, one run of {name} ({known[0]}). Lines: fitted "
+            "Gaussians. Each task has its own height; the text gives mean and standard deviation."
+        )
+        return sketch(
+            draw_distributions, record, f"{prefix}-s", "Distributions of s", caption, describe_distributions(record)
+        )
+
+    def show_similarity() -> Sketch:
+        record = task_similarity(rows, known) if decided is None else task_similarity(decided.instances)
+        whose = f"mean over {record.n} runs of {name}" if record.n > 1 else f"one run of {name} ({known[0]})"
+        chain = (
+            "Numbered frames: the curriculum that follows, from the easiest task always to the most similar one left."
+        )
+        if decided is not None:
+            whose = f"the run that decided the orders by difficulty ({decided.run_id}: CLOPS, tasks in the usual order)"
+            chain += f" Trained in these orders: {orders_in_words(decided.orders)}."
+        caption = f"One minus the Hellinger distance of the Gaussians of s, {whose}. {chain}"
+        return sketch(
+            draw_similarity, record, f"{prefix}-similarity", "Similarity of tasks", caption, describe_similarity(record)
+        )
+
+    def show_agreement() -> Sketch:
+        record = rank_agreement(rows[rows["run_id"].isin(known)])
+        caption = (
+            f"Whether difficulty belongs to the instance: rank correlation of s between each two of {record.runs} "
+            f"runs of {name}, by task; 1: the same ranking, 0: none in common. The line marks the mean."
+        )
+        return sketch(
+            draw_rank_agreement,
+            record,
+            f"{prefix}-agreement",
+            "Rank agreement of s",
+            caption,
+            describe_rank_agreement(record),
+        )
+
+    def show_tracings() -> Sketch | str:
+        data_hash = experiment.runs.loc[experiment.runs["run_id"] == known[0], "data_hash"].iloc[0]
+        match = next((item for item in frames if item.data_hash == data_hash), None)
+        if match is None:
+            return "Tracings of the lowest and highest s: the frames of these runs were not at hand."
+        records = tracings(first, match)
+        caption = f"The training instances with the lowest and the highest s of one run of {name} ({known[0]})."
+        title = f"Hardest and easiest {'ECG' if all(record.is_ecg for record in records) else 'instances'}"
+        return sketch(draw_tracings, records, f"{prefix}-tracings", title, caption, describe_tracings(records))
+
+    def show_trajectories() -> Sketch:
+        record = beta_trajectories(first)
+        caption = (
+            f"beta after each epoch on its task, one run of {name} ({known[0]}): the instances with the lowest, the "
+            "middle and the highest s of each task. Solid: highest, dotted: middle, dashed: lowest. s is the area "
+            "under such a line."
+        )
+        return sketch(
+            draw_trajectories, record, f"{prefix}-beta", "Trajectories of beta", caption, describe_trajectories(record)
+        )
+
+    made: list[Sketch | str] = []
+    for make in (show_distributions, show_trajectories, show_tracings, show_similarity, show_agreement):
+        made += shown_or_said(make)
+    return made
+
+
+def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketch | str]:
+    """Cells that differ in acquisition alone, at the place on all other axes that is shown elsewhere too."""
+    groups: dict[str, dict[str, int]] = {}
+    for index, cell in enumerate(experiment.cells):
+        if cell.config.strategy != "clops" or not experiment.run_ids(index):
+            continue
+        same = cell.config.model_copy(update={"acquisition": "random", "seed": 0, "split_seed": 0})
+        groups.setdefault(repr(same), {})[cell.config.acquisition] = index
+    compared = [group for group in groups.values() if len(group) > 1]
+    # At a = 1 the whole buffer is replayed, whatever the acquisition function prefers.
+    candidates = [g for g in compared if experiment.cells[next(iter(g.values()))].config.acquisition_fraction < 1]
+    if not candidates:
+        said = (
+            "Overlap of replays: the finished configurations that differ in acquisition alone replay the whole buffer "
+            "(a = 1), and so replay the same by definition."
+        )
+        return [said] if compared else []
+    typical = typical_cell(experiment, [cell for group in candidates for cell in group.values()])
+    chosen = next(group for group in candidates if typical in group.values())
+
+    def show() -> Sketch:
+        replays = {}
+        for name, cell in chosen.items():
+            rows = store.read("instances", list(experiment.run_ids(cell)))
+            runs = experiment.runs_of(cell)
+            seeds = dict(zip(runs["run_id"], zip(runs["split_seed"], runs["seed"], strict=True), strict=True))
+            replays[name] = {seeds[run_id]: part for run_id, part in rows.groupby("run_id")}
+        record = replay_overlap(replays)
+        config = experiment.cells[next(iter(chosen.values()))].config
+        if not record.n.any():
+            raise BadInput("overlap of replays: none of the runs replayed anything")
+        caption = (
+            "How far acquisition functions replay the same instances, same seeds compared: sum of the smaller over "
+            "sum of the larger numbers of replays; 1: the same, 0: none in common. Shown: "
+            f"b = {config.storage_fraction:g}, a = {config.acquisition_fraction:g}, T = {config.mc_samples}, storage "
+            f"{config.storage_order} by {config.storage_function}."
+        )
+        return sketch(
+            draw_replay_overlap,
+            record,
+            f"{prefix}-overlap",
+            "Overlap of replays",
+            caption,
+            describe_replay_overlap(record),
+        )
+
+    return shown_or_said(show)

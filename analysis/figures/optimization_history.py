@@ -1,0 +1,97 @@
+"""Optimisation history: what every trial of a search reached, and the best until then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.spaces.optuna_search import Direction
+from clops_sweep.search.records import StudyRecord
+
+from ..drawing.style import GRID, MUTED, colour, new_figure, styled
+from ..drawing.svg import tell_points
+from ..metrics import metric_named
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OptimizationHistory:
+    """One objective over the trials of a search.
+
+    `numbers` and `values` of the complete trials, by number; `best` the best value up to each of them. `pruned_numbers`
+    and `pruned_values`: pruned trials, with the average AUC over the tasks that they got to see.
+    """
+
+    objective: str
+    direction: Direction
+    numbers: npt.NDArray[np.int64]
+    values: Floats
+    best: Floats
+    pruned_numbers: npt.NDArray[np.int64]
+    pruned_values: Floats
+
+
+def optimization_history(record: StudyRecord) -> list[OptimizationHistory]:
+    """The history of every objective.
+
+    Raises:
+        BadInput: no complete trial.
+    """
+    complete = record.of("complete")
+    if not complete:
+        raise BadInput(f"search {record.name!r} has no complete trial yet")
+    numbers = np.array([trial.number for trial in complete], dtype=np.int64)
+    pruned = [trial for trial in record.of("pruned") if trial.intermediate]
+    last = np.array([trial.intermediate[max(trial.intermediate)] for trial in pruned], dtype=float)
+    histories = []
+    for position, (name, direction) in enumerate(record.objectives.items()):
+        values = np.array([(trial.values or ())[position] for trial in complete], dtype=float)
+        best = np.maximum.accumulate(values) if direction == "maximize" else np.minimum.accumulate(values)
+        pruned_numbers = np.array([trial.number for trial in pruned], dtype=np.int64)
+        histories.append(OptimizationHistory(name, direction, numbers, values, best, pruned_numbers, last))
+    return histories
+
+
+@styled
+def draw_optimization_history(histories: Sequence[OptimizationHistory]) -> Figure:
+    """A panel per objective: a dot per trial, the best until then as a line of steps, pruned trials as crosses."""
+    figure = new_figure(6.8, 2.4 * len(histories) + 0.6)
+    panels = figure.subplots(len(histories), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, history in zip(panels, histories, strict=True):
+        _draw(axes, history)
+    panels[-1].set_xlabel("trial")
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=len(names))
+    return figure
+
+
+def describe_optimization_history(histories: Sequence[OptimizationHistory]) -> str:
+    """The figure in words: the best of every objective, and which trial reached it."""
+    parts = []
+    for history in histories:
+        number = int(history.numbers[int(np.flatnonzero(history.values == history.best[-1])[0])])
+        parts.append(f"{metric_named(history.objective).plain}: best {history.best[-1]:.4g} in trial {number}")
+    pruned = f" {histories[0].pruned_numbers.size} trials were pruned." if histories[0].pruned_numbers.size else ""
+    return f"Optimisation history over {histories[0].numbers.size} complete trials. {'; '.join(parts)}.{pruned}"
+
+
+def _draw(axes: Axes, history: OptimizationHistory) -> None:
+    axes.grid(axis="y", color=GRID, lw=0.6)
+    axes.plot(history.numbers, history.values, "o", ms=4, mew=0, alpha=0.75, color=colour(0), label="trial")
+    names = [f"trial {number}: {value:.4g}" for number, value in zip(history.numbers, history.values, strict=True)]
+    tell_points(axes, history.numbers, history.values, names)
+    axes.step(history.numbers, history.best, where="post", color="black", lw=1.2, label="best so far")
+    if history.pruned_numbers.size:
+        axes.plot(
+            history.pruned_numbers, history.pruned_values, "x", ms=4, color=MUTED, label="pruned, at its last task"
+        )
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+    axes.set_ylabel(metric_named(history.objective).figure)

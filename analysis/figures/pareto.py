@@ -1,0 +1,118 @@
+"""Pareto front: the trials of a search with several objectives, and those that no other betters in all of them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.spaces.optuna_search import Direction
+from clops_sweep.search.records import StudyRecord, not_dominated
+
+from ..drawing.style import GRID, colour, new_figure, styled
+from ..metrics import metric_named
+
+Floats = npt.NDArray[np.float64]
+MOST_NAMED = 12
+
+
+@dataclass(frozen=True)
+class ParetoFront:
+    """Complete trials by their values, shape (trials, objectives).
+
+    `on_front`: no other trial is at least as good in every objective and better in one.
+    """
+
+    objectives: tuple[str, ...]
+    directions: tuple[Direction, ...]
+    numbers: npt.NDArray[np.int64]
+    values: Floats
+    on_front: npt.NDArray[np.bool_]
+
+
+def pareto_front(record: StudyRecord) -> ParetoFront:
+    """The front of a search.
+
+    Raises:
+        BadInput: one objective only, or no complete trial.
+    """
+    if len(record.objectives) < 2:
+        raise BadInput(f"search {record.name!r} has one objective; a Pareto front needs two")
+    complete = record.of("complete")
+    if not complete:
+        raise BadInput(f"search {record.name!r} has no complete trial yet")
+    values = np.array([trial.values for trial in complete], dtype=float)
+    directions = tuple(record.objectives.values())
+    losses = values * [1.0 if direction == "minimize" else -1.0 for direction in directions]
+    numbers = np.array([trial.number for trial in complete], dtype=np.int64)
+    return ParetoFront(tuple(record.objectives), directions, numbers, values, not_dominated(losses))
+
+
+@styled
+def draw_pareto_front(record: ParetoFront) -> Figure:
+    """A panel per pair of objectives; trials on the front are filled and named by their number."""
+    pairs = list(itertools.combinations(range(len(record.objectives)), 2))
+    columns = min(len(pairs), 2)
+    rows = -(-len(pairs) // columns)
+    figure = new_figure(4.6 * columns + (1.2 if columns == 1 else 0), 3.4 * rows + 0.4)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for index, axes in enumerate(grid.flat):
+        if index < len(pairs):
+            _draw(axes, record, *pairs[index])
+        else:
+            axes.set_axis_off()
+    handles, names = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=len(names))
+    return figure
+
+
+def describe_pareto_front(record: ParetoFront) -> str:
+    """The figure in words: the trials on the front."""
+    parts = []
+    for index in np.flatnonzero(record.on_front):
+        values = ", ".join(
+            f"{metric_named(name).plain} {value:.4g}"
+            for name, value in zip(record.objectives, record.values[index], strict=True)
+        )
+        parts.append(f"trial {record.numbers[index]}: {values}")
+    return f"Pareto front of {record.numbers.size} trials. Bettered by no other: {'; '.join(parts)}."
+
+
+def _draw(axes: Axes, record: ParetoFront, x: int, y: int) -> None:
+    axes.grid(color=GRID, lw=0.6)
+    front = record.on_front
+    first, second = record.values[:, x], record.values[:, y]
+    (others,) = axes.plot(
+        first[~front], second[~front], "o", ms=4, mfc="none", color=colour(0), alpha=0.6, label="trial", clip_on=False
+    )
+    others.set_in_layout(not front.all())  # of no points, the box is at the figure's corner
+    axes.plot(
+        first[front], second[front], "o", ms=5.5, mew=0, color=colour(1), label="on the Pareto front", clip_on=False
+    )
+    if len(record.objectives) == 2:
+        # Between two neighbours of the front, only what both of them dominate is known to be within reach.
+        order = np.flatnonzero(front)[np.argsort(first[front], kind="stable")]
+        where: Literal["post", "pre"] = "post" if record.directions[x] == "minimize" else "pre"
+        axes.step(first[order], second[order], where=where, color=colour(1), lw=1.0, zorder=1)
+    for index in np.flatnonzero(front)[:MOST_NAMED]:
+        axes.annotate(
+            str(record.numbers[index]), (float(first[index]), float(second[index])), xytext=(4, 3),
+            textcoords="offset points", fontsize=7.5,
+        )  # fmt: skip
+    if first.min() >= 0:  # most objectives are no less than nothing, and then neither is their axis
+        axes.set_xlim(left=max(axes.get_xlim()[0], 0.0))
+    if second.min() >= 0:
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
+    axes.set_xlabel(_label(record, x))
+    axes.set_ylabel(_label(record, y))
+
+
+def _label(record: ParetoFront, position: int) -> str:
+    better = "higher" if record.directions[position] == "maximize" else "lower"
+    return f"{metric_named(record.objectives[position]).figure} ({better} is better)"

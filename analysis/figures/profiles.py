@@ -1,0 +1,164 @@
+"""All metrics along one axis of a search space: for spaces that have no two axes of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from clops_sweep.errors import BadInput
+
+from ..axis_names import axis_title
+from ..collect import Experiment, label_text
+from ..drawing.labels import in_lines, legend_columns, name_columns, name_rows, shortened
+from ..drawing.style import GRID, MUTED, colour, new_figure, styled
+from ..drawing.svg import tell_points
+from ..metrics import METRICS, Metric, known_metric, metric_named
+from ..statistics import estimate
+
+Floats = npt.NDArray[np.float64]
+
+
+MOST_COLUMNS = 12
+"""Names that stand side by side; more of them stand in rows."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Metrics along one axis, by variant of all others.
+
+    `values` maps a metric to an array of shape (variants, labels, replicates), NaN where there is no run. `is_scale`
+    tells whether neighbouring labels may be joined by a line.
+    """
+
+    name: str
+    axis: str
+    labels: tuple[Any, ...]
+    variants: tuple[str, ...]
+    is_scale: bool
+    values: Mapping[str, Floats] = field(hash=False)
+
+
+def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[str] = tuple(METRICS)) -> Profile:
+    """Metrics along one axis.
+
+    Args:
+        experiment: what was asked for and what there is.
+        axis: default: the first axis of numbers, or else the first axis. A space without axes has one label, its name.
+        metrics: numeric columns of `runs`.
+
+    Raises:
+        BadInput: an axis that the search space does not have, or an unknown metric.
+    """
+    if axis is None:
+        axis = (*experiment.number_axes, *experiment.axes, "")[0]
+    elif axis not in experiment.axes:
+        known = ", ".join(experiment.axes) or "none"
+        raise BadInput(f"search space {experiment.name!r} has no axis {axis!r}; it has {known}")
+    labels = experiment.axes.get(axis, (experiment.name,))
+    others = [other for other in experiment.axes if other != axis]
+    names = [", ".join(_other_label(other, cell.labels[other]) for other in others) for cell in experiment.cells]
+    variants = tuple(dict.fromkeys(names))
+    shape = (len(variants), len(labels), len(experiment.replicates))
+    values = {known_metric(metric, experiment.numeric_columns).column: np.full(shape, np.nan) for metric in metrics}
+    columns = {repr(label): position for position, label in enumerate(labels)}
+    for metric, array in values.items():
+        by_replicate = experiment.by_replicate(metric)
+        for index, cell in enumerate(experiment.cells):
+            column = columns[repr(cell.labels[axis])] if axis else 0
+            array[variants.index(names[index]), column] = by_replicate[index]
+    return Profile(experiment.name, axis, labels, variants, axis in experiment.number_axes, values)
+
+
+@styled
+def draw_profile(record: Profile) -> Figure:
+    """One panel per metric: the mean with one standard deviation, every run as a small dot beside it.
+
+    Names that are many or long stand in rows.
+    """
+    metrics = [metric_named(metric) for metric in record.values]
+    texts = [label_text(label) for label in record.labels]
+    in_rows = not record.is_scale and (len(texts) > MOST_COLUMNS or max(map(len, texts)) > 24)
+    width = 2.5 if in_rows else max(2.5, 0.62 * len(texts))
+    size = (4.6 + 2.1 * len(metrics), 1.2 + 0.2 * len(texts)) if in_rows else (max(width * len(metrics), 5.0), 3.1)
+    figure = new_figure(*size)
+    grid = figure.subplots(1, len(metrics), squeeze=False, sharey=in_rows)[0]
+    offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
+    for axes, metric in zip(grid, metrics, strict=True):
+        axes.set_title(in_lines(metric.figure, width - 0.6, 9.5), fontweight="normal")
+        axes.grid(axis="both" if in_rows else "y", color=GRID, lw=0.6)
+        if metric.signed:
+            (axes.axvline if in_rows else axes.axhline)(0, color=MUTED, lw=0.8)
+        for position, offset in enumerate(offsets.tolist()):
+            _draw_variant(axes, record, metric, position, offset, in_rows)
+        if not in_rows:
+            name_columns(axes, texts, range(len(texts)), (figure.get_figwidth() / len(metrics) - 0.6) / len(texts))
+            axes.set_xlim(-0.5, len(texts) - 0.5)
+    if in_rows:
+        name_rows(grid[0], texts, range(len(texts)), 0.2, width=4.5)
+        grid[0].set_ylim(len(texts) - 0.5, -0.5)
+    elif record.axis:
+        figure.supxlabel(axis_title(record.axis), fontsize=9)
+    if len(record.variants) > 1:
+        handles, names = grid[0].get_legend_handles_labels()
+        _legend(figure, dict(zip(names, handles, strict=True)))
+    return figure
+
+
+def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
+    room = figure.get_figwidth() - 0.6
+    names = [shortened(name, room, 8.5) for name in handles]
+    figure.legend(handles.values(), names, loc="outside upper left", ncols=legend_columns(names, room))
+
+
+def describe_profile(record: Profile) -> str:
+    """The figure in words: the mean of the first metric at every label."""
+    metrics = [metric_named(metric) for metric in record.values]
+    text = ", ".join(metric.plain for metric in metrics) + (f" over {axis_title(record.axis)}." if record.axis else ".")
+    for position, variant in enumerate(record.variants):
+        means = []
+        for label, values in zip(record.labels, record.values[metrics[0].column][position], strict=True):
+            finite = values[np.isfinite(values)]
+            means.append(
+                f"{label_text(label)}: " + (metrics[0].text(float(finite.mean())) if finite.size else "none yet")
+            )
+        text += f" Mean {metrics[0].plain}{' of ' + variant if variant else ''} at {'; '.join(means)}."
+    return text
+
+
+def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, offset: float, in_rows: bool) -> None:
+    name, tint = record.variants[position], colour(position)
+    finite = [values[np.isfinite(values)] for values in record.values[metric.column][position]]
+    there = [place for place, values in enumerate(finite) if values.size]
+    if not there:
+        return
+    places = np.array(there) + offset
+    mean = np.array([finite[place].mean() for place in there])
+    sd = np.array([finite[place].std(ddof=1) if finite[place].size > 1 else 0.0 for place in there])
+    beside = 0.0 if in_rows else 0.07
+    x, y = (mean, places) if in_rows else (places, mean)
+    for place, at in zip(there, places, strict=True):
+        runs, across = finite[place], np.full(finite[place].size, at + beside)
+        dots = (runs, across) if in_rows else (across, runs)
+        axes.plot(*dots, ".", ms=3, color=tint, alpha=0.45)
+    axes.errorbar(
+        x, y, xerr=sd if in_rows else None, yerr=None if in_rows else sd, marker="o", ms=4.5, lw=1.3, elinewidth=1.3,
+        capsize=2.5, color=tint, ls="-" if record.is_scale else "none", label=name or record.name,
+    )  # fmt: skip
+    said = [_said(metric, (name, label_text(record.labels[place])), finite[place]) for place in there]
+    tell_points(axes, x, y, said)
+
+
+def _said(metric: Metric, names: Sequence[str], values: Floats) -> str:
+    """A point in words: its configuration, mean, standard deviation, how many runs."""
+    it = estimate(values)
+    return f"{', '.join(filter(None, names))}: {metric.plain} {metric.with_spread(it.mean, it.sd)}, n = {it.n}"
+
+
+def _other_label(axis: str, label: Any) -> str:
+    return label if isinstance(label, str) else f"{axis_title(axis)} = {label_text(label)}"

@@ -1,0 +1,176 @@
+"""R, from which all metrics follow: how good a run is on each task after it has been trained on each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from clops_sweep.errors import BadInput
+
+from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
+from ..drawing.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
+from ..drawing.style import SEQUENTIAL, new_figure, styled
+from ..metrics import metric_named
+
+Floats = npt.NDArray[np.float64]
+TOGETHER = "all tasks"
+"""What a run that has no sequence of tasks is trained on."""
+
+_WIDEST, _NARROWEST = 0.46, 0.2
+_SMALLEST_FONT = 5.5
+_ROOM = 5.2
+"""Inches that a panel may take as long as its cells are not too narrow."""
+
+
+@dataclass(frozen=True)
+class RMatrix:
+    """Means and sample standard deviations of R over the runs of one configuration.
+
+    Row i holds the score of every task after training on task i: `mean` and `sd` have shape (trained, evaluated), `sd`
+    is NaN with fewer than two runs. A run that is trained on all tasks at once has one row.
+    """
+
+    title: str
+    metric: str
+    trained: tuple[str, ...]
+    evaluated: tuple[str, ...]
+    mean: Floats
+    sd: Floats
+    n: int
+
+
+def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str = "validation") -> RMatrix:
+    """R of one configuration.
+
+    Args:
+        rows: rows of the store's table `r_matrix`, of the runs of one configuration.
+        title: how the configuration is called.
+        metric: a column of the table.
+        split: validation or test.
+
+    Raises:
+        BadInput: no rows of the split, or runs that train different tasks at the same place.
+    """
+    chosen = rows[rows["split"] == split]
+    if chosen.empty:
+        raise BadInput(f"{title or 'R'}: no finished run with R on the {split} split")
+    names = tasks_in_order(chosen, title)
+    by_place = chosen.pivot_table(
+        metric, index="trained_on", columns="evaluated_on", aggfunc=["mean", "std"], dropna=False
+    )
+    trained = tuple(names[place - 1] for place in by_place.index)
+    return RMatrix(
+        title,
+        metric,
+        trained if len(trained) == len(names) else (TOGETHER,),
+        names,
+        by_place["mean"].to_numpy(dtype=float),
+        by_place["std"].to_numpy(dtype=float),
+        int(chosen["run_id"].nunique()),
+    )
+
+
+def tasks_in_order(rows: pd.DataFrame, title: str = "") -> tuple[str, ...]:
+    """The tasks of runs in the order in which they were trained on, from rows of the table `r_matrix`.
+
+    Raises:
+        BadInput: the runs differ in it.
+    """
+    tasks = rows.drop_duplicates(["evaluated_on", "task"]).sort_values("evaluated_on")
+    if tasks["evaluated_on"].duplicated().any():
+        place = int(tasks.loc[tasks["evaluated_on"].duplicated(), "evaluated_on"].iloc[0])
+        raise BadInput(f"{title or 'R'}: the runs train different tasks at place {place}")
+    return tuple(map(str, tasks["task"]))
+
+
+@styled
+def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
+    """A panel per configuration on one colour scale: trained on (rows, downwards in time) by evaluated on (columns).
+
+    A frame marks the task that has just been trained on. Values stand in cells that are wide enough for them.
+
+    Raises:
+        BadInput: no record.
+    """
+    if not records:
+        raise BadInput("R: nothing to draw")
+    most = max(len(record.evaluated) for record in records)
+    cell = min(_WIDEST, max(_NARROWEST, _ROOM / most))
+    alike = len({(record.trained, record.evaluated) for record in records}) == 1
+    below, beside = _room_for_names(records, cell)
+    columns = min(len(records), max(1, int(10 // (cell * most + 0.15 + beside * (not alike)))))
+    lines = math.ceil(len(records) / columns)
+    titles = [in_lines(_title(record), max(cell * most, 1.4), 9, bold=True) for record in records]
+    above = 0.17 * max(title.count("\n") + 1 for title in titles) + 0.2
+    height = cell * max(len(record.trained) for record in records) + above
+    figure = new_figure(
+        columns * (max(cell * most, 1.4) + 0.15) + beside * (1 if alike else columns) + 1.3,
+        lines * height + below * (1 if alike else lines) + 0.5,
+    )
+    grid = figure.subplots(lines, columns, squeeze=False, sharex=alike, sharey=alike)
+    finite = np.concatenate([record.mean[np.isfinite(record.mean)] for record in records])
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    scale = Normalize(low, max(high, low + 0.01))
+    for index, axes in enumerate(grid.flat):
+        if index >= len(records):
+            axes.set_axis_off()
+            continue
+        _draw(axes, records[index], cell, scale)
+        name_panel(axes, titles[index], fontsize=9, loc="left")
+        if alike:
+            axes.xaxis.set_visible(index + columns >= len(records))
+            axes.yaxis.set_visible(index % columns == 0)
+    figure.supxlabel("evaluated on", fontsize=9)
+    figure.supylabel("trained on, one after another", fontsize=9)
+    label = metric_named(records[0].metric).figure.removeprefix("Average ")
+    add_colour_bar(figure, corners(grid), scale, SEQUENTIAL, label, fraction=0.05, aspect=18, pad=0.015)
+    return figure
+
+
+def describe_r_matrices(records: Sequence[RMatrix]) -> str:
+    """The figure in words: each configuration's scores at the end."""
+    text = "R: the score on every task after training on each."
+    for record in records:
+        ends = ", ".join(f"{task} {value:.3f}" for task, value in zip(record.evaluated, record.mean[-1], strict=True))
+        text += f" {_title(record)}, after training on {record.trained[-1]}: {ends}."
+    return text
+
+
+def _title(record: RMatrix) -> str:
+    return f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}"
+
+
+def _in_words(record: RMatrix, row: int, column: int) -> str:
+    spread = record.sd[row, column]
+    sd = f" ± {spread:.3f}" if np.isfinite(spread) else ""
+    names = f"trained on {record.trained[row]}, evaluated on {record.evaluated[column]}"
+    return f"{names}: {record.mean[row, column]:.3f}{sd}, n = {record.n}"
+
+
+def _room_for_names(records: Sequence[RMatrix], cell: float) -> tuple[float, float]:
+    """Inches that names take below columns, where they stand upright if they are wider than these, and beside rows."""
+    widest = max(inches(task, 8.5) for record in records for task in record.evaluated)
+    return (0.2 if widest < cell else min(2.0, widest + 0.1)), min(2.2, widest + 0.1)
+
+
+def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize) -> None:
+    rows, columns = record.mean.shape
+    known = np.argwhere(np.isfinite(record.mean)).tolist()
+    texts: dict[tuple[int, ...], str] = {(r, c): _in_words(record, r, c) for r, c in known}
+    painted = draw_cells(axes, record.mean, texts, scale, SEQUENTIAL, 0.8)
+    name_columns(axes, record.evaluated, (np.arange(columns) + 0.5).tolist(), cell)
+    name_rows(axes, record.trained, (np.arange(rows) + 0.5).tolist(), cell)
+    font = min(8.0, 26 * cell)  # 0.79 is 2.2 times as wide as its letters are high
+    if font >= _SMALLEST_FONT:
+        for at in texts:
+            write_in_cell(axes, at, f"{record.mean[at]:.2f}", painted[at], fontsize=font)
+    for place in range(rows if rows > 1 else 0):
+        frame_cell(axes, (place, place), 2.6)

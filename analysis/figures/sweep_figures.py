@@ -1,0 +1,69 @@
+"""Pictures of a sweep as a whole: what AUC costs, and which axes matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..collect import Experiment
+from ..drawing.pictures import Sketch, sketch
+from .cost import COSTS, cost_frontier, describe_cost_frontier, draw_cost_frontier
+from .importance import describe_importance, draw_importance, importance, in_words
+from .instance_figures import shown_or_said
+from .variance import variance_by_source
+from .variance_figure import describe_variance, draw_variance, needed_in_words
+
+
+def sweep_figures(experiment: Experiment, prefix: str) -> list[Sketch | str]:
+    """Cost frontiers, importance of axes and sources of variance, for experiments with several configurations.
+
+    Returns:
+        Pictures, and sentences for those that cannot be shown.
+    """
+    finished = [cell for cell, n in enumerate(experiment.counts("finished")) if n]
+    if len(finished) < 3:
+        return []
+    items = shown_or_said(lambda: _frontier(experiment, "seconds", prefix))
+    if np.nansum(experiment.by_replicate("replayed")):
+        items += shown_or_said(lambda: _frontier(experiment, "replayed", prefix))
+    if sum(len(labels) > 1 for labels in experiment.axes.values()) > 1:
+        items += shown_or_said(lambda: _importance(experiment, prefix))
+    if "weight_seed" in experiment.axes:
+        items += shown_or_said(lambda: _variance(experiment, prefix))
+    return items
+
+
+def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
+    record = cost_frontier(experiment, cost)
+    caption = (
+        f"Mean average AUC of every configuration against {COSTS[cost]}. The numbered line joins those that no "
+        "other betters at their cost; their names stand below."
+    )
+    alt = describe_cost_frontier(record)
+    return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"AUC against {COSTS[cost]}", caption, alt)
+
+
+def _importance(experiment: Experiment, prefix: str) -> Sketch:
+    record = importance(experiment)
+    caption = (
+        "Share of the variance that goes with an axis, alone or together with others (total effect): half of what a "
+        f"random forest over {in_words(record)} loses when the axis is shuffled, on replicates that it was not fitted "
+        "to; error bars: one standard deviation over replicates. An estimate below 0 has no bar. All axes together "
+        f"explain {record.r2:.0%} of the variance within a replicate."
+    )
+    return sketch(
+        draw_importance, record, f"{prefix}-importance", "Importance of the axes", caption, describe_importance(record)
+    )
+
+
+def _variance(experiment: Experiment, prefix: str) -> Sketch:
+    record = variance_by_source(experiment)
+    sizes = ", ".join(f"{size} of {name}" for name, size in record.sizes.items())
+    caption = (
+        f"Left: square roots of variance components of average AUC ({record.n} runs: {sizes}, all with one another), "
+        "from the analysis of variance; an interaction stands with the last of its factors, those of the method by "
+        "themselves. Right: the chance that a paired t-test over patient splits tells two methods apart. "
+        f"{needed_in_words(record)}"
+    )
+    return sketch(
+        draw_variance, record, f"{prefix}-variance", "Where variance comes from", caption, describe_variance(record)
+    )

@@ -1,0 +1,104 @@
+"""Pictures of what becomes of every task: learning curves, R, and forgetting, of one configuration of each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pandas as pd
+
+from clops_sweep.errors import BadInput
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import TableName
+
+from ..collect import Experiment
+from ..drawing.pictures import Sketch, sketch
+from ..results import Reference
+from ..selection import chosen_how, typical_cell, variants
+from .curves import describe_learning_curves, draw_learning_curves, learning_curves
+from .forgetting import describe_forgetting, draw_forgetting, forgetting
+from .r_matrices import describe_r_matrices, draw_r_matrices, r_matrix
+from .task_titles import TaskTitles
+
+MAX_PANELS = 6
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A cell that stands for its variant, and how it is called there."""
+
+    experiment: Experiment
+    cell: int
+    title: str
+
+
+def task_figures(
+    experiment: Experiment,
+    grid: Sequence[str] | None,
+    references: Sequence[Reference],
+    store: RunStore,
+    prefix: str,
+    titles: TaskTitles,
+) -> Iterator[Sketch]:
+    """Learning curves, R and forgetting, as far as there are runs that have them."""
+    scales = grid or experiment.number_axes
+    chosen = shown_cells(experiment, scales, references)
+    which = ""
+    if scales:
+        which += (
+            " The title names the configuration shown of each variant: the nearest to the paper's settings, of equally "
+            "near ones that with the best average AUC."
+        )
+    if len(chosen) > MAX_PANELS:
+        which += f" The first {MAX_PANELS} of {len(chosen)} configurations are shown."
+
+    def records(table: TableName, make: Callable[[pd.DataFrame, str], Record]) -> list[Record]:
+        found = []
+        for shown in chosen[:MAX_PANELS]:
+            rows = store.read(table, list(shown.experiment.run_ids(shown.cell)))
+            try:
+                found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title))
+            except BadInput:  # no rows, or tasks that differ from run to run: there is no such picture of them
+                continue
+        return found
+
+    if curves := records("curves", learning_curves):
+        caption = (
+            "Validation AUC of every task after every epoch: mean and one standard deviation over runs. Coloured "
+            f"blocks show the task that is being trained.{which}"
+        )
+        alt = describe_learning_curves(curves)
+        yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, alt)
+    matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
+    if matrices:
+        caption = (
+            "R[i][j], the validation AUC of task j (column) after training on task i (row): means over runs, one "
+            "colour scale for all panels. Frames mark the task just trained on; to their left are tasks learned "
+            f"earlier, to their right tasks not seen yet.{which}"
+        )
+        alt = describe_r_matrices(matrices)
+        yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
+    if forgotten := records("r_matrix", forgetting):
+        caption = (
+            "Validation AUC of every task when it had just been learned (ring) and at the end of the run (dot), means "
+            "over runs; on the right their difference, mean ± one standard deviation. The mean of these differences "
+            f"over all tasks but the last is BWT.{which}"
+        )
+        alt = describe_forgetting(forgotten)
+        yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption, alt)
+
+
+def shown_cells(experiment: Experiment, scales: Sequence[str], references: Sequence[Reference]) -> list[Shown]:
+    """A typical cell of each variant with a finished run, then the references."""
+    chosen = []
+    for name, cells in variants(experiment, scales).items():
+        cell = typical_cell(experiment, cells)
+        if cell is not None:
+            where = chosen_how(experiment, cell, scales)
+            title = ", ".join(part for part in (name, where) if part) or experiment.name
+            chosen.append(Shown(experiment, cell, title))
+    finished = [reference for reference in references if reference.experiment.run_ids(reference.cell)]
+    return chosen + [Shown(reference.experiment, reference.cell, reference.name) for reference in finished]

@@ -1,0 +1,72 @@
+"""Tasks by what they hold: the names of their classes, leads or terms instead of numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import BadInput
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.tasks import scenario_of
+
+from ..collect import Experiment
+from ..published import DATASET_OF_SCENARIO
+from .tracings import Frames
+
+_COLUMNS = ("task", "training_task")
+
+
+class TaskTitles:
+    """What the tasks of runs are called, from the prepared frames that the runs were computed on.
+
+    Args:
+        frames: the prepared frames that are at hand. Tasks of others keep the names that the store has.
+    """
+
+    def __init__(self, frames: Sequence[Frames] = ()) -> None:
+        self._frames = {it.data_hash: it for it in frames if isinstance(it, FrameSet)}
+        self._found: dict[tuple[str, str], Mapping[str, str]] = {}
+
+    def of(self, experiment: Experiment, cell: int) -> Mapping[str, str]:
+        """Title by name of the tasks of a cell's runs; empty where it is not known."""
+        runs = experiment.runs
+        hashes = runs.loc[runs["cell"] == cell, "data_hash"].dropna().unique() if "data_hash" in runs else ()
+        config = experiment.cells[cell].config
+        for data_hash in map(str, hashes):
+            if data_hash in self._frames:
+                key = data_hash, repr(config.model_copy(update={"seed": 0, "split_seed": 0}))
+                if key not in self._found:
+                    self._found[key] = task_titles(self._frames[data_hash], config)
+                return self._found[key]
+        return {}
+
+    def named(self, rows: pd.DataFrame, experiment: Experiment, cell: int) -> pd.DataFrame:
+        """Rows of a table of the store, of runs of a cell, with titles in the place of names."""
+        titles = self.of(experiment, cell)
+        if not titles:
+            return rows
+        return rows.assign(
+            **{name: rows[name].map(lambda task: titles.get(task, task)) for name in _COLUMNS if name in rows}
+        )
+
+
+def task_titles(frames: FrameSet, config: RunConfig) -> dict[str, str]:
+    """Title by name of the tasks that a config makes of frames.
+
+    On the paper's own data the paper's name stands before it, "0-1: AFIB / AFL"; so it does where two tasks would else
+    have one title. Empty where the scenario is not known here or does not go with the frames.
+    """
+    try:
+        tasks = scenario_of(config.model_copy(update={"task_order": "sequential"}), frames).tasks
+    except (BadInput, KeyError):  # what cannot be built here was built where the run took place
+        return {}
+    times = Counter(task.title for task in tasks)
+    papers = DATASET_OF_SCENARIO.get(config.scenario) == config.dataset
+    titles = {}
+    for task in tasks:
+        both = (papers or times[task.title] > 1) and task.title and not task.title.startswith(task.name)
+        titles[task.name] = f"{task.name}: {task.title}" if both else task.title or task.name
+    return titles

@@ -1,0 +1,304 @@
+"""Tracings of the instances with the lowest and the highest s: ECG on the paper grid that clinicians read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from clops_sweep.errors import BadInput
+
+from ..drawing.labels import in_lines
+from ..drawing.style import colour, decimals, new_figure, styled
+from ..drawing.task_styles import natural_order
+
+Floats = npt.NDArray[np.float64]
+MILLIVOLT = {"mV": 1.0, "millivolt": 1.0, "uV": 1e-3, "µV": 1e-3, "microvolt": 1e-3, "V": 1e3}
+
+_ECG_LEAD: Final = re.compile(r"m?l?i{1,3}|a?v[rlf]|m?c?v\d{0,2}r?|(ecg|ekg)[ _-]?\d*", re.IGNORECASE)
+"""Leads of an ECG by their names: I, MLII, aVR, V1, V4R, ECG, ECG2."""
+
+_NORMALIZED = {"minmax": "scaled to [0, 1]", "zscore": "standard deviations"}
+"""What stands for the unit of frames that were normalised."""
+
+_INCH_PER_MM = 1 / 25.4
+_WIDTH = 7.2
+_FONT = 7.5
+
+
+class Frames(Protocol):
+    """What is needed of a set of prepared frames; `clops_sweep.data.frames.FrameSet` has it."""
+
+    @property
+    def name(self) -> str:
+        """The data set's name."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the signal."""
+
+    @property
+    def data_hash(self) -> str:
+        """The hash that runs on these frames carry."""
+
+    @property
+    def frame_seconds(self) -> float | None:
+        """How long a frame lasts, None where that is not known."""
+
+    @property
+    def leads(self) -> npt.NDArray[np.int16]:
+        """The channel of each instance, as a position in `lead_names`; of several, the first."""
+
+    @property
+    def lead_names(self) -> tuple[str, ...]:
+        """What the channels are called."""
+
+    def __len__(self) -> int: ...
+
+    def signal(self, instances: Any) -> npt.NDArray[np.float32]:
+        """The signal of some instances, shape (instances, samples) or (instances, channels, samples)."""
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """One instance: `signal` (channels, samples) in `unit` against `time` in seconds.
+
+    `time` counts samples where `seconds`, how long the instance lasts, is None. `is_ecg`: its channels are leads of an
+    ECG, in mV. `task_position`: the task's place among the run's tasks in their natural order, which decides its
+    colour.
+    """
+
+    title: str
+    task: str
+    label: str
+    patient: str
+    s: float
+    instance: int
+    time: Floats
+    signal: Floats
+    channels: tuple[str, ...]
+    unit: str
+    seconds: float | None
+    is_ecg: bool
+    task_position: int
+
+
+def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[Tracing, ...]:
+    """The instances of one run with the lowest s, hardest first, then those with the highest, easiest first.
+
+    Args:
+        instances: rows of the table `instances`, of one run.
+        frames: the prepared frames that the run was trained on.
+        count: how many of each.
+
+    Raises:
+        BadInput: no instance has an s, or an instance is not among the frames.
+    """
+    known = instances[instances["s"].notna()].sort_values(["s", "instance"], kind="stable")
+    if known.empty:
+        raise BadInput("tracings: no instance has an s, as the strategy of this run learns no beta")
+    if known["instance"].max() >= len(frames) or known["instance"].min() < 0:
+        raise BadInput(f"tracings: the run has instances that are not among the {len(frames)} frames of {frames.name}")
+    count = min(count, len(known))
+    chosen = [("lowest s", known.iloc[i]) for i in range(count)]
+    chosen += [("highest s", known.iloc[-1 - i]) for i in range(count)]
+    return _of_rows(chosen, frames, natural_order(map(str, instances["task"].unique())))
+
+
+def tracing_of(instances: pd.DataFrame, instance: int, frames: Frames) -> Tracing:
+    """One instance of a run, whether it has an s or not.
+
+    Args:
+        instances: rows of the table `instances`, of one run.
+        instance: its number.
+        frames: the prepared frames that the run was trained on.
+
+    Raises:
+        BadInput: the run has no such instance, or it is not among the frames.
+    """
+    found = instances[instances["instance"] == instance]
+    if found.empty or not 0 <= instance < len(frames):
+        raise BadInput(f"tracing: the run has no instance {instance} among the {len(frames)} frames of {frames.name}")
+    tasks = natural_order(map(str, instances["task"].unique()))
+    return _of_rows([(f"instance {instance}", found.iloc[0])], frames, tasks)[0]
+
+
+def _of_rows(chosen: Sequence[tuple[str, pd.Series]], frames: Frames, tasks: tuple[str, ...]) -> tuple[Tracing, ...]:
+    signals = frames.signal(np.array([int(row["instance"]) for _, row in chosen])).astype(np.float64)
+    seconds = frames.frame_seconds
+    samples = np.arange(signals.shape[-1], dtype=float)
+    return tuple(
+        _tracing(title, row, signal, frames, samples if seconds is None else samples * seconds / samples.size, tasks)
+        for (title, row), signal in zip(chosen, signals, strict=True)
+    )
+
+
+def _tracing(
+    title: str, row: pd.Series, signal: Floats, frames: Frames, time: Floats, tasks: tuple[str, ...]
+) -> Tracing:
+    instance = int(row["instance"])
+    channels = frames.lead_names if signal.ndim == 2 else (frames.lead_names[int(frames.leads[instance])],)
+    is_ecg = frames.unit in MILLIVOLT and all(_ECG_LEAD.fullmatch(channel) for channel in channels)
+    return Tracing(
+        title,
+        str(row["task"]),
+        str(row["label"]),
+        str(row["patient"]),
+        float(row["s"]),
+        instance,
+        time,
+        np.atleast_2d(signal) * (MILLIVOLT[frames.unit] if is_ecg else 1.0),
+        channels,
+        "mV" if is_ecg else _NORMALIZED.get(frames.unit, frames.unit),
+        frames.frame_seconds,
+        is_ecg,
+        tasks.index(str(row["task"])),
+    )
+
+
+@styled
+def draw_tracings(records: Sequence[Tracing]) -> Figure:
+    """A strip per instance, its channels below one another.
+
+    ECG of a known length stands on paper at 25 mm/s and 10 mm/mV: small squares of 0.04 s by 0.1 mV. All channels of
+    anything else are on one scale.
+
+    Raises:
+        BadInput: no record.
+    """
+    if not records:
+        raise BadInput("tracings: nothing to draw")
+    on_paper = all(record.seconds is not None and record.is_ecg for record in records)
+    return _on_ecg_paper(records) if on_paper else _plain(records)
+
+
+def describe_tracings(records: Sequence[Tracing]) -> str:
+    """The figure in words."""
+    places = _decimals_of_s(records)
+    parts = [f"{r.title}: task {r.task}, label {r.label}, patient {r.patient}{_s(r, places)}" for r in records]
+    channels = records[0].channels
+    of = f" of {len(channels)} channels ({', '.join(channels)})" if len(channels) > 1 else ""
+    return f"{'ECG tracings' if all(r.is_ecg for r in records) else 'Tracings'}{of}. {'; '.join(parts)}."
+
+
+def _decimals_of_s(records: Sequence[Tracing]) -> int:
+    """As many as tell the values of s of one figure apart, by two digits of their range."""
+    return decimals(float(np.ptp([record.s for record in records])))
+
+
+def _on_ecg_paper(records: Sequence[Tracing]) -> Figure:
+    """To scale: the axes' size in inches follows from 25 mm per second and 10 mm per millivolt."""
+    bands = [[_millivolt_span(signal) for signal in record.signal] for record in records]
+    width = max(record.seconds or 0.0 for record in records) * 25 * _INCH_PER_MM
+    left, bottom = 0.5, 0.45
+    inches = max(width + left + 0.2, 3.4)
+    titles = [_title(record, _decimals_of_s(records), inches - left - 0.1) for record in records]
+    heights = [sum(high - low for low, high in band) * 10 * _INCH_PER_MM for band in bands]
+    gaps = [0.3 + 0.13 * (title.count("\n") + 1) for title in titles]
+    total = sum(heights) + sum(gaps) + bottom
+    figure = new_figure(inches, total, layout=None)
+    top = total
+    for record, title, band, height, gap in zip(records, titles, bands, heights, gaps, strict=True):
+        top -= gap + height
+        axes = figure.add_axes((left / inches, top / total, width / inches, height / total))
+        seconds = width / (25 * _INCH_PER_MM)
+        span = band[0] if len(band) == 1 else (-sum(high - low for low, high in band), 0.0)
+        offsets = [0.0] if len(band) == 1 else _offsets(band)
+        _draw_channels(axes, record, offsets)
+        axes.set_title(title, loc="left", fontsize=8, fontweight="normal")
+        axes.set(xlim=(0, seconds), ylim=span)
+        _draw_clinical_grid(axes, span, seconds)
+        if len(band) == 1:
+            axes.set_yticks(np.arange(np.ceil(span[0]), span[1] + 1e-9, 1.0))
+            axes.set_ylabel("mV", fontsize=_FONT)
+        else:
+            _name_channels(axes, record, offsets)
+        if record is records[-1]:
+            axes.set_xlabel("time, s (25 mm/s, 10 mm/mV)", fontsize=_FONT)
+    return figure
+
+
+def _plain(records: Sequence[Tracing]) -> Figure:
+    titles = [_title(record, _decimals_of_s(records), _WIDTH - 0.9) for record in records]
+    most = max(len(record.channels) for record in records)
+    height = 1.3 if most == 1 else most * min(0.6, max(5 / most, 0.24))
+    figure = new_figure(_WIDTH, (height + 0.6) * len(records) + 0.3)
+    for axes, record, title in zip(figure.subplots(len(records), 1, squeeze=False)[:, 0], records, titles, strict=True):
+        axes.set_title(title, loc="left", fontsize=8, fontweight="normal")
+        axes.set_xlabel("time, s" if record.seconds is not None else "sample")
+        axes.margins(x=0.01)
+        if len(record.channels) == 1:
+            _draw_channels(axes, record, [0.0])
+            axes.set_ylabel(record.unit)
+            axes.grid(color="#e3e3e3", lw=0.5)
+            continue
+        # One scale for all channels, so that they can be compared; each a band as high as the one that swings the most.
+        band = float(np.ptp(record.signal, axis=1).max()) or 1.0
+        middles = (record.signal.max(axis=1) + record.signal.min(axis=1)) / 2
+        offsets = [-place * 1.1 * band - middle for place, middle in enumerate(middles)]
+        _draw_channels(axes, record, offsets)
+        axes.set_ylim(-1.1 * band * (len(record.channels) - 0.45), 0.65 * band)
+        _name_channels(axes, record, offsets)
+        axes.grid(axis="x", color="#e3e3e3", lw=0.5)
+        _draw_scale_bar(axes, band, record.unit)
+    return figure
+
+
+def _title(record: Tracing, places: int, width: float) -> str:
+    text = f"{record.title}: {record.label}, patient {record.patient}, task {record.task}{_s(record, places)}"
+    return in_lines(text, width, 8)
+
+
+def _s(record: Tracing, places: int) -> str:
+    return f", s = {record.s:.{places}f}" if np.isfinite(record.s) else ""
+
+
+def _draw_channels(axes: Axes, record: Tracing, offsets: Sequence[float]) -> None:
+    for signal, offset in zip(record.signal, offsets, strict=True):
+        axes.plot(record.time, signal + offset, color=colour(record.task_position), lw=0.9, zorder=3)
+
+
+def _name_channels(axes: Axes, record: Tracing, offsets: Sequence[float]) -> None:
+    """Each channel's name where the middle of its values is drawn."""
+    middles = [float(np.median(signal)) + offset for signal, offset in zip(record.signal, offsets, strict=True)]
+    axes.set_yticks(middles, record.channels, fontsize=7)
+    axes.tick_params(axis="y", length=0)
+
+
+def _draw_scale_bar(axes: Axes, band: float, unit: str) -> None:
+    """A bar of a round number of units at the right edge, about as high as a channel's band."""
+    size = 10.0 ** np.floor(np.log10(band))
+    size *= next(factor for factor in (5, 2, 1) if factor * size <= band)
+    axes.plot([1.012, 1.012], [-size / 2, size / 2], color="#333333", lw=1.6, clip_on=False,
+              transform=axes.get_yaxis_transform())  # fmt: skip
+    axes.text(1.02, 0, f"{size:g} {unit}", transform=axes.get_yaxis_transform(), va="center", fontsize=_FONT)
+
+
+def _millivolt_span(signal: Floats) -> tuple[float, float]:
+    """Whole large squares around a signal; an outlier beyond 4 mV of the median is cut, not followed."""
+    middle = float(np.median(signal))
+    clipped = np.clip(signal, middle - 4, middle + 4)
+    low, high = np.floor(clipped.min() / 0.5) * 0.5, np.ceil(clipped.max() / 0.5) * 0.5
+    return float(low), float(max(high, low + 1.0))
+
+
+def _offsets(bands: Sequence[tuple[float, float]]) -> list[float]:
+    """By how much signals are moved for their bands to lie below one another, from 0 downwards."""
+    bottoms = -np.cumsum([high - low for low, high in bands])
+    return [float(bottom) - low for bottom, (low, _) in zip(bottoms, bands, strict=True)]
+
+
+def _draw_clinical_grid(axes: Axes, span: tuple[float, float], seconds: float) -> None:
+    for step, width, tint in ((1, 0.25, "#f6cccc"), (5, 0.6, "#e89a9a")):
+        axes.vlines(np.arange(0, seconds + 1e-9, 0.04 * step), *span, colors=tint, lw=width, zorder=1)
+        axes.hlines(np.arange(span[0], span[1] + 1e-9, 0.1 * step), 0, seconds, colors=tint, lw=width, zorder=1)
+    axes.set_xticks(np.arange(0, seconds + 1e-9, 1.0 if seconds > 2 else 0.2))
+    axes.tick_params(length=2, labelsize=7)
+    axes.spines[:].set_visible(False)

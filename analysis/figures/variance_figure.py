@@ -1,0 +1,66 @@
+"""The picture of where variance comes from, and what it asks of a comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..drawing.style import GRID, MUTED, colour, dash, new_figure, styled
+from ..formats import plural
+from .variance import DIFFERENCE, POWER, VarianceBySource
+
+SEEDS = (1, 3, 5)
+_LEAST_SPLITS, _MOST_SPLITS = 20, 120
+
+
+@styled
+def draw_variance(record: VarianceBySource) -> Figure:
+    """Left, what each source alone would do to the metric, as a standard deviation; right, power by patient splits."""
+    figure = new_figure(8.2, 3.0)
+    left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
+    sources = record.by_source
+    deviations = [float(np.sqrt(max(0.0, it))) for it in sources.values()]
+    rows = np.arange(len(sources))
+    left.grid(axis="x", color=GRID, lw=0.6)
+    left.barh(rows, deviations, height=0.6, color=colour(0))
+    for row, value in zip(rows, deviations, strict=True):
+        left.text(value, row, f" {value:.3f}", va="center", fontsize=8)
+    left.set_yticks(rows, list(sources))
+    left.set_ylim(len(sources) - 0.4, -0.6)
+    left.set_xlim(0, max(deviations) * 1.2 or 1.0)
+    left.set_xlabel(f"standard deviation of {record.metric.figure}")
+    most = _splits_shown(record)
+    splits = np.arange(2, most + 1)
+    right.grid(color=GRID, lw=0.6)
+    right.axhline(POWER, color=MUTED, lw=0.9)
+    for place, seeds in enumerate(SEEDS):
+        power = [record.power(int(n), seeds) for n in splits]
+        right.plot(splits, power, color=colour(place), ls=dash(place), label=plural(seeds, "seed") + " a split")
+    right.set(
+        xlim=(2, most), ylim=(0, 1.02), xlabel="patient splits", ylabel=f"power at a difference of {DIFFERENCE:g}"
+    )
+    right.legend(loc="lower right", fontsize=8)
+    return figure
+
+
+def describe_variance(record: VarianceBySource) -> str:
+    """The figure in words."""
+    deviations = ", ".join(f"{name} {np.sqrt(max(0.0, it)):.3f}" for name, it in record.by_source.items())
+    return f"Standard deviations of {record.metric.plain} by source: {deviations}. {needed_in_words(record)}"
+
+
+def needed_in_words(record: VarianceBySource) -> str:
+    """How many splits a comparison needs, by the number of seeds on each."""
+    parts = []
+    for seeds in SEEDS:
+        needed = record.splits_needed(seeds)
+        parts.append(f"{needed if needed is not None else 'more than 500'} with {plural(seeds, 'seed')} each")
+    return (
+        f"To find a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}, a comparison needs "
+        f"so many patient splits: {', '.join(parts)}."
+    )
+
+
+def _splits_shown(record: VarianceBySource) -> int:
+    needed = record.splits_needed(SEEDS[0])
+    return max(_LEAST_SPLITS, min(_MOST_SPLITS, 2 * (needed or _MOST_SPLITS)))

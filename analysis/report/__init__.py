@@ -1,0 +1,1 @@
+"""The report: its sections, its HTML page, and use from notebooks."""

@@ -1,0 +1,168 @@
+"""The claims of the paper as a report's first table, and as any other table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..axis_names import axis_symbol
+from ..claims.verdicts import ALPHA, Outcome, Verdict
+from ..collect import label_text
+from ..formats import DASH, TextCell, TextTable, as_csv, p_text, plural, with_interval
+from .page import LinkedTable, RunList, Section
+from .sections import SectionFiles
+
+NAME = "claims"
+_SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
+_OUTCOMES: tuple[Outcome, ...] = ("holds", "does not hold", "undecided")
+
+
+def data_in_words(verdict: Verdict) -> str:
+    """Scenario and data set, and in what the runs are not the paper's: "Class-IL, mitbih, b = 0.1"."""
+    return ", ".join([_SCENARIOS[verdict.claim.scenario], verdict.dataset, *departures_in_words(verdict)])
+
+
+def departures_in_words(verdict: Verdict) -> list[str]:
+    """In what the runs are not the paper's."""
+    return [f"{axis_symbol(name)} = {label_text(value)}" for name, value in verdict.runs.departures.items()]
+
+
+def counts_in_words(verdicts: Sequence[Verdict]) -> str:
+    """How many there are of each outcome: "3 hold, 1 does not hold, 20 undecided"."""
+    found = Counter(verdict.outcome for verdict in verdicts)
+    one, words = found["does not hold"] == 1, (found[outcome] for outcome in _OUTCOMES)
+    holds, fails, undecided = words
+    return f"{holds} hold{'s' if holds == 1 else ''}, {fails} do{'es' if one else ''} not hold, {undecided} undecided"
+
+
+def difference_in_words(verdict: Verdict) -> str:
+    """The difference that speaks least for the claim, with its interval; a dash where there is none."""
+    found = verdict.weakest
+    if not found.n:
+        return DASH
+    return with_interval(found.mean, found.low, found.high)
+
+
+def units_in_words(verdict: Verdict) -> str:
+    """How many independent differences there are, and of what."""
+    found = verdict.weakest
+    return plural(found.n, "split" if verdict.unit == "patient splits" else "seed") if found.n else DASH
+
+
+def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:
+    """Verdicts as a table; `others` counts the claims that have no runs here."""
+    header = ("claim", "data", "verdict", "difference", "n", "matters", "p for", "p against", "paper")
+    rows = []
+    for verdict in verdicts:
+        found, claim = verdict.weakest, verdict.claim
+        rows.append(
+            (
+                *(TextCell(text, text) for text in (claim.sentence, data_in_words(verdict))),
+                TextCell(verdict.outcome, verdict.outcome, verdict.outcome != "undecided"),
+                TextCell(difference_in_words(verdict), found.mean),
+                TextCell(units_in_words(verdict), float(found.n)),
+                TextCell(f"{claim.matters:.2g}", claim.matters),
+                TextCell(p_text(verdict.p_for), verdict.p_for),
+                TextCell(p_text(verdict.p_against), verdict.p_against),
+                TextCell(claim.where, claim.where),
+            )
+        )
+    notes = [
+        "What the paper claims, in our words, and whether these runs bear it out; on other data than the paper's that "
+        "says nothing about the paper's.",
+        "Difference: mean of differences within the same patient split and seed [95 % interval by Student's t]; of "
+        "several, the one that speaks least for the claim. Units are patient splits with the mean over their seeds; of "
+        "one split they are its seeds, and the verdict is about that split.",
+        f"Verdicts by one-sided t-tests, of equality by two, corrected by Holm over all claims on a data set (p < "
+        f"{ALPHA:g}): holds, shown to be as claimed; does not hold, shown to be smaller than what would matter, or of "
+        "an equality, larger; undecided, neither.",
+    ]
+    if others:
+        notes.append(f"{plural(others, 'claim')} more without runs here: clops-sweep claims says what is missing.")
+    return TextTable(NAME, "Claims of the paper", header, tuple(rows), 2, (), tuple(notes))
+
+
+def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
+    """Every contrast of every claim in full precision, with the condition that selects its runs."""
+    return [
+        {
+            "claim": verdict.claim.key,
+            "sentence": verdict.claim.sentence,
+            "paper": verdict.claim.where,
+            "scenario": verdict.claim.scenario,
+            "dataset": verdict.dataset,
+            "verdict": verdict.outcome,
+            "says": verdict.claim.says,
+            "matters": verdict.claim.matters,
+            "measure": found.contrast.measure,
+            "minus": " minus ".join(it.name if it is not None else "0" for it in found.contrast.sides),
+            "difference": found.mean,
+            "low": found.low,
+            "high": found.high,
+            "n": found.n,
+            "unit": verdict.unit,
+            "p_for_holm": verdict.p_for,
+            "p_against_holm": verdict.p_against,
+            "missing": found.missing,
+            "where": verdict.runs.condition,
+        }
+        for verdict in verdicts
+        for found in verdict.evidence
+    ]
+
+
+def claims_csv(verdicts: Sequence[Verdict]) -> str:
+    """The same as CSV; what is not finite is empty."""
+    found = claims_as_data(verdicts)
+    lines: list[Sequence[object]] = [list(found[0])] if found else []
+    for row in found:
+        lines.append([_full(value) if isinstance(value, float) else value for value in row.values()])
+    return as_csv(lines)
+
+
+def _full(value: float) -> str:
+    return repr(float(value)) if np.isfinite(value) else ""
+
+
+def claims_section(verdicts: Sequence[Verdict], sections: Sequence[Section], files: SectionFiles) -> Section | None:
+    """The claims that have runs here; None where none has.
+
+    Args:
+        verdicts: on all claims.
+        sections: the others of the report, which claims are linked with.
+        files: where tables are kept.
+    """
+    shown = [verdict for verdict in verdicts if verdict.weakest.n]
+    if not shown:
+        return None
+    anchor = NAME
+    while anchor in [section.anchor for section in sections]:
+        anchor += "-of-the-paper"
+    text = claims_text(shown, len(verdicts) - len(shown))
+    runs = tuple(_run_lists(shown, sections, anchor))
+    links = tuple(entry.anchor for entry in runs)
+    table = LinkedTable(text, links, files.add_table(text, claims_csv(verdicts)))
+    return Section(anchor, text.title, f"{counts_in_words(shown)}.", (), (), (), (table,), (), runs)
+
+
+def _run_lists(verdicts: Sequence[Verdict], sections: Sequence[Section], anchor: str) -> Iterator[RunList]:
+    anchors = {section.anchor: set(_shown_in(section)) for section in sections}
+    homes = {
+        run.run_id: section.anchor for section in reversed(sections) for of in section.runs for run in of.runs
+    }  # of several the first
+    for position, verdict in enumerate(verdicts):
+        ids = verdict.runs.run_ids
+        home = Counter(homes[run_id] for run_id in ids if run_id in homes).most_common(1)
+        where = home[0][0] if home else ""
+        figures = (f"{where}-{part}" for part in verdict.claim.figures)
+        figure = next((name for name in figures if name in anchors.get(where, ())), where)
+        title = f"{verdict.claim.sentence} ({data_in_words(verdict)})"
+        count = plural(len(ids), "run")
+        yield RunList(f"{anchor}-runs-{position}", title, count, (), verdict.runs.condition, figure)
+
+
+def _shown_in(section: Section) -> Iterator[str]:
+    yield from (picture.name for picture in (*section.pictures, *section.more_pictures))
+    yield from (linked.table.name for linked in section.tables)

@@ -1,0 +1,35 @@
+"""A search space and its results in one call, for notebooks and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from os import PathLike
+from pathlib import Path
+
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment
+from ..search_trials import collect_with_searches
+
+
+def open_sweep(
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
+    results: str | Path = "results",
+    data_hashes: Collection[str] = (),
+) -> list[Experiment]:
+    """What is asked for beside what the store has of it, one experiment per search space.
+
+    The cells of a search are its trials.
+
+    Args:
+        space: a search space, several, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        data_hashes: of editions of the data to take instead of the newest; or the beginnings of their hashes.
+
+    Raises:
+        BadInput: no such file, no SPACE in it, a store that cannot be read, or a data hash that is not there.
+    """
+    spaces = Selection.of(space).spaces
+    return [experiment for experiment, _ in collect_with_searches(spaces, RunStore(results), data_hashes)]

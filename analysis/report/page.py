@@ -1,0 +1,161 @@
+"""The report as one HTML file that needs nothing else: figures inline, no request to any server."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+
+from clops_sweep.store.run_store import rerun_command
+
+from ..axis_names import axis_symbol
+from ..drawing.pictures import Picture
+from ..formats import DASH, TextCell, TextTable
+
+MOST_OPEN = 3
+"""Experiments that a page shows at once; of more, each is folded."""
+
+
+@dataclass(frozen=True)
+class LinkedTable:
+    """A table in the page: for each row the anchor of its runs (empty: none), and the names of its files."""
+
+    table: TextTable
+    links: tuple[str, ...]
+    files: tuple[str, ...]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.table, name)
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """A run in the list: `replicate` says which seed, `run_id` is empty where it is not known.
+
+    Only what is in the store can be repeated.
+    """
+
+    replicate: str
+    run_id: str
+    remark: str = ""
+    in_store: bool = True
+
+
+@dataclass(frozen=True)
+class RunList:
+    """The runs of one configuration, folded away under an anchor.
+
+    Of many, `condition` selects them, as `--where` takes it, and `figure` is the anchor of what shows them.
+    """
+
+    anchor: str
+    title: str
+    count: str
+    runs: tuple[RunEntry, ...]
+    condition: str = ""
+    figure: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One search space on the page: pictures, tables, more pictures, what cannot be shown and why, runs."""
+
+    anchor: str
+    title: str
+    progress: str
+    lead: tuple[str, ...]
+    notices: tuple[str, ...]
+    pictures: tuple[Picture, ...]
+    tables: tuple[LinkedTable, ...]
+    more_pictures: tuple[Picture, ...]
+    runs: tuple[RunList, ...]
+    not_shown: tuple[str, ...] = ()
+
+
+def render_page(
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    provenance: Sequence[tuple[str, str]],
+    results: str,
+    plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> str:
+    """The page as HTML. All text is escaped; the same input gives the same page.
+
+    Args:
+        title: heading of the page.
+        lead: the sentences below it.
+        sections: one for each search space.
+        provenance: names and texts; neighbours of one name stand under one heading.
+        results: the store, as `--results` takes it in the commands that repeat runs.
+        plugins: by run id, the files that such a command has to name.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["table_rows"] = table_rows
+    assets = resources.files("clops_sweep.analysis.report")
+    template = environment.from_string(assets.joinpath("page.html.jinja").read_text("utf-8"))
+    page = template.render(
+        title=title,
+        lead=lead,
+        sections=sections,
+        provenance=provenance,
+        rerun=lambda run_id: rerun_command(run_id, results, plugins=plugins.get(run_id, ())),
+        folded=len(sections) > MOST_OPEN,
+        style=Markup(assets.joinpath("page.css").read_text("utf-8")),
+        script=Markup(assets.joinpath("page.js").read_text("utf-8")),
+    )
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", page)
+
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal would obey, and what turns the direction of writing, so that a text is not what it seems to be."""
+
+
+def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:
+    """A table whose rows stand for no single configuration."""
+    return LinkedTable(table, ("",) * len(table.rows), tuple(files))
+
+
+def table_rows(table: LinkedTable) -> Markup:
+    """The rows of a table's body; there may be ten thousand, for which a template takes long."""
+    inner, labels, lines = table.table, table.table.n_label_columns, []
+    for row, target in zip(inner.rows, table.links, strict=True):
+        cells = []
+        for position, cell in enumerate(row):
+            text: str = escape(cell.text)
+            kind, name = "value", ""
+            if cell.bold:
+                text = f"<b>{text}</b>"
+            if position < labels:
+                kind = "label"
+                if position == 0 and labels > 1:
+                    name = f' data-name="{escape(row_name(row, inner))}"'
+                    text = text if cell.bold else f"<span>{text}</span>"
+            elif target and cell.text != DASH:
+                text = f'<a href="#{escape(target)}">{text}</a>'
+            cells.append(f'<td class="{kind}" data-sort="{escape(_sort_key(cell.value))}"{name}>{text}</td>')
+        lines.append(f"<tr>{''.join(cells)}</tr>\n")
+    return Markup("".join(lines))
+
+
+def row_name(row: Sequence[TextCell], table: TextTable) -> str:
+    """All labels of a row as one text, for screens that have room for one column of them: "b = 0.1, CLOPS"."""
+    parts = []
+    for cell, heading in zip(row[: table.n_label_columns], table.header, strict=False):
+        if heading == "minus" or isinstance(cell.value, float):
+            symbol = axis_symbol(heading.replace(" ", "_")).replace("_", " ")
+            together = "minus {}" if heading == "minus" else symbol + "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{}"
+            parts.append(together.format(cell.text))
+        elif cell.text:
+            parts.append(cell.text)
+    return ", ".join(parts)
+
+
+def _sort_key(value: float | str) -> str:
+    return "" if isinstance(value, float) and math.isnan(value) else str(value)

@@ -1,0 +1,92 @@
+"""Where the numbers of a report come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described, plugin_files
+
+from ..collect import Experiment
+from ..formats import plural
+
+_COLUMNS = {
+    "package_version": "clops-sweep",
+    "git_commit": "Commit",
+    "python": "Python",
+    "torch": "PyTorch",
+    "ray": "Ray",
+    "device": "Device",
+    "backend": "Backend",
+    "host": "Host",
+}
+
+
+def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
+    """How many runs are finished, failed and missing, those that several search spaces share counted once.
+
+    What tells runs apart is their config, as one that is not there has no id where the data's hash is not known, and
+    the id of those that are there. A run that is finished in the edition shown of one search space and missing in that
+    of another is finished.
+    """
+    found: dict[tuple[str, int, int], dict[str, str]] = {}
+    for experiment in experiments:
+        configs = [repr(cell.config.model_copy(update={"seed": 0, "split_seed": 0})) for cell in experiment.cells]
+        columns = (experiment.runs[name] for name in ("cell", "split_seed", "seed", "run_id", "status"))
+        for cell, split, seed, run_id, status in zip(*columns, strict=True):
+            there = found.setdefault((configs[int(cell)], int(split), int(seed)), {})
+            if status != "missing":
+                there[str(run_id)] = str(status)
+    counts = Counter(status for there in found.values() for status in (there.values() or ("missing",)))
+    return {status: counts[status] for status in ("finished", "failed", "missing")}
+
+
+def files_of_plugins(experiments: Sequence[Experiment]) -> dict[str, tuple[str, ...]]:
+    """By run id, the files that a command has to name to repeat the run; without the runs that need none."""
+    return {
+        str(run_id): files
+        for experiment in experiments
+        if "plugins" in experiment.runs
+        for run_id, plugins in zip(experiment.runs["run_id"], experiment.runs["plugins"], strict=True)
+        if (files := plugin_files(plugins))
+    }
+
+
+def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
+    """Data, versions, machines and time behind the finished runs, each with the number of runs it holds for.
+
+    Names may repeat: there is a line for every edition of the data.
+    """
+    editions = dict.fromkeys(
+        edition.described(edition.data_hash) for experiment in experiments for edition in experiment.shown
+    )
+    lines = [("Data", edition) for edition in editions or ("no run yet",)]
+    parts = [experiment.runs[experiment.runs["status"] == "finished"] for experiment in experiments]
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return lines
+    runs = pd.concat(parts, ignore_index=True).drop_duplicates("run_id")
+    dirty = runs["git_dirty"].fillna(False).astype(bool)
+    runs["git_commit"] = runs["git_commit"].where(~dirty, runs["git_commit"].astype(str) + " with local changes")
+    for column, name in _COLUMNS.items():
+        counts = runs[column].dropna().astype(str).value_counts().sort_index()
+        if len(counts) == 1:
+            lines.append((name, str(counts.index[0])))
+        elif len(counts):
+            lines.append((name, "; ".join(f"{value} ({plural(count, 'run')})" for value, count in counts.items())))
+    plugins = runs["plugins"].dropna()
+    lines += [("Plug-ins", line) for line in sorted({line for text in plugins for line in described(text)})]
+    lines += [("Changed since", line) for line in changed_code(_records(runs[list(PROVENANCE)]))]
+    started = runs["started_at"].dropna()
+    if len(started):
+        lines.append(("Started", f"{started.min():%Y-%m-%d %H:%M} to {started.max():%Y-%m-%d %H:%M} UTC"))
+    seconds = float(runs["seconds"].sum())
+    lines.append(("Computed", f"{plural(len(runs), 'run')}, {seconds / 3600:,.1f} hours in all"))
+    return lines
+
+
+def _records(runs: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in runs.to_dict("records")]

@@ -1,0 +1,154 @@
+"""An Optuna search's part of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
+from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment
+from ..drawing.pictures import Sketch, sketch
+from ..failures import failure_notices
+from ..figures.curves import describe_learning_curves, draw_learning_curves, learning_curves
+from ..figures.importance import describe_importance, draw_importance, importance
+from ..figures.importance import in_words as runs_in_words
+from ..figures.instance_figures import shown_or_said
+from ..figures.optimization_history import (
+    describe_optimization_history,
+    draw_optimization_history,
+    optimization_history,
+)
+from ..figures.pareto import describe_pareto_front, draw_pareto_front, pareto_front
+from ..figures.task_titles import TaskTitles
+from ..formats import plural
+from ..search_trials import BestTrials, best_trials, best_trials_text, trials_csv
+from .page import LinkedTable, RunEntry, RunList, Section
+from .sections import SectionFiles
+
+MOST_CURVES = 4
+
+
+def build_search_section(
+    space: SearchSpace,
+    record: StudyRecord | None,
+    experiment: Experiment,
+    store: RunStore,
+    prefix: str,
+    files: SectionFiles,
+    titles: TaskTitles,
+) -> Section:
+    """Computes and draws everything for one search; what cannot be shown is named with the reason."""
+    sketches: list[Sketch] = []
+    more: list[Sketch | str] = []
+    tables: list[LinkedTable] = []
+    runs: list[RunList] = []
+    if record is not None and record.of("complete"):
+        sketches.append(_history_picture(record, prefix))
+        if len(record.objectives) > 1:
+            sketches.append(_pareto_picture(record, prefix))
+        best = best_trials(record, experiment)
+        tables.append(_table(record, best, space, prefix, files))
+        runs = list(_run_lists(best, space, prefix))
+        for name in record.objectives:
+            if name not in experiment.axes:
+                more += shown_or_said(partial(_importance_picture, experiment, name, prefix))
+        more += shown_or_said(lambda: _curves_picture(best, experiment, store, prefix, titles))
+    pictures = [files.add_picture(item) for item in sketches]
+    more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
+    return Section(
+        prefix,
+        space.name.replace("_", " "),
+        _progress(space, record),
+        tuple(f"Shown: {edition}." for edition in experiment.shown),
+        (*_notices(record), *failure_notices(experiment.runs)),
+        tuple(pictures),
+        tuple(tables),
+        tuple(more_pictures),
+        tuple(runs),
+        tuple(item for item in more if isinstance(item, str)),
+    )
+
+
+def _progress(space: SearchSpace, record: StudyRecord | None) -> str:
+    assert space.search is not None
+    states = [(state, len(record.of(state)) if record else 0) for state in ("complete", "pruned", "failed")]
+    counted = [f"{count:,} {state}" for state, count in states if count or state == "complete"]
+    return f"{', '.join(counted)} of {space.search.n_trials:,} trials."
+
+
+def _notices(record: StudyRecord | None) -> Iterator[str]:
+    if record is None or not record.of("complete"):
+        yield "No trial of this search is complete yet."
+    for trial in record.of("failed")[:3] if record else ():
+        yield f"Trial {trial.number} failed: {trial.error or 'unknown error'}."
+
+
+def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
+    histories = optimization_history(record)
+    caption = "The value of every complete trial, a mean over its seeds, and the best up to then."
+    if histories[0].pruned_numbers.size:
+        caption += " Crosses: pruned trials, by their average AUC over the tasks they had seen."
+    alt = describe_optimization_history(histories)
+    return sketch(draw_optimization_history, histories, f"{prefix}-history", "Optimisation history", caption, alt)
+
+
+def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
+    front = pareto_front(record)
+    caption = (
+        "Every complete trial, means over seeds. Filled: no other trial is as good in all objectives and better in one."
+    )
+    return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption, describe_pareto_front(front))
+
+
+def _importance_picture(experiment: Experiment, name: str, prefix: str) -> Sketch:
+    found = importance(experiment, name)
+    caption = (
+        "Share of the variance over trials that goes with a parameter, alone or together with others (total effect): "
+        f"half of what a random forest over {runs_in_words(found)} loses when the parameter is shuffled, on seeds that "
+        "it was not fitted to. The trials are where the sampler has looked, and so is what this says. All parameters "
+        f"together explain {found.r2:.0%}."
+    )
+    title = f"Importance of the parameters for {found.metric.plain}"
+    alt = describe_importance(found)
+    return sketch(draw_importance, found, f"{prefix}-importance-{name}", title, caption, alt)
+
+
+def _curves_picture(
+    best: BestTrials, experiment: Experiment, store: RunStore, prefix: str, titles: TaskTitles
+) -> Sketch:
+    cells = dict(zip(experiment.runs["run_id"], experiment.runs["cell"], strict=True))
+    records = []
+    for trial in best.trials[:MOST_CURVES]:
+        rows = store.read("curves", list(trial.run_ids))
+        named = titles.named(rows, experiment, int(cells[trial.run_ids[0]]))
+        records.append(learning_curves(named, f"Trial {trial.number}"))
+    caption = (
+        f"The first {len(records)} trials of the table: validation AUC of every task after every epoch, mean and one "
+        "standard deviation over seeds. Coloured blocks show the task that is being trained."
+    )
+    alt = describe_learning_curves(records)
+    return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption, alt)
+
+
+def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: str, files: SectionFiles) -> LinkedTable:
+    several = len(record.objectives) > 1
+    which = "The trials on the Pareto front" if several else "The best trials"
+    notes = (
+        f"Mean ± standard deviation (n - 1) over {plural(len(space.seeds), 'seed')}. The CSV file has every trial.",
+        "The best of many trials is best by luck as well: on seeds that the search has not seen, expect less.",
+    )
+    text = best_trials_text(best, f"{prefix}-trials", f"{which} of {record.name.replace('_', ' ')}", notes)
+    links = tuple(f"{prefix}-runs-{trial.number}" for trial in best.trials)
+    return LinkedTable(text, links, files.add_table(text, trials_csv(record, best.parameters)))
+
+
+def _run_lists(best: BestTrials, space: SearchSpace, prefix: str) -> Iterator[RunList]:
+    for trial in best.trials:
+        entries = tuple(
+            RunEntry(f"seed {seed}", run_id) for seed, run_id in zip(space.seeds, trial.run_ids, strict=True)
+        )
+        title = f"Trial {trial.number}: {in_words(trial.labels)}"
+        yield RunList(f"{prefix}-runs-{trial.number}", title, str(len(entries)), entries)

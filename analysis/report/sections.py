@@ -1,0 +1,303 @@
+"""One search space's part of the report: which figures and tables it gets, with their captions."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment, label_text
+from ..drawing.pictures import Picture, Sketch, sketch
+from ..failures import failure_notices
+from ..figures.differences import difference_heatmap
+from ..figures.heatmaps import describe_heatmap, draw_heatmap, heatmap
+from ..figures.instance_figures import instance_figures
+from ..figures.mosaic import draw_mosaic
+from ..figures.profiles import describe_profile, draw_profile, profile
+from ..figures.sweep_figures import sweep_figures
+from ..figures.task_figures import task_figures
+from ..figures.task_titles import TaskTitles
+from ..figures.tracings import Frames
+from ..formats import TextTable, plural, plus_minus, published_text, result_text, results_csv, to_csv, to_markdown
+from ..metrics import METRICS
+from ..published import Departure
+from ..results import Reference, ResultTable, result_table
+from ..selection import cell_name, shown_metrics, variants
+from ..statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
+from ..tables.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
+from ..tables.latex import to_latex
+from .page import LinkedTable, RunEntry, RunList, Section
+
+_WHERE_VALUES_ARE = " The values are in the table, and in the SVG file where a pointer rests on a cell."
+
+
+@dataclass
+class SectionFiles:
+    """Files of a report that are still to be written: name to content.
+
+    Args:
+        figures: each as two files.
+        tables: each as three.
+    """
+
+    figures: dict[str, bytes] = field(default_factory=dict)
+    tables: dict[str, bytes] = field(default_factory=dict)
+
+    def add_picture(self, item: Sketch) -> Picture:
+        """Draw a figure and keep its two files."""
+        picture = item.drawn()
+        gc.collect(1)  # tens of thousands of objects, which all lived until it was done
+        self.figures[f"{picture.name}.png"] = picture.png
+        self.figures[f"{picture.name}.svg"] = picture.svg
+        return picture
+
+    def add_table(self, table: TextTable, exact: str | None = None) -> tuple[str, ...]:
+        """Keeps a table's three files; `exact` replaces the CSV of what is shown."""
+        contents = {"md": to_markdown(table), "tex": to_latex(table), "csv": exact or to_csv(table)}
+        for ending, content in contents.items():
+            self.tables[f"{table.name}.{ending}"] = content.encode()
+        return tuple(f"{table.name}.{ending}" for ending in contents)
+
+
+def build_section(
+    experiment: Experiment,
+    references: Sequence[Reference],
+    store: RunStore,
+    prefix: str,
+    axes: tuple[str, str] | None,
+    files: SectionFiles,
+    frames: Sequence[Frames],
+    titles: TaskTitles,
+) -> Section:
+    """Computes and draws everything for one search space; what cannot be shown is named with the reason."""
+    grid = _grid_axes(experiment, axes)
+    notices = list(_notices(experiment))
+    compared = comparisons(experiment, references)
+    metrics = shown_metrics([experiment, *(reference.experiment for reference in references)])
+    same = same_words(metrics)
+    sketches = []
+    if grid is not None:
+        for metric in metrics:
+            if np.isfinite(experiment.by_replicate(metric)).any():
+                sketches.append(_heatmap_picture(experiment, metric, grid, references, prefix, same))
+        sketches += _difference_pictures(experiment, grid, compared, prefix)
+    elif experiment.counts("finished").any():
+        record = profile(experiment, metrics=metrics)
+        caption = "Values of single runs."
+        if len(experiment.replicates) > 1:
+            caption = (
+                f"Means over {_replicate_words(experiment)} with one standard deviation; small dots are single runs."
+            )
+        sketches.append(
+            sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same, describe_profile(record))
+        )
+    sketches += task_figures(experiment, grid, references, store, prefix, titles)
+    more = instance_figures(experiment, store, prefix, frames, titles) + sweep_figures(experiment, prefix)
+    pictures = [files.add_picture(item) for item in sketches]
+    more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
+    tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
+    counts = {status: int(experiment.counts(status).sum()) for status in ("finished", "failed", "missing")}
+    progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
+    progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
+    return Section(
+        prefix,
+        _words(experiment.name),
+        progress + ".",
+        tuple(f"Shown: {edition}." for edition in experiment.shown),
+        tuple(notices),
+        tuple(pictures),
+        tuple(tables),
+        tuple(more_pictures),
+        tuple(_run_lists(experiment, references, prefix)),
+        tuple(item for item in more if isinstance(item, str)),
+    )
+
+
+def reference_estimates(references: Sequence[Reference], metric: str) -> dict[str, Estimate]:
+    """Mean and standard deviation of every reference that has a value."""
+    found = {r.name: estimate(r.experiment.by_replicate(metric)[r.cell]) for r in references}
+    return {name: value for name, value in found.items() if value.n}
+
+
+def _grid_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[str, str] | None:
+    if axes is not None and all(axis in experiment.axes for axis in axes):
+        return axes
+    scales = experiment.number_axes
+    return (scales[0], scales[1]) if len(scales) > 1 else None
+
+
+def same_words(metrics: Sequence[str]) -> str:
+    """A sentence on the metrics that are not shown, as they are equal to one that is."""
+    others = [metric.plain for metric in METRICS.values() if metric.column not in metrics]
+    if not others:
+        return ""
+    return f" {' and '.join(others)}: in every run the same as BWT, as with two tasks; not shown apart."
+
+
+def _heatmap_picture(
+    experiment: Experiment,
+    metric: str,
+    axes: tuple[str, str],
+    references: Sequence[Reference],
+    prefix: str,
+    same: str,
+) -> Sketch:
+    record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
+    caption = (
+        f"{_means(experiment)}: {METRICS[metric].plain} ({METRICS[metric].formula}), one colour "
+        "scale for all panels. Hatched: no finished run yet. A frame marks the best cell of a panel, the star the best "
+        "of all."
+    )
+    if record.references:
+        values = "; ".join(
+            f"{_words(name)} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items()
+        )
+        caption += f" For comparison: {values}."
+    caption += same if metric == "bwt" else ""
+    caption += _WHERE_VALUES_ARE if record.is_large else ""
+    name, alt = f"{prefix}-heatmap-{metric}", describe_heatmap(record)
+    return sketch(draw_mosaic if record.is_large else draw_heatmap, record, name, METRICS[metric].plain, caption, alt)
+
+
+def _difference_pictures(
+    experiment: Experiment, axes: tuple[str, str], compared: Comparisons, prefix: str
+) -> Iterator[Sketch]:
+    if len(variants(experiment, axes)) < 2 or not set(axes) <= set(experiment.number_axes):
+        return
+    for metric in ("auc", "bwt"):
+        if not any(row.differences[metric].n for row in compared.rows if row.kind == "variant"):
+            continue
+        record = difference_heatmap(experiment, compared, metric, axes)
+        caption = (
+            "Mean paired differences over common seeds. An asterisk: p below 0.05 in a paired t-test, corrected by "
+            "Holm over all cells and variants."
+        )
+        if record.is_large:
+            caption = caption.replace("An asterisk", "A dot") + _WHERE_VALUES_ARE
+        name, alt = f"{prefix}-difference-{metric}", describe_heatmap(record)
+        yield sketch(draw_mosaic if record.is_large else draw_heatmap, record, name, record.metric.plain, caption, alt)
+
+
+def _result_tables(
+    experiment: Experiment,
+    references: Sequence[Reference],
+    compared: Comparisons,
+    metrics: Sequence[str],
+    prefix: str,
+    files: SectionFiles,
+) -> Iterator[LinkedTable]:
+    table = result_table(experiment, references)
+    links = [f"{prefix}-runs-{i}" for i in range(len(table.rows))]
+    notes = (
+        f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}."
+        if len(experiment.replicates) > 1
+        else "Values of single runs.",
+        "Bold: the best, where the bootstrap interval of its paired difference to every other row excludes zero.",
+        *_coverage_notes(experiment),
+        *(sentence for sentence in [same_words(metrics).strip()] if sentence),
+    )
+    text = result_text(table, f"{prefix}-results", f"Results of {_words(experiment.name)}", notes, metrics)
+    yield LinkedTable(text, tuple(links), files.add_table(text, results_csv(table)))
+    if compared.rows:
+        title = f"Paired differences in {_words(experiment.name)}"
+        text = comparison_text(compared, f"{prefix}-differences", title, metrics)
+        rows = tuple(f"{prefix}-runs-{row.cell}" for row in compared.rows)
+        yield LinkedTable(text, rows, files.add_table(text, comparisons_csv(compared)))
+    published = table.published
+    if published.rows:
+        title = f"Results of {_words(experiment.name)} beside the paper's"
+        text = published_text(published, f"{prefix}-published", title, tuple(_published_notes(published)))
+        kept = [link for link, row in zip(links, table.rows, strict=True) if row.published]
+        yield LinkedTable(text, tuple(kept), files.add_table(text, results_csv(published)))
+
+
+def _coverage_notes(experiment: Experiment) -> Iterator[str]:
+    """What a 95 % interval over so few seeds, or patient splits, is worth."""
+    pairs = len({split for split, _ in experiment.replicates})
+    pairs = pairs if pairs > 1 else len({seed for _, seed in experiment.replicates})
+    if pairs >= MIN_PAIRS and highest_coverage(pairs) < CONFIDENCE:
+        most = f"{highest_coverage(pairs):.1%}"
+        yield f"With {pairs} pairs no such interval covers more than {most}: bold is a hint, not a proof."
+
+
+def _published_notes(published: ResultTable) -> Iterator[str]:
+    yield "Published: the paper's mean ± standard deviation over five seeds. Difference: ours minus published."
+    rows_of: dict[Departure, list[str]] = {}
+    for row in published.rows:
+        for departure in row.departures:
+            rows_of.setdefault(departure, []).append(f'"{row.name}"')
+    if rows_of:
+        settings = (
+            f"{unlike.field} = {label_text(unlike.ours)} (the paper: {label_text(unlike.paper)})"
+            + (f" in {' and '.join(names)}" if len(names) < len(published.rows) else "")
+            for unlike, names in rows_of.items()
+        )
+        yield f"These settings are not the paper's, so the values need not agree: {'; '.join(settings)}."
+
+
+def _notices(experiment: Experiment) -> Iterator[str]:
+    if not experiment.counts("finished").any():
+        yield "No run of this search space is finished yet."
+    for edition in experiment.left_aside:
+        other_data = all(edition.data_hash != it.data_hash for it in experiment.shown)
+        shown_by = f"; --data-hash {edition.data_hash[:12]} shows them" if other_data else ""
+        yield f"Not shown, and not mixed in: {plural(edition.runs, 'run')} of {edition}{shown_by}."
+    yield from failure_notices(experiment.runs)
+    if len(experiment.replicates) == 1:
+        yield "One seed only: there are no standard deviations, no intervals and no p-values."
+    # Trained on all tasks together, a network forgets none: that this has no BWT is nothing to warn of.
+    one_by_one = [cell.config.strategy != "multitask" for cell in experiment.cells]
+    for metric in METRICS.values():
+        cells = one_by_one if metric.signed else [True] * len(one_by_one)
+        finished = int(experiment.counts("finished")[cells].sum())
+        undefined = finished - int(np.isfinite(experiment.by_replicate(metric.column)[cells]).sum())
+        if undefined > 0:
+            yield f"{metric.plain} is undefined in {undefined} of {finished} finished runs; its means leave them out."
+
+
+def _run_lists(experiment: Experiment, references: Sequence[Reference], prefix: str) -> Iterator[RunList]:
+    """The runs behind every row of the table of results, in its order."""
+    grouped = _run_entries(experiment)
+    for cell, config in enumerate(experiment.cells):
+        yield _run_list(f"{prefix}-runs-{cell}", cell_name(config) or experiment.name, grouped[cell])
+    elsewhere = {id(reference.experiment): _run_entries(reference.experiment) for reference in references}
+    for position, reference in enumerate(references, len(experiment.cells)):
+        runs = elsewhere[id(reference.experiment)][reference.cell]
+        yield _run_list(f"{prefix}-runs-{position}", reference.name, runs)
+
+
+def _run_entries(experiment: Experiment) -> dict[int, list[RunEntry]]:
+    several_splits = len({split for split, _ in experiment.replicates}) > 1
+    remarks = {"failed": "failed", "missing": "not finished", "finished": ""}
+    grouped: dict[int, list[RunEntry]] = {}
+    ordered = experiment.runs.sort_values(["cell", "split_seed", "seed"])
+    columns = ("cell", "split_seed", "seed", "run_id", "status")
+    for cell, split, seed, run_id, status in zip(*(ordered[column] for column in columns), strict=True):
+        replicate = f"split {split}, seed {seed}" if several_splits else f"seed {seed}"
+        entry = RunEntry(replicate, str(run_id), remarks[str(status)], in_store=status != "missing")
+        grouped.setdefault(int(cell), []).append(entry)
+    return grouped
+
+
+def _run_list(anchor: str, title: str, runs: Sequence[RunEntry]) -> RunList:
+    done = sum(not run.remark for run in runs)
+    return RunList(anchor, title, f"{done} of {len(runs)}" if done < len(runs) else f"{done}", tuple(runs))
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _means(experiment: Experiment) -> str:
+    return f"Means over {_replicate_words(experiment)}" if len(experiment.replicates) > 1 else "Values of single runs"
+
+
+def _replicate_words(experiment: Experiment) -> str:
+    splits = len({split for split, _ in experiment.replicates})
+    seeds = len({seed for _, seed in experiment.replicates})
+    words = plural(seeds, "seed")
+    return f"{splits} patient splits with {words} each" if splits > 1 else words

@@ -1,0 +1,57 @@
+"""The first part of a report on several search spaces: their strategies against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clops_sweep.experiment.spaces.selection import file_name
+
+from ..collect import Experiment
+from ..drawing.pictures import sketch
+from ..formats import plural
+from ..tables.comparisons import comparison_text, comparisons_csv
+from ..tables.strategies import compare_strategies, describe_strategies, draw_strategies
+from .page import Section, no_links
+from .sections import SectionFiles, same_words
+
+NAME = "strategies"
+
+
+def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], files: SectionFiles) -> Section | None:
+    """The comparison of strategies over all search spaces; None where no two share data, scenario and training.
+
+    Args:
+        experiments: search spaces without searches.
+        taken: the anchors of the other sections.
+        files: where pictures and tables are kept.
+    """
+    compared = compare_strategies(experiments)
+    if not compared:
+        return None
+    anchor = NAME
+    while anchor in taken:
+        anchor += "-compared"
+    pictures, tables = [], []
+    for number, record in enumerate(compared):
+        again = [other for other in compared if (other.dataset, other.scenario) == (record.dataset, record.scenario)]
+        place = f" ({again.index(record) + 1} of {len(again)} ways of training)" if len(again) > 1 else ""
+        where = f"{record.dataset}, {record.scenario.replace('_', ' ')}{place}"
+        which = "; ".join(
+            f"{strategy}: {name}" for strategy, name in zip(record.strategies, record.configurations, strict=True)
+        )
+        caption = (
+            f"{where}: mean differences between strategies over common patient splits and seeds "
+            f"({plural(record.differences.pairs, 'pair')} at most). Filled: the interval excludes 0. Each strategy by "
+            f"its configuration that is the most like the paper's, not by its best ({which})."
+        )
+        name = f"{anchor}-{number + 1}-{file_name(f'{record.dataset}-{record.scenario}')}"
+        alt = describe_strategies(record)
+        pictures.append(
+            files.add_picture(
+                sketch(draw_strategies, record, name, "Strategies", caption + same_words(record.metrics), alt)
+            )
+        )
+        text = comparison_text(record.differences, f"{name}-differences", f"Strategies on {where}", record.metrics)
+        tables.append(no_links(text, files.add_table(text, comparisons_csv(record.differences))))
+    progress = f"{plural(len(compared), 'comparison')} of strategies that were trained alike on the same data."
+    return Section(anchor, "Strategies compared", progress, (), (), tuple(pictures), tuple(tables), (), ())

@@ -1,0 +1,191 @@
+"""The report: every figure and table of one or several search spaces, as files and as one page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import check_names, file_name
+from clops_sweep.experiment.spaces.uncollected import uncollected
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+
+from ..claims.verdicts import verdicts
+from ..collect import Experiment
+from ..drawing.style import write_whole
+from ..figures.task_titles import TaskTitles
+from ..figures.tracings import Frames
+from ..formats import plural
+from ..results import Reference
+from ..search_trials import collect_with_searches
+from ..selection import cell_name, departures
+from ..tables.strategies import training
+from .claims_section import claims_section
+from .page import render_page
+from .provenance import distinct_runs, files_of_plugins, provenance
+from .search_section import build_search_section
+from .sections import SectionFiles, build_section
+from .strategies_section import strategies_section
+
+MARKER = ".clops-sweep-report"
+"""An empty file in the folder of a report, by which the next one knows that it may write there."""
+
+
+@dataclass(frozen=True)
+class ReportPaths:
+    """What a report wrote: the page, the figures (PNG and SVG of each), the tables (.md, .tex and .csv of each)."""
+
+    index: Path
+    figures: tuple[Path, ...]
+    tables: tuple[Path, ...]
+
+
+@uncollected()
+def write_report(
+    spaces: Sequence[SearchSpace],
+    store: RunStore,
+    folder: Path,
+    *,
+    axes: tuple[str, str] | None = None,
+    data_hashes: Collection[str] = (),
+    frames: Sequence[Frames] = (),
+    as_stored: Sequence[Experiment] = (),
+) -> ReportPaths:
+    """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
+
+    Works at any moment of a sweep: what is not there yet is hatched, counted or named. The same store gives the same
+    files, byte for byte.
+
+    Args:
+        spaces: the search spaces to show, on one page.
+        store: where the runs are.
+        folder: where the report goes; made if it is not there.
+        axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
+        data_hashes: of editions of the data to show instead of the newest; or the beginnings of their hashes.
+        frames: prepared frames, for the tracings and the tasks' titles of runs whose `data_hash` is theirs.
+        as_stored: experiments to show beside them that no search space describes
+            (`clops_sweep.analysis.as_stored.experiments_as_stored`).
+
+    Raises:
+        BadInput: no search space, two of one name, an axis or a data hash that is not there, or a folder that
+            cannot be written to or holds something else.
+    """
+    if not spaces and not as_stored:
+        raise BadInput("report: expected at least one search space")
+    check_names(spaces)
+    check_folder(folder, store)
+    known = {axis for space in spaces for axis in space.axes}
+    for axis in axes or ():
+        if axis not in known:
+            raise BadInput(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
+    collected = collect_with_searches(spaces, store, data_hashes, axes or ())
+    experiments = [*(experiment for experiment, _ in collected), *as_stored]
+    written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
+    grids = [*written, *as_stored]
+    sections, files, titles = [], SectionFiles(), TaskTitles(frames)
+    referenced = [
+        _references(experiment, grids) if space.search is None else []
+        for space, (experiment, _) in zip(spaces, collected, strict=True)
+    ]
+    shown_elsewhere = {id(r.experiment) for references in referenced for r in references}
+    for space, (experiment, study), references in zip(spaces, collected, referenced, strict=True):
+        if space.search is not None:
+            name = file_name(space.name)
+            sections.append(build_search_section(space, study, experiment, store, name, files, titles))
+            continue
+        if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
+            continue  # a single configuration that stands in the tables and captions of the others
+        name = file_name(space.name)
+        sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
+    for experiment in as_stored:
+        references = _references(experiment, grids)
+        name = file_name(experiment.name)
+        sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
+    compared = strategies_section(grids, [section.anchor for section in sections], files)
+    title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
+    if compared is not None:
+        sections.insert(0, compared)
+    on_known_data = [it for it in verdicts(written, store, frames) if it.dataset not in DATASETS.added]
+    claimed = claims_section(on_known_data, sections, files)
+    if claimed is not None:
+        sections.insert(0, claimed)
+    lead, sources, files_needed = _lead(experiments), provenance(experiments), files_of_plugins(experiments)
+    page = render_page(title, lead, sections, sources, store.files.anywhere, files_needed)
+    try:
+        write_whole(folder / MARKER, b"")
+        figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
+        tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
+        index = write_whole(folder / "index.html", page.encode())
+    except OSError as error:
+        raise BadInput(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
+    return ReportPaths(index, tuple(figures), tuple(tables))
+
+
+def check_folder(folder: Path, store: RunStore) -> None:
+    """Sees whether a report may be written into a folder: a new or empty one, or that of an earlier report.
+
+    Raises:
+        BadInput: it is, or lies in, what belongs to the store, or it holds files that no report has made.
+    """
+    where = f"report folder {shown(str(folder))}"
+    try:
+        resolved = folder.resolve()
+        root = store.files.folder.resolve() if store.files.folder is not None else None
+        for own in () if root is None else (root / name for name in (*SCHEMAS, ".work")):
+            if resolved == own or own in resolved.parents:
+                raise BadInput(f"{where}: it belongs to the store in {root}; expected a folder of its own")
+        if resolved == root:
+            raise BadInput(f"{where}: it is the store itself; expected a folder of its own, such as one inside it")
+        if os.path.lexists(folder) and any(folder.iterdir()) and not _is_of_a_report(folder):
+            raise BadInput(f"{where}: it holds files that are of no report; expected a new or an empty folder")
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, BadInput):
+            raise
+        what = error.strerror if isinstance(error, OSError) else one_line(error)
+        raise BadInput(f"{where}: cannot be written to ({what})") from None
+
+
+def _is_of_a_report(folder: Path) -> bool:
+    if (folder / MARKER).is_file():
+        return True
+    index = folder / "index.html"  # of a version that left no mark
+    return index.is_file() and b'<section id="provenance">' in index.read_bytes()
+
+
+def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:
+    """Other strategies on the same tasks, trained alike: one configuration of each, fine-tuning first.
+
+    They come from spaces without a scale of their own; of several configurations of a strategy, the one that is the
+    most like the paper's is taken.
+    """
+    if not experiment.number_axes:
+        return []
+    alike = {training(cell) for cell in experiment.cells}
+    strategies = {cell.config.strategy for cell in experiment.cells}
+    found: dict[str, tuple[int, Reference]] = {}
+    for other in experiments:
+        if other is experiment or other.number_axes or not other.shown:
+            continue
+        for index, cell in enumerate(other.cells):
+            strategy = cell.config.strategy
+            if strategy in strategies or training(cell) not in alike:
+                continue
+            unlike = len(departures(cell.config))
+            if strategy not in found or unlike < found[strategy][0]:
+                found[strategy] = unlike, Reference(cell_name(cell) or other.name, other, index)
+    return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]
+
+
+def _lead(experiments: Sequence[Experiment]) -> str:
+    counts = distinct_runs(experiments)
+    asked = sum(counts.values())
+    text = f"{counts['finished']:,} of {plural(asked, 'run')} {'is' if asked == 1 else 'are'} finished"
+    text += f", {counts['failed']:,} failed" if counts["failed"] else ""
+    if asked < sum(len(experiment.runs) for experiment in experiments):
+        text += "; a run that several search spaces share counts once"
+    return text + ". Metrics are computed on the validation set. All of them are better when higher."

@@ -1,0 +1,1 @@
+"""Comparison and strategy tables, and LaTeX."""

@@ -1,0 +1,172 @@
+"""Paired differences between configurations over common seeds, with intervals and corrected p-values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ..collect import Experiment
+from ..formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
+from ..metrics import METRICS
+from ..results import Reference, aligned
+from ..selection import cell_name
+from ..statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_differences
+
+Kind = Literal["variant", "reference"]
+
+FEW = 6
+"""Configurations up to which all are compared with each other."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One configuration minus another: another variant at the same place, or a reference such as fine-tuning.
+
+    `cell` is the configuration's position in the experiment. `corrected` holds Holm's p-values, by metric like
+    `differences`.
+    """
+
+    name: str
+    baseline: str
+    kind: Kind
+    cell: int
+    differences: Mapping[str, PairedDifference] = field(hash=False)
+    corrected: Mapping[str, float] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """All comparisons of an experiment. p-values are corrected over those of one metric and one kind of baseline."""
+
+    name: str
+    rows: tuple[Comparison, ...]
+
+    @property
+    def pairs(self) -> int:
+        """The largest number of common replicates behind any difference."""
+        return max((d.n for row in self.rows for d in row.differences.values()), default=0)
+
+
+def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
+    """Every configuration against its baselines.
+
+    Few configurations that are no grid are compared with each other, each with all before it, fine-tuning counting as
+    the first. Of more, each variant is compared with the first variant at the same place on all other axes; where there
+    are scales and no variants, or no scales, with the first. In addition, all are compared with the first reference.
+    """
+    sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
+    names = [cell_name(cell) or experiment.name for cell in experiment.cells] + [r.name for r in references]
+    return paired(experiment.name, sources, names, list(_pairs(experiment, bool(references))))
+
+
+def paired(
+    name: str,
+    sources: Sequence[tuple[Experiment, int]],
+    names: Sequence[str],
+    pairs: Sequence[tuple[int, int, Kind]],
+) -> Comparisons:
+    """Cells against cells, over the patient splits and seeds that both have.
+
+    Args:
+        name: of what is compared.
+        sources: the cells, of one experiment or several.
+        names: how each is called.
+        pairs: positions of a cell and its baseline, and the kind of baseline.
+    """
+    found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
+    corrected: list[dict[str, float]] = [{} for _ in pairs]
+    for metric in METRICS:
+        values, units = aligned(sources, metric)
+        cells, baselines = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        for differences, difference in zip(
+            found, paired_differences(values[cells], values[baselines], units), strict=True
+        ):
+            differences[metric] = difference
+        for kind in ("variant", "reference"):
+            family = [i for i, pair in enumerate(pairs) if pair[2] == kind]
+            for i, p in zip(family, holm([found[i][metric].p for i in family]), strict=True):
+                corrected[i][metric] = float(p)
+    rows = [
+        Comparison(names[cell], names[baseline], kind, cell, found[i], corrected[i])
+        for i, (cell, baseline, kind) in enumerate(pairs)
+        if any(difference.n for difference in found[i].values())
+    ]
+    return Comparisons(name, tuple(rows))
+
+
+def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = tuple(METRICS)) -> TextTable:
+    """Differences with intervals and corrected p-values; bold where the interval excludes zero."""
+    header = ["configuration", "minus", "pairs"]
+    for metric in metrics:
+        header += [METRICS[metric].plain, "p"]
+    rows = []
+    for row in record.rows:
+        n = max(d.n for d in row.differences.values())
+        cells = [TextCell(row.name, row.name), TextCell(row.baseline, row.baseline), TextCell(str(n), float(n))]
+        for column in metrics:
+            difference = row.differences[column]
+            cells.append(TextCell(_interval(difference), difference.mean, difference.excludes_zero))
+            cells.append(TextCell(p_text(row.corrected[column]), row.corrected[column]))
+        rows.append(tuple(cells))
+    notes = (
+        "Mean of paired differences over common seeds [95 % bootstrap interval, given from three pairs on].",
+        "Where there are several patient splits, a split with all its seeds counts as one pair.",
+        *_coverage(record.pairs),
+        "p: paired t-test, corrected by Holm over all rows of the column with the same kind of baseline.",
+    )
+    return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes)
+
+
+def comparisons_csv(record: Comparisons) -> str:
+    """Every comparison in full precision."""
+    parts = ("difference", "low", "high", "pairs", "p", "p_holm")
+    lines: list[Sequence[object]] = [
+        ["configuration", "baseline", *(f"{metric}_{part}" for metric in METRICS for part in parts)]
+    ]
+    for row in record.rows:
+        values: list[object] = [row.name, row.baseline]
+        for metric in METRICS:
+            d = row.differences[metric]
+            numbers = (d.mean, d.low, d.high, float(d.n), d.p, row.corrected[metric])
+            values += ["" if not np.isfinite(x) else (int(x) if i == 3 else repr(x)) for i, x in enumerate(numbers)]
+        lines.append(values)
+    return as_csv(lines)
+
+
+def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:
+    cells = range(len(experiment.cells))
+    ordered = sorted(cells, key=lambda cell: experiment.cells[cell].config.strategy != "finetune")
+    if len(experiment.number_axes) < 2 and len(cells) <= FEW:
+        yield from ((cell, earlier, "variant") for earlier, cell in itertools.combinations(ordered, 2))
+    elif not experiment.number_axes:
+        yield from ((cell, ordered[0], "variant") for cell in ordered[1:])
+    else:
+        yield from _against_first_variant(experiment)
+    if has_reference:
+        for index in range(len(experiment.cells)):
+            yield index, len(experiment.cells), "reference"
+
+
+def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, Kind]]:
+    variant_axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
+    baselines: dict[str, int] = {}
+    for index, cell in enumerate(experiment.cells):
+        place = cell_name(cell, variant_axes) if variant_axes else ""
+        baseline = baselines.setdefault(place, index)
+        if baseline != index:
+            yield index, baseline, "variant"
+
+
+def _interval(difference: PairedDifference) -> str:
+    if not difference.n:
+        return DASH
+    return with_interval(difference.mean, difference.low, difference.high)
+
+
+def _coverage(pairs: int) -> Iterator[str]:
+    if pairs >= MIN_PAIRS:
+        yield f"With {pairs} pairs no such interval can cover more than {highest_coverage(pairs):.1%}."

@@ -1,0 +1,151 @@
+"""Tables in LaTeX: booktabs, columns grouped by metric, wide tables cut by metric, long ones over several pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..formats import DASH, TextCell, TextTable, in_a_line
+from ..metrics import METRICS
+
+LONG = 40
+"""Rows up to which a table is one float; a longer one breaks over pages."""
+
+MOST_COLUMNS, MOST_COLUMNS_OF_LONG = 6, 4
+"""Columns of metrics side by side: LaTeX scales a float down to the text's width, but not a table of several pages."""
+
+_LONG_LABEL = 24
+"""Characters above which a label wraps in a table of several pages."""
+
+_PLAIN = {metric.plain for metric in METRICS.values()}
+_OF_A_METRIC = {"published": "published", "difference": "diff.", "p": "p"}
+"""Columns that belong to the metric before them, with their headings."""
+
+Group = Sequence[int]
+"""Positions of a metric's columns."""
+
+
+def to_latex(table: TextTable) -> str:
+    """Return a table to paste into a document; the first line names the packages that it needs."""
+    is_long = len(table.rows) > LONG
+    most = MOST_COLUMNS_OF_LONG if is_long else MOST_COLUMNS
+    labels, groups = _columns(table)
+    parts = _parts(groups, most)
+    lines = [f"% Needs the packages {'booktabs and longtable' if is_long else 'booktabs and graphicx'}."]
+    for number, part in enumerate(parts):
+        caption = _caption(table, number, len(parts))
+        lines += _long(table, labels, part, caption) if is_long else _floating(table, labels, part, caption)
+    return "\n".join(lines) + "\n"
+
+
+def _columns(table: TextTable) -> tuple[list[int], list[list[int]]]:
+    """Positions of the columns that tell rows apart, and of each metric's columns."""
+    labels: list[int] = []
+    groups: list[list[int]] = []
+    for position, name in enumerate(table.header):
+        if groups and name in _OF_A_METRIC:
+            groups[-1].append(position)
+        elif groups or name in _PLAIN:
+            groups.append([position])
+        else:
+            labels.append(position)
+    return labels, groups
+
+
+def _parts(groups: Sequence[Group], most: int) -> list[list[Group]]:
+    """Metrics cut into parts of at most so many columns, but of one metric at least."""
+    parts: list[list[Group]] = [[]]
+    for group in groups:
+        if parts[-1] and sum(map(len, parts[-1])) + len(group) > most:
+            parts.append([])
+        parts[-1].append(group)
+    return parts
+
+
+def _floating(table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str) -> Iterator[str]:
+    yield from (r"\begin{table}[tp]", r"\centering", caption, r"\small", r"\setlength{\tabcolsep}{4pt}")
+    yield r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    yield rf"\begin{{tabular}}{{{'l' * len(labels)}{'c' * sum(map(len, part))}}}"
+    yield from (*_head(table, labels, part), *_body(table, labels, part))
+    yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
+
+
+def _long(table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str) -> Iterator[str]:
+    longest = {i: max(len(row[i].text) for row in table.rows) for i in labels}
+    kinds = "".join("p{90pt}" if longest[i] > _LONG_LABEL else "l" for i in labels)
+    head = list(_head(table, labels, part))
+    yield from (r"\begingroup", r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
+    yield from (rf"\begin{{longtable}}{{{kinds}{'c' * sum(map(len, part))}}}", caption + r" \\")
+    yield from (*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot")
+    yield from (*_body(table, labels, part), r"\end{longtable}", r"\endgroup")
+
+
+def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Iterator[str]:
+    """The rules and rows above the body: the metrics, and below them what a column holds of its metric."""
+    names = [_stacked(table.header[i]) for i in labels]
+    metrics = [_metric(table.header[first]) for first, *_ in part]
+    yield r"\toprule"
+    if any(len(group) > 1 for group in part):
+        spans = [rf"\multicolumn{{{len(g)}}}{{c}}{{{metric}}}" for g, metric in zip(part, metrics, strict=True)]
+        ends = [len(labels) + sum(map(len, part[: i + 1])) for i in range(len(part))]
+        rules = (rf"\cmidrule(lr){{{e - len(g) + 1}-{e}}}" for g, e in zip(part, ends, strict=True))
+        yield from (_row([*[""] * len(labels), *spans]), "".join(rules))
+        ours = "ours" if "published" in table.header else "difference"
+        metrics = [name for group in part for name in (ours, *(_OF_A_METRIC[table.header[i]] for i in group[1:]))]
+    yield from (_row([*names, *metrics]), r"\midrule")
+
+
+def _body(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Iterator[str]:
+    shown = [*labels, *(i for group in part for i in group)]
+    for position, row in enumerate(table.rows):
+        yield _row([_cell(row[i]) for i in shown])
+        if position in table.rules:
+            yield r"\midrule"
+
+
+def _caption(table: TextTable, part: int, parts: int) -> str:
+    """Title and notes; of several parts, only the first has the notes."""
+    which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if parts > 1 else ("", "")
+    sentences = [f"{table.title}{which}.", *(table.notes if part == 0 else ())]
+    label = re.sub("[^A-Za-z0-9]+", "_", table.name).strip("_") + ending
+    return rf"\caption{{{' '.join(map(escaped, sentences))}}}\label{{table:{label}}}"
+
+
+def _stacked(heading: str) -> str:
+    """A heading with a word in each line: that of a number is longer than the number."""
+    lines = r"\\".join(map(_after_a_break, map(escaped, heading.split())))
+    return rf"\shortstack[l]{{{lines}}}" if " " in heading else lines
+
+
+def _metric(name: str) -> str:
+    return next((metric.latex for metric in METRICS.values() if metric.plain == name), escaped(name))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return _after_a_break(" & ".join(cells)) + r" \\"
+
+
+def _after_a_break(line: str) -> str:
+    r"""A line that stands behind a ``\\`` or a rule, which would take a bracket or an asterisk for its own."""
+    return "{}" + line if line.startswith(("[", "*")) else line
+
+
+def _cell(cell: TextCell) -> str:
+    # A hyphen before a digit is a minus sign, which LaTeX only makes in mathematics.
+    text = re.sub(r"(?<![\w.])-(\d[\d.]*)", r"$-\1$", escaped(cell.text)).replace(" = ", "~=~")
+    return rf"\textbf{{{text}}}" if cell.bold else text
+
+
+def escaped(text: str) -> str:
+    """Text with every character that LaTeX would take for a command as itself, on one line."""
+    return in_a_line(text).translate(_CHARACTERS)
+
+
+_CHARACTERS = str.maketrans(
+    {
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
+        **{DASH: "--", "<": "$<$", ">": "$>$", "\N{MULTIPLICATION SIGN}": r"$\times$"},
+        **{"λ": r"$\lambda$", "τ": r"$\tau$", "η": r"$\eta$"},
+        **{character: "\\" + character for character in "&%$#_{}"},
+    }
+)

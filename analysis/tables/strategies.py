@@ -1,0 +1,147 @@
+"""Strategies against each other over everything that a report shows, paired by patient split and seed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..collect import Cell, Experiment
+from ..drawing.labels import name_rows
+from ..drawing.style import GRID, MUTED, colour, new_figure, styled
+from ..metrics import metric_named
+from ..selection import cell_name, departures, shown_metrics
+from .comparisons import Comparisons, Kind, paired
+
+TRAINING = (
+    *("dataset", "scenario", "task_classes", "domain", "leads", "normalize", "task_order", "network"),
+    *("epochs_per_task", "batch_size", "learning_rate"),
+)
+"""What configurations must have in common to be compared across strategies, beside the network's options."""
+
+_BASELINES = ("finetune", "multitask")
+
+
+@dataclass(frozen=True)
+class StrategyComparison:
+    """Strategies that were trained alike on the same data, one configuration of each.
+
+    `configurations` says of each strategy which one; `differences` holds every pair of strategies, the one that does
+    more minus fine-tuning where that is among them.
+    """
+
+    dataset: str
+    scenario: str
+    strategies: tuple[str, ...]
+    configurations: tuple[str, ...]
+    metrics: tuple[str, ...]
+    differences: Comparisons
+
+
+def training(cell: Cell) -> tuple[object, ...]:
+    """What configurations must have in common to be compared across strategies."""
+    return *(getattr(cell.config, name) for name in TRAINING), *cell.config.options_of("network").items()
+
+
+def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyComparison]:
+    """One comparison for each way of training of which several strategies have finished runs in common.
+
+    A strategy is represented by its configuration that is the most like the paper's, of equals by that with the most
+    finished runs; never by the best, as the best of many is best by luck as well. What one search space compares by
+    itself is left out.
+
+    Args:
+        experiments: search spaces without searches.
+    """
+    groups: dict[tuple[object, ...], list[tuple[Experiment, int]]] = {}
+    for experiment in experiments:
+        for index, cell in enumerate(experiment.cells):
+            if experiment.run_ids(index):
+                groups.setdefault(training(cell), []).append((experiment, index))
+    return [found for sources in groups.values() for found in _comparison(sources)]
+
+
+def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyComparison]:
+    chosen: dict[str, tuple[Experiment, int]] = {}
+    editions: dict[int, object] = {}
+    if len({experiment.cells[index].config.strategy for experiment, index in sources}) < 2:
+        return
+    for experiment, index in sorted(sources, key=_preference):
+        strategy = experiment.cells[index].config.strategy
+        of_this = _editions(experiment, index)
+        same = all(editions.get(split, edition) == edition for split, edition in of_this.items())
+        if strategy not in chosen and same:  # numbers of other data, or of other semantics, are none to compare with
+            chosen[strategy] = experiment, index
+            editions |= of_this
+    if len(chosen) < 2 or len({id(experiment) for experiment, _ in chosen.values()}) < 2:
+        return
+    names = sorted(chosen, key=lambda name: (_BASELINES.index(name) if name in _BASELINES else len(_BASELINES), name))
+    ordered = [chosen[name] for name in names]
+    pairs: list[tuple[int, int, Kind]] = [
+        (more, less, "variant") for less, more in itertools.combinations(range(len(names)), 2)
+    ]
+    config = ordered[0][0].cells[ordered[0][1]].config
+    title = f"{config.dataset}, {config.scenario}"
+    differences = paired(title, ordered, names, pairs)
+    if differences.rows:
+        yield StrategyComparison(
+            config.dataset,
+            config.scenario,
+            tuple(names),
+            tuple(cell_name(experiment.cells[index]) or experiment.name for experiment, index in ordered),
+            shown_metrics([experiment for experiment, _ in ordered]),
+            differences,
+        )
+
+
+def _preference(source: tuple[Experiment, int]) -> tuple[int, int]:
+    experiment, index = source
+    return len(departures(experiment.cells[index].config)), -len(experiment.run_ids(index))
+
+
+def _editions(experiment: Experiment, cell: int) -> dict[int, tuple[str, int]]:
+    """The data and the semantics behind a cell's finished runs, by patient split."""
+    runs = experiment.runs_of(cell, "finished")
+    columns = (runs[name] for name in ("split_seed", "data_hash", "semantics_version"))
+    return {int(split): (str(data_hash), int(version)) for split, data_hash, version in zip(*columns, strict=True)}
+
+
+@styled
+def draw_strategies(record: StrategyComparison) -> Figure:
+    """A panel per metric, a row per pair of strategies: the mean difference and its interval, filled if without 0."""
+    rows = record.differences.rows
+    metrics = [metric_named(metric) for metric in record.metrics]
+    figure = new_figure(2.6 + 2.1 * len(metrics), 0.3 * len(rows) + 0.85)
+    grid = figure.subplots(1, len(metrics), squeeze=False, sharey=True)[0]
+    for axes, metric in zip(grid, metrics, strict=True):
+        axes.grid(axis="x", color=GRID, lw=0.6)
+        axes.axvline(0, color=MUTED, lw=0.9)
+        for place, row in enumerate(rows):
+            found = row.differences[metric.column]
+            if not found.n:
+                continue
+            if np.isfinite(found.low):
+                axes.plot([found.low, found.high], [place, place], color=colour(0), lw=1.8)
+            axes.plot(
+                found.mean, place, "o", ms=5.5, color=colour(0), mfc=colour(0) if found.excludes_zero else "white"
+            )  # fmt: skip
+        axes.set_title(metric.figure, fontweight="normal")
+        axes.tick_params(axis="y", length=0)
+        axes.locator_params(axis="x", nbins=4)
+    name_rows(grid[0], [f"{row.name} minus {row.baseline}" for row in rows], range(len(rows)), 0.3)
+    grid[0].set_ylim(len(rows) - 0.5, -0.5)
+    figure.supxlabel("mean paired difference, with its 95 % interval", fontsize=9)
+    return figure
+
+
+def describe_strategies(record: StrategyComparison) -> str:
+    """The figure in words."""
+    parts = []
+    for row in record.differences.rows:
+        found = row.differences[record.metrics[0]]
+        interval = f" [{found.low:+.3f}, {found.high:+.3f}]" if np.isfinite(found.low) else ""
+        parts.append(f"{row.name} minus {row.baseline} {found.mean:+.3f}{interval}")
+    return f"Strategies on {record.dataset}, {record.scenario}: differences in average AUC. {'; '.join(parts)}."

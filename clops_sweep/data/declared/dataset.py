@@ -1,0 +1,241 @@
+"""`@dataset`: how a file of the user's declares a data set of its own. Needs no numpy, as search-space files do not."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import numbers
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from os import PathLike, fspath
+from pathlib import PurePath
+from typing import Any, TypeVar, cast, get_args
+
+from clops_sweep.data.catalog import (
+    DATASETS,
+    PERTURBATION_STD,
+    DatasetInfo,
+    Declared,
+    Leads,
+    Normalization,
+)
+from clops_sweep.data.origins import remember_origin
+from clops_sweep.data.source_code import code_hash, source_file
+from clops_sweep.errors import BadInput, shown
+
+Member = TypeVar("Member", bound=Callable[..., Any])
+
+OF_RECORDINGS = ("classes", "channels", "units", "sampling_rate", "window_seconds", "stride_seconds", "resample_to")
+"""What a generator of `Recording`s has in common; the same as arguments of `Recordings`."""
+
+
+def dataset(
+    name: str,
+    *,
+    scenarios: Sequence[str] = ("class_il",),
+    files: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    title: str = "",
+    licence: str = "not said",
+    source: str = "",
+    size: str = "",
+    batch_size: int = 16,
+    learning_rate: float = 1e-3,
+    normalize: str = "none",
+    epochs_per_task: int | None = None,
+    perturbation_std: float = PERTURBATION_STD,
+    terms: Sequence[str] = (),
+    reference_channel: str | None = None,
+    leads: str = "all",
+    classes: Sequence[str] | None = None,
+    channels: Sequence[str] | None = None,
+    units: str | None = None,
+    sampling_rate: float | None = None,
+    window_seconds: float | None = None,
+    stride_seconds: float | None = None,
+    resample_to: float | None = None,
+) -> Callable[[Member], Member]:
+    """Declares a data set: a function from the data root to `Recordings`, or one that yields a `Recording` at a time.
+
+    Example::
+
+        @dataset("wearable", scenarios=("class_il",), files=["wearable.npz"])
+        def wearable(data_root):
+            file = np.load(data_root / "wearable.npz")
+            return Recordings(signals=file["x"], sampling_rate=50, channels=("ax", "ay", "az"), units="g", ...)
+
+    It is prepared once. Frames are made anew when one of `files`, an option here, or the text of the function or of
+    what it uses has changed (`source_code.code_hash`). A subclass of `clops_sweep.data.reader.Reader` may be declared
+    as well: that is what built-in data sets are.
+
+    Args:
+        name: what configs call it.
+        scenarios: those that it can be used in.
+        files: what it is made from, under the data root: paths, folders with all that is in them, or patterns.
+        title: a line about it, for lists and reports.
+        licence: its licence.
+        source: where it comes from.
+        size: how large it is, in words.
+        batch_size: default of that config field, as are `learning_rate`, `normalize`, `perturbation_std` and `leads`.
+        learning_rate: of Adam.
+        normalize: of each frame and channel: none, minmax or zscore.
+        epochs_per_task: default of that config field; None for the scenario's usual number.
+        perturbation_std: standard deviation of the noise of perturbed inputs, in the unit of the frames.
+        terms: ISO dates that end the terms of time_il, each the first day after its term; empty for terciles.
+        reference_channel: the channel that stands for a recording where an instance is a single channel.
+        leads: `all` for frames of all channels, `one` for an instance a channel.
+        classes: for a generator: names of the classes.
+        channels: for a generator: names of the channels.
+        units: for a generator: the unit of the signals.
+        sampling_rate: for a generator: samples a second, of recordings that do not say otherwise.
+        window_seconds: for a generator: how long a frame is that recordings are cut into.
+        stride_seconds: for a generator: from the begin of a window to that of the next.
+        resample_to: for a generator: samples a second that windows are resampled to.
+
+    Raises:
+        BadInput: one of the arguments is not as described; the name is taken.
+    """
+    given = dict(locals())
+    if not isinstance(name, str):
+        raise BadInput(f'dataset {_kind(name)}: expected the name that configs call it by, as in @dataset("mine")')
+    if not (name.isidentifier() and name.isascii()):
+        raise BadInput(f"dataset {shown(name)}: expected a name of letters, digits and underscores")
+    check = _Checks(f"dataset {name!r}")
+    recording = {key: given[key] for key in OF_RECORDINGS if given[key] is not None}
+    found = DatasetInfo(
+        name=name,
+        title=check.text("title", title) or f"{name}, declared by a search-space file",
+        licence=check.text("licence", licence),
+        source=check.text("source", source),
+        size=check.text("size", size),
+        scenarios=check.identifiers("scenarios", scenarios),
+        classes=None if classes is None else len(check.names("classes", classes)),
+        batch_size=check.whole("batch_size", batch_size),
+        reader="clops_sweep.data.declared.declared_reader:DeclaredReader",
+        simultaneous_leads=0 if channels is None else len(check.names("channels", channels)),
+        learning_rate=check.positive("learning_rate", learning_rate),
+        normalize=cast(Normalization, check.one_of("normalize", normalize, get_args(Normalization))),
+        perturbation_std=check.positive("perturbation_std", perturbation_std),
+        epochs_per_task=None if epochs_per_task is None else check.whole("epochs_per_task", epochs_per_task),
+        reference_lead=None if reference_channel is None else check.text("reference_channel", reference_channel),
+        terms=check.dates("terms", terms),
+        leads=cast(Leads, check.one_of("leads", leads, get_args(Leads))),
+    )
+    for key in ("sampling_rate", "window_seconds", "stride_seconds", "resample_to"):
+        if key in recording:
+            check.positive(key, recording[key])
+    if units is not None:
+        check.text("units", units)
+    patterns = check.files("files", files)
+
+    def declare(member: Member) -> Member:
+        _check_member(name, member, recording)
+        options = {"files": patterns, "terms": found.terms, "reference": found.reference_lead, "recording": recording}
+        canonical = json.dumps([code_hash(member), options], sort_keys=True, default=str)
+        fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
+        place = source_file(member)
+        declared = Declared(member, str(place or "a notebook"), patterns, fingerprint, recording)
+        DATASETS.register(found, declared)
+        remember_origin("dataset", name, member)
+        return member
+
+    return declare
+
+
+def _check_member(name: str, member: Any, recording: Mapping[str, Any]) -> None:
+    what = f"dataset {name!r}"
+    if isinstance(member, type):
+        if not any(base.__module__ == "clops_sweep.data.reader" for base in member.__mro__):
+            raise BadInput(f"{what}: class {member.__name__} is no subclass of Reader; expected one, or a function")
+        if getattr(member, "name", None) != name:
+            raise BadInput(f"{what}: class {member.__name__} has another name; expected name = {name!r} in it")
+        if recording:
+            raise BadInput(f"{what}: {next(iter(recording))}: a Reader says that itself; expected it without")
+        return
+    if not inspect.isfunction(member):
+        raise BadInput(f"{what}: expected a function of the data root, not {_kind(member)}")
+    try:
+        inspect.signature(member).bind(None)
+    except TypeError:
+        raise BadInput(
+            f"{what}: {member.__name__}() is called with the data root alone; expected a function of one argument"
+        ) from None
+
+
+class _Checks:
+    """Arguments of a declaration, each looked at, with one sentence where it is not as it should be."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def _refuse(self, argument: str, expected: str, value: Any) -> BadInput:
+        return BadInput(f"{self._what}: {argument}: expected {expected}, not {shown(value)}")
+
+    def text(self, argument: str, value: Any) -> str:
+        if not isinstance(value, str) or not (value.isprintable() and len(value) <= 500):
+            raise self._refuse(argument, "a line of text", value)
+        return value
+
+    def whole(self, argument: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= int(value) < 2**31:
+            raise self._refuse(argument, "a whole number from 1", value)
+        return int(value)
+
+    def positive(self, argument: str, value: Any) -> float:
+        number: Any = value
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < number <= sys.float_info.max:
+            raise self._refuse(argument, "a number above 0", value)
+        return float(number)
+
+    def one_of(self, argument: str, value: Any, known: Sequence[str]) -> str:
+        if value not in known:
+            raise self._refuse(argument, f"one of {', '.join(known)}", value)
+        return str(value)
+
+    def names(self, argument: str, value: Any) -> tuple[str, ...]:
+        if isinstance(value, str) or not isinstance(value, Sequence) or not len(value):
+            raise self._refuse(argument, "a list of names", value)
+        for each in value:
+            if not (isinstance(each, str) and each.strip() and each.isprintable()):
+                raise self._refuse(argument, "names that can be printed", each)
+        if len(set(value)) < len(value):
+            twice = next(each for place, each in enumerate(value) if each in value[:place])
+            raise BadInput(f"{self._what}: {argument}: {shown(twice)} is there twice; expected each once")
+        return tuple(value)
+
+    def identifiers(self, argument: str, value: Any) -> tuple[str, ...]:
+        names = self.names(argument, value)
+        for each in names:
+            if not each.isidentifier():
+                raise self._refuse(argument, 'names of scenarios such as "class_il"', each)
+        return names
+
+    def dates(self, argument: str, value: Any) -> tuple[str, ...]:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise self._refuse(argument, 'a list of dates such as "2020-01-31"', value)
+        for each in value:
+            try:
+                date.fromisoformat(each)
+            except (TypeError, ValueError):
+                raise self._refuse(argument, 'dates such as "2020-01-31"', each) from None
+        if list(value) != sorted(set(value)):
+            raise self._refuse(argument, "dates that rise", list(value))
+        return tuple(value)
+
+    def files(self, argument: str, value: Any) -> tuple[str, ...]:
+        given = [value] if isinstance(value, str | PathLike) else value
+        if not isinstance(given, Sequence):
+            raise self._refuse(argument, "a list of paths under the data root", value)
+        found = []
+        for each in given:
+            path = PurePath(fspath(each)) if isinstance(each, str | PathLike) else None
+            if path is None or path.is_absolute() or ".." in path.parts or path == PurePath():
+                raise self._refuse(argument, "paths, folders or patterns under the data root", each)
+            found.append(path.as_posix())
+        return tuple(found)
+
+
+def _kind(value: object) -> str:
+    name = getattr(value, "__name__", None)
+    return f"{name}()" if callable(value) and isinstance(name, str) else f"something of type {type(value).__name__}"

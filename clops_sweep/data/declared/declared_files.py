@@ -1,0 +1,46 @@
+"""The files under a data root that a declared data set is made from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.errors import AbsentData, BadInput, one_line
+
+
+def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -> dict[str, Path]:
+    """The declared files by their path under the data root, sorted; of a folder all that it holds.
+
+    Raises:
+        AbsentData: no data root is given, or nothing there matches one of the patterns.
+    """
+    if not patterns:
+        return {}
+    if data_root is None:
+        raise AbsentData(
+            f"dataset {name!r} needs the folder that holds {' and '.join(patterns)}; give it with --data-root DIR"
+        )
+    found: dict[str, Path] = {}
+    with one_sentence(data_root):
+        for pattern in patterns:
+            try:
+                exact = os.path.lexists(data_root / pattern)
+                matched = [data_root / pattern] if exact else list(data_root.glob(pattern))
+            except ValueError as error:  # a pattern that glob cannot read, or a NUL
+                raise BadInput(f"dataset {name!r}: files: {pattern!r}: {one_line(error)}; correct it") from None
+            files = [file for place in matched for file in ([place] if place.is_file() else _below(place))]
+            if not files:
+                raise AbsentData(
+                    f"dataset {name!r}: files: data root {shorten(data_root)} has no {pattern}; look at the path, or "
+                    "give another data root"
+                )
+            found |= {file.relative_to(data_root).as_posix(): file for file in files}
+    return dict(sorted(found.items()))
+
+
+def _below(folder: Path) -> list[Path]:
+    """The files below a folder, without FIFOs, sockets and the like."""
+    found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
+    return [file for file in found if file.is_file()]

@@ -1,0 +1,219 @@
+"""`Recordings.from_folder`: one file a recording, CSV, NPY or Parquet, and a table of labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.label_table import (
+    Fields,
+    Labels,
+    Table,
+    by_name,
+    make_item,
+    of_header,
+    read_rows,
+)
+from clops_sweep.data.declared.recording_items import Common, Item, Signal, stored_as
+from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.regular_files import open_regular
+
+_ENDINGS = (".csv", ".npy", ".parquet")
+
+
+@dataclass(frozen=True, eq=False)
+class SignalFile:
+    """The samples in one file: `columns` are those of its channels in CSV and Parquet, None for all."""
+
+    path: Path
+    columns: tuple[str, ...] | None
+    rate: float
+    gain: NDArray[np.float64]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file itself."""
+        return (self.path,)
+
+    def extent(self) -> tuple[int, float]:
+        """Samples, and samples a second."""
+        return length_of(self.path), self.rate
+
+    def label(self) -> Any:
+        """None: it is in the table."""
+        return None
+
+    def read(self) -> Signal:
+        """The samples of all channels."""
+        stored = read_signal(self.path, self.columns)
+        if len(stored) != len(self.gain):
+            raise BadInput(f"{shorten(self.path)}: has {len(stored)} channels; expected {len(self.gain)}")
+        return Signal(stored, self.gain, np.zeros(len(self.gain)))
+
+
+def folder_items(
+    folder: str | PathLike[str],
+    pattern: str,
+    fields: Fields,
+    table: Table,
+    classes: Any,
+    separator: str | None,
+    channels: Sequence[str] | None,
+    rate: float,
+    units: str,
+    gain: Any,
+    windowing: tuple[float | None, float | None, float | None],
+) -> tuple[Common, list[Item]]:
+    """What the files have in common, and each of them; see `Recordings.from_folder`."""
+    place = Path(folder)
+    if not isinstance(pattern, str) or not pattern.endswith(_ENDINGS):
+        raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}", pattern)
+    for argument, column in fields.columns.items():
+        if of_header(column):
+            raise BadInput(f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table")
+    path, rows = read_rows(place, table, fields)
+    itself = None if path is None else os.path.realpath(path)
+    with one_sentence(place):
+        try:
+            files = sorted(file for file in place.glob(pattern) if os.path.realpath(file) != itself)
+            found = by_name(files, place)
+        except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot read, or one that leads outside
+            raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
+    if not found:
+        raise BadInput(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
+    labels = Labels(classes, separator, [row["label"] for row in rows])
+    listed = [(row, found.get(row["name"], place / row["name"])) for row in rows]
+    first = next((file for _, file in listed if file.is_file()), None)
+    if first is None:
+        raise BadInput(
+            f"name: {shown(rows[0]['name'])} of {shorten(path) if path else 'table'} is no file of "
+            f"{shorten(place)}, nor is any other"
+        )
+    columns, sample = _columns(first, channels)
+    narrow = stored_as(sample.dtype, windowing[2]) is np.int16
+    factor = checks.gains(gain, len(columns))
+    wanted = None if first.suffix == ".npy" else columns
+    items = []
+    for row, file in listed:
+        label = labels.of(row["label"])
+        if label is not None:
+            items.append(make_item(row["name"], row, label, SignalFile(file, wanted, rate, factor)))
+    common = Common(
+        labels.classes, columns, units, labels.multi_label, np.int16 if narrow else np.float32, *windowing,
+        left_out=dict(labels.left_out),
+    )  # fmt: skip
+    return common, items
+
+
+def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """The names of the channels, and the samples of the first file."""
+    named = None if channels is None else checks.names("channels", channels)
+    if file.suffix == ".npy":
+        sample = read_signal(file, None)
+        names = named or tuple(f"channel {number + 1}" for number in range(len(sample)))
+        if len(names) != len(sample):
+            raise BadInput(f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}")
+        return names, sample
+    names = named or tuple(_titles(file))
+    return names, read_signal(file, names)
+
+
+def length_of(path: Path) -> int:
+    """How many samples a channel of a file has."""
+    with one_sentence(path), open_regular(path):
+        if path.suffix == ".npy":
+            return int(_npy(path).shape[-1])
+        if path.suffix == ".parquet":
+            return int(_parquet(path, lambda pq: pq.read_metadata(path)).num_rows)
+        with open(path, "rb") as file:
+            lines = sum(1 for line in file if line.strip())
+        return lines - _has_titles(path)
+
+
+def read_signal(path: Path, columns: Sequence[str] | None) -> NDArray[Any]:
+    """The samples of a file, [channels, samples].
+
+    Raises:
+        BadInput: it cannot be read, or lacks one of the columns.
+    """
+    with one_sentence(path), open_regular(path):
+        if path.suffix == ".npy":
+            return np.asarray(checks.signal(shorten(path), _npy(path)))
+        titles = _titles(path)
+        for name in columns or ():
+            if name not in titles:
+                raise BadInput(f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles))}")
+            if titles.count(name) > 1:
+                raise BadInput(f"{shorten(path)}: has {titles.count(name)} columns {shown(name)}; rename one of them")
+        table = _parquet(path, lambda pq: pq.read_table(path)) if path.suffix == ".parquet" else _csv(path, titles)
+        try:
+            found = [table[name].to_numpy() for name in columns or titles]
+            return np.asarray(checks.signal(shorten(path), np.stack(found)))
+        except (TypeError, ValueError) as error:
+            if isinstance(error, BadInput):
+                raise
+            raise BadInput(
+                f"{shorten(path)}: holds something else than numbers; expected a column for each channel"
+            ) from None
+
+
+def _npy(path: Path) -> NDArray[Any]:
+    try:
+        return np.atleast_2d(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (ValueError, EOFError):
+        raise BadInput(f"{shorten(path)}: not a whole array file; expected what numpy.save writes") from None
+
+
+def _parquet(path: Path, read: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return read(pq)
+    except pa.ArrowInvalid:
+        raise BadInput(f"{shorten(path)}: not a readable Parquet file") from None
+
+
+def _csv(path: Path, titles: Sequence[str]) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    skipped = int(_has_titles(path))
+    try:
+        return csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(use_threads=False, column_names=list(titles), skip_rows=skipped),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(titles, pa.float64())),
+        )
+    except pa.ArrowInvalid as error:
+        raise BadInput(f"{shorten(path)}: not a table of numbers ({str(error).splitlines()[0][:120]})") from None
+
+
+def _first_cells(path: Path) -> list[str]:
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        return [cell.strip().strip('"') for cell in file.readline().split(",")]
+
+
+def _has_titles(path: Path) -> bool:
+    try:
+        [float(cell) for cell in _first_cells(path)]
+    except ValueError:
+        return True
+    return False
+
+
+def _titles(path: Path) -> list[str]:
+    """The columns of a file; numbered where a CSV file has numbers in its first line."""
+    if path.suffix == ".parquet":
+        return list(_parquet(path, lambda pq: pq.read_schema(path)).names)
+    cells = _first_cells(path)
+    return cells if _has_titles(path) else [f"channel {number + 1}" for number in range(len(cells))]

@@ -1,0 +1,225 @@
+"""Tables of labels beside recordings in files: which column says what, and what becomes of each label."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.recording_items import Item, Samples
+from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.errors import BadInput, shown
+from clops_sweep.regular_files import open_regular
+
+_UNDECODED = "\ufffd"
+"""What stands for bytes that are no UTF-8."""
+
+Column = str | int
+"""A column by name, or by position from 0; or "#Dx", a comment of that name in a recording's header."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Where to find what is known of a recording: columns, or comments of its header."""
+
+    label: Column
+    name: Column = 0
+    patient: Column | None = None
+    time: Column | None = None
+    split: Column | None = None
+    domains: Mapping[str, Column] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domains, Mapping):
+            raise checks.refused("domains", 'a mapping such as {"site": "hospital"}', self.domains)
+        for argument, column in self.columns.items():
+            if isinstance(column, bool) or not isinstance(column, str | int) or column == "":
+                raise checks.refused(argument, "a column by name, or by position from 0", column)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """All that are given, by argument."""
+        single = {
+            "name": self.name,
+            "label": self.label,
+            "patient": self.patient,
+            "time": self.time,
+            "split": self.split,
+        }
+        named = {f"domains[{name!r}]": column for name, column in self.domains.items()}
+        return {argument: column for argument, column in {**single, **named}.items() if column is not None}
+
+
+def of_header(column: Column | None) -> bool:
+    """Whether a field is a comment of the header, such as "#Dx"."""
+    return isinstance(column, str) and column.startswith("#")
+
+
+Table = str | PathLike[str] | Any
+"""A CSV file, or a table that is in memory: a pandas DataFrame."""
+
+
+def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, list[dict[str, str]]]:
+    """The rows of a table, each by argument (name, label, ...), in its order; and its file, if it is in one.
+
+    The first line of a file names the columns if any field is a column by name.
+
+    Raises:
+        BadInput: there is no such file or column, or a row has fewer cells than the others.
+    """
+    wanted = {argument: column for argument, column in fields.columns.items() if not of_header(column)}
+    if isinstance(table, str | PathLike):
+        path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
+        if path is None:
+            raise BadInput(f"table: {shorten(folder / table)} is not there; expected a CSV file")
+        titles, lines, numbers, what = *_of_file(path, wanted), shorten(path)
+    elif hasattr(table, "itertuples"):
+        path, what, titles = None, "table", [str(column) for column in table.columns]
+        rows = zip(table.itertuples(index=False, name=None), table.isna().to_numpy(), strict=True)
+        lines = [["" if no else str(it) for it, no in zip(row, absent, strict=True)] for row, absent in rows]
+        numbers = list(range(1, len(lines) + 1))
+    else:
+        raise checks.refused("table", "a CSV file or a pandas DataFrame", table)
+    if not lines:
+        raise BadInput(f"{what}: the table has no rows; expected one for each recording")
+    places = {argument: _place(what, argument, column, titles, len(lines[0])) for argument, column in wanted.items()}
+    for number, cells in zip(numbers, lines, strict=True):
+        if len(cells) != len(lines[0]):
+            raise BadInput(f"{what}: line {number} has {len(cells)} cells; expected {len(lines[0])}")
+        for argument, place in places.items():
+            if _UNDECODED in cells[place]:
+                raise BadInput(
+                    f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
+                    "or give table=pandas.read_csv(..., encoding=...)"
+                )
+    return path, [{argument: cells[place].strip() for argument, place in places.items()} for cells in lines]
+
+
+def _of_file(path: Path, wanted: Mapping[str, Column]) -> tuple[list[str], list[list[str]], list[int]]:
+    """Titles, none where every column is asked for by position; rows of a CSV file; and the line that each ends in."""
+    lines, numbers = [], []
+    try:
+        with one_sentence(path), open_regular(path) as binary:
+            reader = csv.reader(
+                io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline=""),
+                delimiter="\t" if path.suffix == ".tsv" else ",",
+            )
+            for cells in reader:
+                if cells:
+                    lines.append(cells)
+                    numbers.append(reader.line_num)
+    except csv.Error as error:
+        raise BadInput(f"{shorten(path)}: not a readable table ({error}); expected a CSV file") from None
+    named = bool(lines) and any(isinstance(column, str) for column in wanted.values())
+    titles = [title.strip() for title in lines.pop(0)] if named else []
+    return titles, lines, numbers[1:] if named else numbers
+
+
+def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
+    if isinstance(column, str):
+        if column not in titles:
+            raise BadInput(
+                f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles))} "
+                f"(a table without header is asked by position, as in {argument.partition('[')[0]}=1)"
+            )
+        if titles.count(column) > 1:
+            raise BadInput(f"{argument}: {what} has {titles.count(column)} columns {shown(column)}; rename one of them")
+        return titles.index(column)
+    if not 0 <= column < width:
+        raise BadInput(f"{argument}: {what} has no column {column}; it has {width}, counted from 0")
+    return column
+
+
+class Labels:
+    """What becomes of labels as they are written: positions in the classes, or left out.
+
+    Args:
+        classes: the labels that are used, from a label to its class, or None for all that there are.
+        separator: between several labels of a recording; None where it has one.
+        written: the labels of all recordings, where they are known beforehand.
+    """
+
+    def __init__(self, classes: Any, separator: str | None, written: Sequence[str]) -> None:
+        if separator is not None and not (isinstance(separator, str) and separator):
+            raise checks.refused("separator", 'text such as ","', separator)
+        self._separator = separator
+        if classes is None:
+            found = sorted({each for text in written for each in self._parted(text) if each})
+            if not found:
+                raise BadInput("classes: expected the labels that are used, as they are not in a table")
+            classes = found
+        if isinstance(classes, Mapping):
+            checks.names("classes", list(classes))
+            self.classes = checks.names("classes", list(dict.fromkeys(classes.values())), least=2)
+            self._place = {label: self.classes.index(name) for label, name in classes.items()}
+        else:
+            self.classes = checks.names("classes", classes, least=2)
+            self._place = {name: place for place, name in enumerate(self.classes)}
+        self.left_out: Counter[str] = Counter()
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether a recording may have several."""
+        return self._separator is not None
+
+    def _parted(self, text: str) -> list[str]:
+        return (
+            [text]
+            if self._separator is None
+            else [part.strip() for part in text.split(self._separator) if part.strip()]
+        )
+
+    def position(self, text: str) -> int | None:
+        """The class of one label; None where it is not used."""
+        return self._place.get(text)
+
+    def of(self, text: str) -> int | NDArray[np.uint8] | None:
+        """The label or labels of a recording; None, and counted, where none of them is used."""
+        places = [self._place[part] for part in self._parted(text) if part in self._place]
+        if not places:
+            self.left_out[f"recordings labelled {shorten(text, 40)}" if text else "recordings without a label"] += 1
+            return None
+        if not self.multi_label:
+            return places[0]
+        found = np.zeros(len(self.classes), np.uint8)
+        found[places] = 1
+        return found
+
+
+def make_item(name: str, row: Mapping[str, str], label: Any, samples: Samples) -> Item:
+    """A recording, of what a row of a table, or its header, says about it."""
+    try:
+        columns = {key: [value] for key, value in row.items() if key.startswith("domains[")}
+        domains = checks.domains({key[9:-2]: value for key, value in columns.items()}, 1)
+        return Item(
+            name,
+            checks.text("patient", row["patient"]) if "patient" in row else name,
+            label,
+            samples,
+            checks.moments("time", [row["time"]], 1)[0] if "time" in row else None,
+            {key: value for key, (value,) in domains.items()},
+            checks.parts([row["split"]], 1)[0] if "split" in row else None,
+        )
+    except BadInput as problem:
+        raise BadInput(f"recording {shown(name)}: {problem}") from None
+
+
+def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:
+    """Files by path below a folder and by their own name, with and without ending, where there is one of that name."""
+    found: dict[str, Path] = {}
+    twice: set[str] = set()
+    for file in files:
+        path = PurePosixPath(file.relative_to(folder).as_posix())
+        for key in {str(path), str(path.with_suffix("")), path.name, path.stem}:
+            if found.setdefault(key, file) is not file:
+                twice.add(key)
+    return {key: file for key, file in found.items() if key not in twice}

@@ -1,0 +1,131 @@
+"""`Recording`: what a declared function yields, one after the other, checked argument by argument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.recording_items import Common, InMemory, Item, stored_as
+from clops_sweep.errors import BadInput, shown
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One recording of a function that yields them one after the other, for data larger than memory.
+
+    Fields are those of `Recordings` in the singular. What all recordings share (`classes`, `channels`, `units`,
+    `sampling_rate`) is said by `@dataset` or by the first of them; a later one may have a `sampling_rate` of its own
+    where frames are resampled.
+    """
+
+    signal: Any
+    label: Any
+    patient: Any
+    time: Any = None
+    domains: Mapping[str, Any] | None = None
+    split: str | None = None
+    name: str | None = None
+    gain: Any = None
+    sampling_rate: float | None = None
+    channels: Sequence[str] | None = None
+    units: str | None = None
+    classes: Sequence[str] | None = None
+
+
+def _is_row(label: Any) -> bool:
+    """Whether a label is a row of several; anything that NumPy cannot look at is refused when it is read as a name."""
+    try:
+        return np.ndim(label) == 1
+    except Exception:
+        return False
+
+
+def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Common, Iterator[Item]]:
+    """What the recordings of a generator have in common, and they themselves, checked as they come and as a whole.
+
+    Args:
+        recordings: `Recording`s.
+        given: what `@dataset` says of all of them, by the names of `Recordings`' arguments.
+
+    Raises:
+        BadInput: there is none, or the first is not as it should be.
+    """
+    try:
+        first = next(recordings)
+    except StopIteration:
+        raise BadInput("yields no Recording; expected one at least") from None
+    if not isinstance(first, Recording):
+        raise BadInput(f"yields {shown(first)}; expected Recording(...)")
+    shared = {name: given.get(name, getattr(first, name)) for name in ("classes", "channels", "units", "sampling_rate")}
+    for name, value in shared.items():
+        if value is None:
+            raise BadInput(f"{name}: neither @dataset(...) nor the first Recording(...) says it")
+    window, stride, rate = checks.windowing(
+        *(given.get(n) for n in ("window_seconds", "stride_seconds", "resample_to"))
+    )
+    array = checks.signal("recording 0: signal", first.signal)
+    common = Common(
+        checks.names("classes", shared["classes"], least=2),
+        checks.names("channels", shared["channels"]),
+        checks.units(shared["units"]),
+        _is_row(first.label),
+        stored_as(array.dtype, rate),
+        window,
+        stride,
+        rate,
+    )
+    usual = checks.positive("sampling_rate", shared["sampling_rate"])
+    together = checks.Together(common.classes)
+
+    def items() -> Iterator[Item]:
+        for place, recording in enumerate(chain([first], recordings)):
+            try:
+                item = _item(recording, place, common, usual, first)
+            except BadInput as problem:
+                raise BadInput(f"recording {place}: {problem}") from None
+            together.add(item.name, item.patient, item.label, item.part)
+            yield item
+        together.check()
+
+    return common, items()
+
+
+def _item(recording: Any, place: int, common: Common, usual: float, first: Recording) -> Item:
+    if not isinstance(recording, Recording):
+        raise BadInput(f"is {shown(recording)}; expected Recording(...)")
+    for name in ("classes", "channels", "units"):
+        value = getattr(recording, name)
+        if value is not None and value != getattr(first, name):
+            raise BadInput(f"{name}: {shown(value)} is not what the first recording has")
+    array = checks.signal("signal", recording.signal)
+    if len(array) != len(common.channels):
+        raise BadInput(f"signal: has {len(array)} channels; expected {len(common.channels)}, as there are in channels")
+    if common.stored_as is np.int16 and stored_as(array.dtype, common.rate) is not np.int16:
+        raise BadInput(f"signal: is of {array.dtype}; expected whole numbers of 16 bits, as the first recording has")
+    rate = usual if recording.sampling_rate is None else checks.positive("sampling_rate", recording.sampling_rate)
+    if rate != usual and common.rate is None:
+        raise BadInput(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
+    if _is_row(recording.label) != common.multi_label:
+        raise BadInput("label: expected one label, or 0 and 1 for each class, for all recordings alike")
+    (label,) = checks.labels([recording.label], 1, common.classes)
+    if (recording.time is None) != (first.time is None):
+        raise BadInput("time: expected a date for all recordings, or for none")
+    if not isinstance(recording.domains, Mapping | None):
+        raise checks.refused("domains", 'a mapping such as {"site": "A"}', recording.domains)
+    columns = checks.domains({name: [value] for name, value in (recording.domains or {}).items()}, 1)
+    if set(columns) != set(first.domains or {}):
+        raise BadInput(f"domains: has {sorted(columns)} where the first has {sorted(first.domains or {})}")
+    return Item(
+        str(place) if recording.name is None else checks.text("name", recording.name),
+        checks.text("patient", recording.patient, whole=True),
+        label if common.multi_label else int(label),
+        InMemory(array.copy(), rate, checks.gains(recording.gain, len(array))),  # the function may fill it anew
+        None if recording.time is None else checks.moments("time", [recording.time], 1)[0],
+        {name: column for name, (column,) in columns.items()},
+        None if recording.split is None else checks.parts([recording.split], 1)[0],
+    )

@@ -1,0 +1,200 @@
+"""`Recordings.from_wfdb`: WFDB records in a folder, with labels from a table, their headers, or rhythm notes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.label_table import (
+    Fields,
+    Labels,
+    Table,
+    by_name,
+    make_item,
+    of_header,
+    read_rows,
+)
+from clops_sweep.data.declared.recording_items import Common, Item, Signal, Stretch
+from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.rhythm_segments import rhythm_segments
+from clops_sweep.data.files.wfdb_records import Header, physical, read_annotations, read_header, read_stored
+from clops_sweep.errors import BadInput, shown
+from clops_sweep.regular_files import open_regular
+
+
+@dataclass(frozen=True, eq=False)
+class WfdbRecord:
+    """The samples of one record, of some of its channels.
+
+    `notes` is the ending of its annotation file and what its rhythm notes stand for, by position in the classes.
+    """
+
+    header: Path
+    channels: tuple[str, ...]
+    integers: bool
+    notes: tuple[str, Mapping[str, int]] | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Header, signal file and annotations."""
+        signals = (file for file in (self.header.with_suffix(end) for end in (".dat", ".mat")) if file.is_file())
+        notes = () if self.notes is None else (self.header.with_suffix(self.notes[0]),)
+        return (self.header, *signals, *notes)
+
+    def extent(self) -> tuple[int, float]:
+        """As the first line of the header has them."""
+        record = _record_line(self.header)
+        try:
+            return int(record[3]), float(record[2].partition("/")[0])
+        except (IndexError, ValueError):
+            header = read_header(self.header, lenient=True)
+            return header.samples, header.rate
+
+    def label(self) -> list[Stretch] | None:
+        """The stretches of its rhythms, those alone that are used: a rhythm lasts until the next note."""
+        if self.notes is None:
+            return None
+        ending, places = self.notes
+        samples, symbols, notes = read_annotations(self.header.with_suffix(ending))
+        found = rhythm_segments(samples, symbols, notes, self.extent()[0])
+        return [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
+
+    def read(self) -> Signal:
+        """The publisher's integers with gain and baseline; in units, where a sample is missing or they are wider."""
+        header = read_header(self.header, lenient=True)
+        leads = positions(header, self.channels)
+        stored = read_stored(header, wide=bool((header.missing < -(2**15)).any()))
+        gain, baseline = header.gain[leads], header.baseline[leads]
+        if self.integers and not (stored[:, leads] == header.missing[leads]).any():
+            return Signal(stored[:, leads].T, 1 / gain, -baseline / gain)
+        ones = np.ones(len(leads))
+        return Signal(np.stack([physical(stored, header, lead) for lead in leads]), ones, 0 * ones)
+
+
+def positions(header: Header, channels: Sequence[str]) -> list[int]:
+    """Positions of the channels in a record: all of them in order where it has just these, else by name.
+
+    Raises:
+        BadInput: it has no channel of a name.
+    """
+    if _own(header.leads) == tuple(channels):
+        return list(range(len(header.leads)))
+    lowered = [lead.lower() for lead in header.leads]
+    for name in channels:
+        if name.lower() not in lowered:
+            raise BadInput(
+                f"{shorten(header.path)}: has no channel {name}, but {', '.join(header.leads)}; give the channels that "
+                "all records have"
+            )
+    return [lowered.index(name.lower()) for name in channels]
+
+
+def wfdb_items(
+    folder: str | PathLike[str],
+    fields: Fields,
+    table: Table | None,
+    classes: Any,
+    separator: str | None,
+    channels: Sequence[str] | None,
+    windowing: tuple[float | None, float | None, float | None],
+) -> tuple[Common, list[Item]]:
+    """What the records have in common, and each of them; see `Recordings.from_wfdb`."""
+    place = Path(folder)
+    with one_sentence(place):
+        headers = by_name(sorted(place.rglob("*.hea")), place)
+    if not headers:
+        raise BadInput(f"{shorten(place)}: the folder has no WFDB record (*.hea); look at the path")
+    from_notes = isinstance(fields.label, str) and fields.label.startswith(".") and fields.label[1:].isalnum()
+    if from_notes and windowing[0] is None:
+        raise BadInput("window_seconds: rhythm notes label stretches, which frames of one length have to be cut from")
+    columns = fields.columns.items()
+    tabled = [name for name, it in columns if not (of_header(it) or name == "name" or (name == "label" and from_notes))]
+    if table is None and tabled:
+        raise BadInput(
+            f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, so table is needed; or expected a comment of "
+            'the header such as "#Dx", or for label the ending of annotation files such as ".atr"'
+        )
+    rows = _rows(place, headers, fields, table, from_notes)
+    written = [] if from_notes else [row["label"] for _, _, row in rows]
+    labels = Labels(classes, separator, written)
+    first = read_header(rows[0][1], lenient=True)
+    names = _own(first.leads) if channels is None else checks.names("channels", channels)
+    leads = positions(first, names)
+    units = dict.fromkeys(first.units[lead] for lead in leads)
+    integers = windowing[2] is None and bool((first.missing[leads] >= -(2**15)).all())
+    notes = None
+    if from_notes:
+        mapping = classes if isinstance(classes, Mapping) else {name: name for name in labels.classes}
+        notes = (str(fields.label), {note: labels.classes.index(name) for note, name in mapping.items()})
+    items = []
+    for name, header, row in rows:
+        label = None if from_notes else labels.of(row["label"])
+        if label is not None or from_notes:
+            items.append(make_item(name, row, label, WfdbRecord(header, names, integers, notes)))
+    common = Common(
+        labels.classes, names, ", ".join(units), labels.multi_label, np.int16 if integers else np.float32, *windowing,
+        left_out=dict(labels.left_out),
+    )  # fmt: skip
+    return common, items
+
+
+def _rows(
+    folder: Path, headers: Mapping[str, Path], fields: Fields, table: Table | None, from_notes: bool
+) -> list[tuple[str, Path, dict[str, str]]]:
+    """Name, header and fields of every record: those of the table, or all of the folder without one."""
+    commented = {argument: str(column)[1:] for argument, column in fields.columns.items() if of_header(column)}
+    if table is None:
+        files = dict.fromkeys(headers.values())
+        listed = [(_short_name(file, folder, headers), file, dict[str, str]()) for file in files]
+    else:
+        _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields)
+        listed = []
+        for row in rows:
+            file = headers.get(row["name"], folder / f"{row['name']}.hea")  # where it is not there, its reader says so
+            listed.append((row["name"], file, row))
+    for _, file, row in listed:
+        if commented and file.is_file():
+            said = _comments(file)
+            for argument, key in commented.items():
+                if key not in said:
+                    raise BadInput(
+                        f"{shorten(file)}: has no comment '#{key}: ...', which {argument} is to be taken from"
+                    )
+                row[argument] = said[key]
+    return listed
+
+
+def _short_name(file: Path, folder: Path, headers: Mapping[str, Path]) -> str:
+    return file.stem if file.stem in headers else file.relative_to(folder).with_suffix("").as_posix()
+
+
+def _comments(header: Path) -> dict[str, str]:
+    """The comments of a header by their names: of "#Dx: AF", "AF" by "Dx"."""
+    with one_sentence(header):
+        lines = header.read_text(encoding="utf-8", errors="replace").splitlines()
+    pairs = (line[1:].partition(":") for line in lines if line.startswith("#"))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _record_line(header: Path) -> list[str]:
+    """The fields of a header's first line."""
+    with one_sentence(header), open_regular(header) as binary:
+        file = io.TextIOWrapper(binary, encoding="utf-8", errors="replace")
+        return next((line.split() for line in file if line.strip() and not line.startswith("#")), [])
+
+
+def _own(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of channels, those numbered that are there more than once."""
+    counts: dict[str, int] = {}
+    found = []
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+        found.append(name if counts[name] == 1 else f"{name} {counts[name]}")
+    return tuple(found)

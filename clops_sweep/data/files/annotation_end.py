@@ -1,0 +1,44 @@
+"""Whether an MIT annotation file (100.atr) is there to its end.
+
+The format has no count of annotations: a reader that reaches the end of a file that was cut takes what it has for all,
+and the last rhythm for one that lasts until the record ends. What tells is the word of zeros at the end (annot(5) of
+the WFDB Software Package).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.errors import BadInput
+
+_SKIP: Final = 59
+"""An interval of four bytes follows."""
+_AUX: Final = 63
+"""A note of as many bytes as the word says follows, filled up to whole words."""
+
+
+def require_end(path: Path) -> None:
+    """Raises BadInput where an annotation file does not end with the word that ends every whole one.
+
+    The words are followed from the first one, as two bytes of zero also occur inside notes and long intervals.
+    """
+    content = path.read_bytes()
+    place = 0
+    while place + 1 < len(content):
+        word = int.from_bytes(content[place : place + 2], "little")
+        place += 2
+        if word == 0:
+            break
+        kind, value = word >> 10, word & 0x3FF
+        if kind == _SKIP:
+            place += 4
+        elif kind == _AUX:
+            place += value + value % 2
+    else:
+        raise BadInput(f"{shorten(path)}: truncated, its end mark is missing; download the record again")
+    if place != len(content):
+        raise BadInput(
+            f"{shorten(path)}: its end mark is at byte {place:,} of {len(content):,}; download the record again"
+        )

@@ -1,0 +1,57 @@
+"""Arrays in .npy files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.files.folder import one_sentence
+from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.regular_files import open_regular
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """What the .npy file of an array in C order begins with, as `np.save` writes it."""
+    buffer = io.BytesIO()
+    fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, fields)
+    return buffer.getvalue()
+
+
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """The content of the .npy file of an array in C order, as `np.save` writes it.
+
+    numpy itself does not say why it could not write a file; what writes these bytes says that the disk is full.
+    """
+    return npy_header(array.dtype, array.shape) + array.tobytes()
+
+
+def bytes_of(array: NDArray[Any]) -> memoryview:
+    """The bytes of an array in C order, where they are; a copy of them where it is in another."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def load_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """The array in an .npy file, read or mapped, read-only and never unpickled.
+
+    Raises:
+        DamagedStore: the file is not a whole .npy file.
+    """
+    try:
+        with one_sentence(path), open_regular(path):
+            array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except BadInput:
+        raise
+    except (ValueError, SyntaxError, TokenError):  # the latter two of a damaged header
+        raise DamagedStore(
+            f"{path}: not a whole array file; run 'clops-sweep data prepare {path.parent.name}' again"
+        ) from None
+    # A plain ndarray view: subclasses such as memmap do not pickle into shareable buffers.
+    plain: NDArray[Any] = array.view(np.ndarray)
+    plain.flags.writeable = False
+    return plain

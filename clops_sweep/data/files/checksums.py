@@ -1,0 +1,45 @@
+"""The list of files and their SHA-256 that PhysioNet publishes with every version of a data set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from clops_sweep.data.files.folder import is_file, one_sentence, shorten
+from clops_sweep.data.files.hashes import file_sha256
+from clops_sweep.errors import BadInput
+
+SUMS: Final = "SHA256SUMS.txt"
+
+_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *]?(.+)")
+
+
+def published_sums(folder: Path) -> dict[str, str]:
+    """Hex SHA-256 by name, relative to `folder`, of every file that its SHA256SUMS.txt lists; empty without one."""
+    path = folder / SUMS
+    if not path.is_file():
+        return {}
+    with one_sentence(path):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return {match[2]: match[1] for line in lines if (match := _LINE.fullmatch(line.strip()))}
+
+
+def listed_below(folder: Path) -> set[Path]:
+    """Files below `folder` that a SHA256SUMS.txt lists: its own, or that of one of the two folders above it."""
+    listed = {place / name for place in (folder, *folder.parents[:2]) for name in published_sums(place)}
+    return {path for path in listed if folder in path.parents}
+
+
+def is_whole(path: Path, sha256: str) -> bool:
+    """Whether a file is there with the content that the publisher gave it."""
+    return is_file(path) and file_sha256(path) == sha256
+
+
+def unlike(file: Path, sha256: str, says: str) -> list[str]:
+    """What is wrong where a file has another content, one sentence that ends in `says`, or may not be read."""
+    try:
+        with one_sentence(file):
+            return [] if is_whole(file, sha256) else [f"{shorten(file)}: {says}"]
+    except BadInput as problem:
+        return [str(problem)]

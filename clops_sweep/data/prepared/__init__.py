@@ -1,0 +1,1 @@
+"""Prepared frames: their folder, whether they still match their source, and their normalization."""

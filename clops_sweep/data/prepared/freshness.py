@@ -1,0 +1,88 @@
+"""Whether prepared frames of a declared data set are still those of its code and files, found out in milliseconds.
+
+What they were made from is in the manifest: the fingerprint of the code and the SHA-256 of every file. Beside it,
+`files.json` remembers size and time of each file as they were, and where: as long
+as these are the same, no file is read. It is no part of the prepared data, and may be written again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared.declared_files import declared_files
+from clops_sweep.data.files.folder import write_file
+from clops_sweep.data.files.hashes import file_sha256
+from clops_sweep.data.prepared.manifest import Manifest
+from clops_sweep.errors import AbsentData
+from clops_sweep.regular_files import METADATA_LIMIT, open_regular
+
+FILES: Final = "files.json"
+
+State = list[int]
+"""Size in bytes, times of the last change of the content and of the inode in nanoseconds, and the inode's number.
+
+The first time can be set back; the second cannot."""
+
+
+def states_of(files: Mapping[str, Path]) -> dict[str, State]:
+    """Size and time of files; those that are not there are left out."""
+    states = {}
+    for key, file in files.items():
+        with contextlib.suppress(OSError):
+            states[key] = state_of(file)
+    return states
+
+
+def state_of(file: Path) -> State:
+    """Size, times and inode of a file."""
+    status = os.stat(file)
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
+
+def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) -> None:
+    """Writes down how the files of prepared frames are now."""
+    root = None if data_root is None else os.path.abspath(data_root)
+    write_file(folder / FILES, json.dumps({"root": root, "files": dict(states)}).encode())
+
+
+def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
+    """Whether the code and the files are those that prepared frames were made from.
+
+    Where no file declares the data set in this process there is nothing to compare, and where none of its files is to
+    be found, as on another machine, the code alone is compared: a prepared set needs its sources no more.
+    """
+    declared = DATASETS.declared(manifest.name)
+    if declared is None:
+        return True
+    if declared.fingerprint != manifest.fingerprint:
+        return False
+    try:
+        with open_regular(folder / FILES, METADATA_LIMIT) as file:
+            remembered = json.load(file)
+        known: dict[str, State] = remembered["files"]
+        root = data_root or (Path(remembered["root"]) if remembered["root"] else None)
+    except (OSError, ValueError, KeyError, TypeError):
+        known, root = {}, data_root
+    sums = manifest.sources
+    try:
+        declared_now = declared_files(manifest.name, declared.files, root)
+    except AbsentData:
+        declared_now = {}
+    now = {key: (root / key if root is not None else Path(key)) for key in sums} | declared_now
+    states = states_of(now)
+    if not states or states == known:
+        return True
+    if states.keys() != sums.keys():
+        return False
+    changed = [key for key in states if states[key] != known.get(key)]
+    if any(file_sha256(now[key]) != sums[key] for key in changed):
+        return False
+    with contextlib.suppress(OSError):
+        remember(folder, root, states)
+    return True

@@ -1,0 +1,190 @@
+"""Which folder prepared frames lie in, and whether they are whole and still those of their source."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.files.arrays import load_npy
+from clops_sweep.data.files.checksums import unlike
+from clops_sweep.data.files.folder import is_file, one_sentence
+from clops_sweep.data.prepared.freshness import is_fresh
+from clops_sweep.data.prepared.manifest import (
+    FRAMES,
+    Manifest,
+    check_content,
+    check_sizes,
+    check_small_files,
+    read_manifest,
+    remedy,
+)
+from clops_sweep.data.published.readers import reader_for
+from clops_sweep.data.reader import OnError, Reader, Source
+from clops_sweep.errors import AbsentData, BadInput, DamagedStore
+
+State = Literal["absent", "raw", "prepared", "damaged"]
+
+
+@dataclass(frozen=True)
+class PreparedSet:
+    """A prepared folder that is whole, and its manifest."""
+
+    folder: Path
+    manifest: Manifest
+
+
+def default_prepared_root() -> Path:
+    """Where prepared sets live: CLOPS_PREPARED_ROOT, else `prepared` in the user's cache folder for clops-sweep."""
+    if chosen := os.environ.get("CLOPS_PREPARED_ROOT"):
+        return Path(chosen)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("clops-sweep", appauthor=False) / "prepared"
+
+
+def folder_of(name: str, prepared_root: Path) -> Path:
+    """Where the frames of a data set lie under `prepared_root`, whether they are there or not."""
+    return prepared_root / name
+
+
+def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet | None:
+    """The prepared folder of a data set with its manifest, or None where there is none of this version.
+
+    Of a data set that a file of the user's declares, it is of this version as long as code and files are the same.
+
+    Raises:
+        DamagedStore: a file is missing or of another size than it was written with.
+    """
+    folder = folder_of(name, prepared_root)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return None
+    if manifest.fingerprint is None:
+        reader = reader_for(manifest.name)
+        if (manifest.reader_version, manifest.classes) != (reader.version, reader.classes):
+            return None
+    check_sizes(folder, manifest)
+    if manifest.fingerprint is not None and not is_fresh(folder, manifest, data_root):
+        return None
+    return PreparedSet(folder, manifest)
+
+
+def know(name: str, prepared_root: Path) -> None:
+    """Sees to it that configs can name a data set that no file declares in this process, if it is prepared here."""
+    if name in DATASETS:
+        return
+    with contextlib.suppress(BadInput):
+        manifest = read_manifest(folder_of(name, prepared_root))
+        info = None if manifest is None else manifest.dataset_info()
+        if info is not None:
+            DATASETS.register(info)
+
+
+def required_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet:
+    """The same where it has to be there.
+
+    Raises:
+        BadInput: the set is not prepared (the command that does is named) or damaged.
+    """
+    reader = reader_for(name)
+    prepared = prepared_set(name, prepared_root, data_root)
+    if prepared is None:
+        where = " --data-root DIR" if reader.reads_files else ""
+        if name in DATASETS.added:
+            where += " --plugins FILE"
+        raise BadInput(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
+    return prepared
+
+
+def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
+    """The stored frames [n, samples], mapped read-only.
+
+    Raises:
+        DamagedStore: they are no array, or of another shape than the manifest says.
+    """
+    frames = load_npy(prepared.folder / FRAMES, mapped=True)
+    if frames.shape != (prepared.manifest.frames, prepared.manifest.samples):
+        raise DamagedStore(
+            f"{prepared.folder / FRAMES}: holds {frames.shape} instead of {prepared.manifest.frames} frames"
+        )
+    return frames
+
+
+def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
+    """Whether a data set is prepared, damaged, only there as its publisher ships it (`raw`), or absent.
+
+    A prepared folder is looked at as on opening: sizes of all files, content of all but the frames. Of the publisher's
+    files only the tables are read that list the records.
+    """
+    try:
+        if (prepared := prepared_set(name, prepared_root, data_root)) is not None:
+            check_small_files(prepared.folder, prepared.manifest)
+            return "prepared"
+    except BadInput:
+        return "damaged"
+    try:
+        with one_sentence(data_root or name):
+            reader_for(name).look(data_root)
+    except AbsentData:
+        return "absent"
+    except BadInput:
+        return "damaged"
+    return "raw"
+
+
+def source_files(reader: Reader, sources: Sequence[Source], data_root: Path | None) -> list[Path]:
+    """The publisher's files that frames are made from; of a record that is there twice, those of the first."""
+    first = {source.record: source for source in reversed(sources)}
+    return [
+        *(file for source in sources if first[source.record] is source for file in source.files),
+        *(reader.tables(data_root) if sources else ()),
+    ]
+
+
+def prepared_problems(reader: Reader, *, prepared_root: Path, files: Sequence[Path]) -> list[str] | None:
+    """What is wrong with prepared frames, one sentence each; None where there are none.
+
+    Every file of the folder is compared with the manifest, bit by bit, and then the publisher's `files` with those that
+    the frames were made from.
+    """
+    name = reader.name
+    try:
+        prepared = prepared_set(name, prepared_root)
+        if prepared is None:
+            return None
+        for file, record in prepared.manifest.files.items():
+            check_content(prepared.folder, file, record)
+        mapped_frames(prepared)
+    except BadInput as damage:
+        return [str(damage)]
+    known = prepared.manifest.sources
+    changed = f"has changed since {name} was prepared; {remedy(prepared.folder)}"
+    return [
+        problem
+        for file in files
+        if is_file(file)
+        for problem in unlike(file, known.get(reader.file_key(file), ""), changed)
+    ]
+
+
+def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
+    """Whether prepared frames are damaged or made from other files than are under the data root now.
+
+    Also where records were skipped that are not to be skipped any more.
+    """
+    reader = reader_for(name)
+    files: list[Path] = []
+    with contextlib.suppress(BadInput):  # a prepared set needs its sources no more
+        if name not in DATASETS.added:  # of those `prepared_set` says it
+            files = source_files(reader, reader.find(data_root), data_root)
+    if prepared_problems(reader, prepared_root=prepared_root, files=files):
+        return True
+    prepared = prepared_set(name, prepared_root, data_root)
+    return prepared is not None and on_error == "stop" and bool(prepared.manifest.skipped)

@@ -1,0 +1,1 @@
+"""From recordings to a prepared folder of frames."""

@@ -1,0 +1,189 @@
+"""Prepared data sets: made once, checked on every opening, mapped from disk by every run.
+
+A prepared folder holds `frames.npy` [n, samples], `index.parquet` (one row per frame) and `manifest.json` (with the
+SHA-256 of the publisher's files). Splits of other seeds than
+0 that take a solver are added under `splits/`, by `prepare` or when frames are first opened with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.files.hashes import array_sha256, hash_of
+from clops_sweep.data.files.termination import terminated_like_interrupted
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepared.all_leads import all_leads
+from clops_sweep.data.prepared.frame_table import FrameTable
+from clops_sweep.data.prepared.manifest import check_small_files, frames_hash
+from clops_sweep.data.prepared.normalization import normalized_gain_offset
+from clops_sweep.data.prepared.prepared_folder import (
+    PreparedSet,
+    default_prepared_root,
+    folder_of,
+    mapped_frames,
+    prepared_set,
+    required_set,
+)
+from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of
+from clops_sweep.data.prepared.verified_frames import check_frames, frames_written
+from clops_sweep.data.published.readers import reader_for
+from clops_sweep.data.reader import OnError, OptionValue
+from clops_sweep.errors import BadInput, DamagedStore, one_line
+
+
+def prepare(
+    name: str,
+    *,
+    prepared_root: Path,
+    data_root: Path | None,
+    progress: bool = False,
+    on_error: OnError = "stop",
+    options: Mapping[str, OptionValue] | None = None,
+    workers: int | None = None,
+    anew: bool = False,
+    split_seeds: Collection[int] = (),
+) -> PreparedSet:
+    """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
+
+    A prepared set is made anew where it is damaged, of an older reader, of other code or files than a file of the
+    user's now declares, or was made with other options than those given here; one from which records were skipped is
+    taken as it is. It appears whole or not at all; a killed preparation starts again.
+
+    Args:
+        name: a data set of the catalogue.
+        prepared_root: where prepared sets live; nothing is ever written anywhere else.
+        data_root: the folder that holds the publisher's folder; not needed for generated data.
+        progress: whether to show a bar with the time left, on standard error.
+        on_error: what to do about a record that cannot be read: `stop` with its sentence, or `skip` it, counted
+            and listed in the manifest.
+        options: options of the data set's reader that differ from their defaults; None takes a set that is there,
+            whatever options it was made with.
+        workers: processes to read records with; by default one per core that this process may use.
+        anew: whether to make it again even though it is there.
+        split_seeds: split seeds that the frames are to be opened with: those whose split takes a solver are solved and
+            kept in the prepared folder, or in this process alone where that folder is read-only.
+
+    Raises:
+        BadInput: the data root or a file in it is missing or not as published; one sentence with the remedy.
+    """
+    reader = reader_for(name, options)
+    try:
+        prepared = prepared_set(name, prepared_root, data_root)
+    except DamagedStore:
+        prepared = None
+    with terminated_like_interrupted():
+        if prepared is None or anew or not (options is None or prepared.manifest.options == reader.chosen):
+            from clops_sweep.data.preparing.preparation import make_prepared_folder
+
+            folder = folder_of(name, prepared_root)
+            try:
+                make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+            except MemoryError as error:
+                raise BadInput(
+                    f"dataset {name!r}: not enough memory to prepare it ({one_line(error) or 'MemoryError'}); cut "
+                    "shorter or fewer frames, or use a machine with more"
+                ) from None
+            prepared = required_set(name, prepared_root, data_root)
+            frames_written(prepared.folder, prepared.manifest)
+        make_splits(prepared, split_seeds, progress)
+    return prepared
+
+
+def open_frames(
+    name: str,
+    *,
+    prepared_root: Path | None = None,
+    split_seed: int = 0,
+    normalize: str = "none",
+    leads: str = "one",
+    data_root: Path | None = None,
+) -> FrameSet:
+    """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
+
+    Sizes of all files and the content of all but the frames are checked; that of the frames where their file has been
+    touched since it was last checked on this machine (`verified_frames`). A split that takes a solver and is not there
+    is solved, and kept in the prepared folder.
+
+    Args:
+        name: of the data set.
+        prepared_root: where prepared sets live.
+        split_seed: which split of the patients.
+        normalize: of each frame and channel: none, minmax or zscore.
+        leads: ``one`` for an instance a lead, ``all`` for frames [leads, samples], of the moments at which all leads
+            were recorded. Where there is one lead anyway, both are the same.
+        data_root: where files of a declared data set are looked for, to see whether they have changed; by default where
+            they were when it was prepared.
+
+    Raises:
+        BadInput: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
+    """
+    prepared = required_set(name, prepared_root or default_prepared_root(), data_root)
+    manifest = prepared.manifest
+    check_small_files(prepared.folder, manifest)
+    check_frames(prepared.folder, manifest)
+    table = FrameTable(prepared.folder, manifest)
+    frames = mapped_frames(prepared)
+    gain, offset = normalized_gain_offset(normalize, table.gain, table.offset, table.statistics)
+    split = split_of(prepared, split_seed)
+    whole = FrameSet(
+        name=name,
+        frames=frames,
+        gain=gain,
+        offset=offset,
+        unit=manifest.unit if normalize == "none" else normalize,
+        patients=table.patients,
+        patient_names=manifest.patient_names,
+        labels=table.labels,
+        classes=manifest.classes,
+        split=split,
+        leads=table.leads,
+        lead_names=manifest.lead_names,
+        times=table.times,
+        data_hash=_hash_of_frames(prepared, split, normalize, "one"),
+        frame_seconds=manifest.frame_seconds,
+        domains={name: (table.domain(name), names) for name, names in manifest.domains.items()},
+        info=manifest.dataset_info(),
+    )
+    if leads == "one" or len(manifest.lead_names) == 1:
+        return whole
+    return all_leads(whole, _moments(prepared, table), _hash_of_frames(prepared, split, normalize, leads))
+
+
+def _moments(prepared: PreparedSet, table: FrameTable) -> NDArray[np.int64]:
+    """Which rows are of one moment of one recording: a number for each row [n] that does not fall."""
+    if not prepared.manifest.whole_moments:
+        return table.moments()
+    leads = len(prepared.manifest.lead_names)
+    return np.repeat(np.arange(prepared.manifest.frames // leads), leads)
+
+
+def _hash_of_frames(prepared: PreparedSet, split: NDArray[np.int8], normalize: str, leads: str) -> str:
+    found = frames_hash(prepared.manifest.content_hash, array_sha256(split), normalize)
+    return found if leads == "one" or len(prepared.manifest.lead_names) == 1 else hash_of(frames=found, leads=leads)
+
+
+def data_hash(
+    name: str,
+    *,
+    prepared_root: Path,
+    split_seed: int = 0,
+    normalize: str = "none",
+    leads: str = "one",
+    data_root: Path | None = None,
+) -> str | None:
+    """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.
+
+    None where the set is not prepared, or not from what a file of the user's now declares, or its split for this seed
+    takes a solver and is not there: `prepare` with `split_seeds` sees to all of that.
+    """
+    prepared = prepared_set(name, prepared_root, data_root)
+    if prepared is None:
+        return None
+    split = split_at_hand(prepared, split_seed)
+    if split is None:
+        return None
+    return _hash_of_frames(prepared, split, normalize, leads)

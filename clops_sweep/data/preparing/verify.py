@@ -1,0 +1,102 @@
+"""Proving that a data set is whole: as its publisher ships it, and as it was prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clops_sweep.data.files.checksums import published_sums, unlike
+from clops_sweep.data.files.folder import is_file, one_sentence
+from clops_sweep.data.files.wfdb_records import read_header, read_stored
+from clops_sweep.data.prepared.normalization import frame_statistics
+from clops_sweep.data.prepared.prepared_folder import prepared_problems, prepared_set, source_files
+from clops_sweep.data.preparing.dead_leads import dead_leads, unusable_frames
+from clops_sweep.data.published.mitbih_vfdb import Vfdb
+from clops_sweep.data.published.readers import reader_for
+from clops_sweep.data.reader import Reader, Source, Windows
+from clops_sweep.data.same_samples import SeenSamples
+from clops_sweep.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was looked at and what is wrong, one sentence each.
+
+    `records` were decoded in full; `published` files were compared with the publisher's SHA-256 list, where there is
+    one; `prepared` says whether the prepared folder was there and compared with its manifest and its sources.
+    """
+
+    records: int
+    published: int
+    prepared: bool
+    problems: tuple[str, ...]
+
+
+def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verification:
+    """Decodes every record under the data root, compares checksums, and checks the prepared folder bit by bit.
+
+    `vfdb`, which is prepared as part of `mitbih_vfdb` only, is verified as its publisher ships it.
+
+    Raises:
+        BadInput: neither the publisher's files nor a prepared set are there.
+    """
+    reader = Vfdb() if name == "vfdb" else reader_for(name)
+    sources: list[Source] = []
+    if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root, data_root) is None:
+        sources = reader.find(data_root)
+    files = source_files(reader, sources, data_root)
+    seen = SeenSamples()
+    problems = [
+        problem
+        for source in sources
+        if reader.reads_files
+        for single in reader.apart(source)
+        for problem in _record_problems(reader, single, seen)
+    ]
+    published, unlike_published = _against_published_sums(files)
+    unlike_prepared = prepared_problems(reader, prepared_root=prepared_root, files=files)
+    every = dict.fromkeys((*problems, *unlike_published, *(unlike_prepared or ())))
+    return Verification(
+        sum(len(source.names) for source in sources), published, unlike_prepared is not None, tuple(every)
+    )
+
+
+def _record_problems(reader: Reader, source: Source, seen: SeenSamples) -> list[str]:
+    """What is wrong with a record as preparing it would find, and with the signal of one that gives no frame."""
+    try:
+        with one_sentence(source.files[0] if source.files else source.record):
+            windows = reader.windows(source)
+            if len(windows):
+                return _signal_problems(reader, source, windows, seen)
+            if source.files and source.files[0].suffix == ".hea":
+                read_stored(read_header(source.files[0]))
+    except BadInput as problem:
+        return [str(problem)]
+    return []
+
+
+def _signal_problems(reader: Reader, source: Source, windows: Windows, seen: SeenSamples) -> list[str]:
+    signals = reader.signals(source, windows)
+    statistics = frame_statistics(signals.stored)
+    if dead := dead_leads(reader, source, windows, signals, statistics):
+        return dead
+    missing, flat = unusable_frames(reader, signals, statistics)
+    usable = not (missing | flat).all()
+    same = seen.problem(source, windows, signals, reader.tolerates_repeats) if usable else None
+    return [same] if same else []
+
+
+def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
+    """How many files a SHA256SUMS.txt in their folder or above it lists, and those that differ from it."""
+    expected = {
+        folder / name: sha256
+        for folder in {parent for file in files for parent in file.parents[:4]}
+        for name, sha256 in published_sums(folder).items()
+    }
+    compared = [file for file in files if file in expected and is_file(file)]
+    return len(compared), [
+        problem
+        for file in compared
+        for problem in unlike(file, expected[file], "its SHA-256 is not the publisher's; download it again")
+    ]

@@ -1,0 +1,175 @@
+"""Fetching what PhysioNet gives out openly, file by file through wfdb's downloader.
+
+The publisher's SHA256SUMS.txt says which files there are and what is in them: a file that is whole is passed over
+without asking for it, one that was cut short is completed, one with another content is fetched anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import multiprocessing
+import posixpath
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+from typing import Any, Final
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.files.checksums import SUMS, is_whole, published_sums
+from clops_sweep.data.files.folder import is_of_the_file_system, one_sentence
+from clops_sweep.data.files.progress import with_progress
+from clops_sweep.data.files.wfdb_records import load_wfdb
+from clops_sweep.data.published.readers import reader_for
+from clops_sweep.errors import BadInput
+
+_CONNECTIONS: Final = 2
+"""As wfdb has it, so as not to overload the server."""
+_PAUSES: Final = (1.0, 4.0)
+"""Seconds before a file is asked for again; a server that is asked for ten thousands of files fails now and then."""
+_SILENCE: Final = 300.0
+"""Seconds without a single file after which the server is taken to be gone."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Those files of a version of a PhysioNet project whose names match `wanted`; they keep their names in `folder`."""
+
+    project: str
+    folder: str
+    wanted: str
+
+
+_RECORDS: Final = r"RECORDS|LICENSE\.txt|\d+\.(hea|dat|atr)"
+_MITDB: Final = Part("mitdb/1.0.0", "mitdb", _RECORDS)
+_VFDB: Final = Part("vfdb/1.0.0", "vfdb", _RECORDS)
+
+DOWNLOADS: Final[Mapping[str, Sequence[Part]]] = {
+    "mitbih": (_MITDB,),
+    "mitbih_vfdb": (_MITDB, _VFDB),
+    "ptbxl": (Part("ptb-xl/1.0.3", "ptbxl", r"LICENSE\.txt|\w+\.csv|records500/\d+/\w+\.(hea|dat)"),),
+    "physionet2020": (
+        Part("challenge-2020/1.0.2", "challenge-2020", r"LICENSE\.txt|training/cpsc_2018/\w+/\w+\.(hea|mat)"),
+    ),
+}
+
+
+PARTS_OF: Final[Mapping[str, tuple[str, Part]]] = {"vfdb": ("mitbih_vfdb", _VFDB)}
+"""What can be fetched by itself although it is no data set: its part of one."""
+
+
+def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
+    """Fetches a data set into its folders under `data_root`; returns those folders.
+
+    Raises:
+        BadInput: the data set is not to be downloaded openly (where to get it is said), PhysioNet is out of reach,
+            or a folder cannot be written.
+    """
+    parts = (PARTS_OF[name][1],) if name in PARTS_OF else DOWNLOADS.get(name)
+    if parts is None:
+        info = DATASETS[reader_for(name).name]
+        if not info.folders:
+            raise BadInput(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")
+        raise BadInput(
+            f"{name} cannot be downloaded openly ({info.licence}); get it from {info.source} and put it into "
+            f"{info.folders[0]}/ under the data root"
+        )
+    for part in parts:
+        # wfdb prints a line per file; its messages are not for the user of this command.
+        with contextlib.redirect_stdout(io.StringIO()), ThreadPool(_CONNECTIONS) as pool:
+            _fetch(part, data_root / part.folder, pool, progress)
+    return [data_root / part.folder for part in parts]
+
+
+def _fetch(part: Part, folder: Path, pool: ThreadPool, progress: bool) -> None:
+    get = partial(_get, load_wfdb().io.download.dl_pn_file, part.project, folder)
+    with _gone_if_empty(folder):
+        list(_as_they_come(pool, lambda name: get(name, True, ()), [SUMS]))
+    sums = published_sums(folder)
+    wanted = [name for name in sums if re.fullmatch(part.wanted, name)]
+    if not wanted:
+        raise BadInput(f"{folder / SUMS}: lists no file of {part.project}; check the network and download it again")
+    done = _as_they_come(pool, lambda name: _complete(get, folder / name, name, sums[name]), wanted)
+    for _ in with_progress(done, len(wanted), f"downloading {part.folder}", progress):
+        pass
+
+
+@contextlib.contextmanager
+def _gone_if_empty(folder: Path) -> Iterator[None]:
+    """A folder that is there inside; what was made of it and of those above is removed where nothing came into it."""
+    with one_sentence(folder):
+        made = [place for place in (folder, *folder.parents) if not place.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # one that is not empty, and all above it
+            for place in made:
+                place.rmdir()
+
+
+def _as_they_come(pool: ThreadPool, task: Callable[[str], None], names: Iterable[str]) -> Iterator[None]:
+    """Runs a task for every name, two at a time; the first that fails ends the rest."""
+    results = pool.imap_unordered(task, names)
+    while True:
+        try:
+            yield results.next(timeout=_SILENCE)
+        except StopIteration:
+            return
+        except multiprocessing.TimeoutError:
+            raise BadInput(
+                f"physionet.org has sent no file for {_SILENCE:g} seconds; check the network and run the same command "
+                "again, it goes on where it stopped"
+            ) from None
+
+
+def _complete(get: Callable[..., None], path: Path, name: str, sha256: str) -> None:
+    """Fetches what is missing of a file; all of it where what is there is no beginning of it."""
+    with one_sentence(path):
+        if is_whole(path, sha256):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for anew in (False, True):
+            get(name, anew, _PAUSES)
+            if is_whole(path, sha256):
+                return
+    raise BadInput(f"{path}: what was sent does not have the SHA-256 that is published for it; download it again later")
+
+
+def _get(
+    fetch: Callable[[Sequence[Any]], None],
+    project: str,
+    folder: Path,
+    name: str,
+    anew: bool,
+    pauses: Sequence[float],
+) -> None:
+    """One file through wfdb, which completes a file that is shorter than it should be unless it is to come anew."""
+    where, file = posixpath.split(name)
+    for pause in (*pauses, None):
+        try:
+            fetch((file, where, project, str(folder), True, anew))
+            return
+        except Exception as error:  # from DNS to HTTP, and whatever wfdb makes of it
+            if is_of_the_file_system(error):
+                with one_sentence(folder / name):
+                    raise
+            if pause is None or isinstance(error, FileNotFoundError):
+                raise BadInput(_why_not(error, project, name)) from None
+        time.sleep(pause)
+
+
+def _why_not(error: Exception, project: str, name: str) -> str:
+    """A sentence on why a file did not come: no connection, no such file, or a server that fails."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    again = "run the same command again, it goes on where it stopped"
+    if kinds & {"ConnectionError", "Timeout"}:  # those of requests as well as Python's own
+        return f"physionet.org cannot be reached ({type(error).__name__}); check the network and {again}"
+    if isinstance(error, FileNotFoundError):
+        place = f"https://physionet.org/content/{project}/"
+        return f"physionet.org does not have {project}/{name}; see {place} for where it is"
+    return f"physionet.org did not send {project}/{name} ({type(error).__name__}); check the network and {again}"

@@ -1,0 +1,71 @@
+"""Where a publisher's folder lies under a data root."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from clops_sweep.data.files.checksums import listed_below
+from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.reader import Source
+from clops_sweep.errors import AbsentData
+
+
+def find_folder(
+    data_root: Path | None, names: Sequence[str], dataset: str, holds: Sequence[str], itself: Sequence[str]
+) -> Path:
+    """The first of `data_root / name` with a file that one of the patterns `holds` matches.
+
+    `data_root` itself is taken for the publisher's folder where `itself` matches: patterns that fit no other data set
+    and nothing in the folders of other data sets.
+
+    Raises:
+        AbsentData: no data root given, no such folder, or nothing in it that the patterns match.
+    """
+    looked_for = " or ".join(f"{name}/" for name in names)
+    if data_root is None:
+        raise AbsentData(f"{dataset} needs the folder that holds {looked_for}; give it with --data-root DIR")
+    with one_sentence(data_root):
+        if not data_root.is_dir():
+            raise AbsentData(
+                f"data root {shorten(data_root)}: there is no such folder; give the one that holds {looked_for}"
+            )
+        present = [folder for name in names if (folder := data_root / name).is_dir()]
+        for folder, patterns in (*((folder, holds) for folder in present), (data_root, itself)):
+            if any(next(folder.glob(pattern), None) for pattern in patterns):
+                return folder
+    if present:
+        raise AbsentData(f"{shorten(present[0])}: the folder holds no {' or '.join(holds)}; download {dataset} into it")
+    files = (itself or holds)[0]
+    raise AbsentData(
+        f"data root {shorten(data_root)}: holds neither {looked_for} nor {files}; download {dataset} there"
+    )
+
+
+def recording_names(folder: Path) -> list[str]:
+    """Names of all recordings of a WFDB folder, sorted: by its files, its RECORDS list and its list of checksums.
+
+    A recording of which only one file has arrived, or none, is therefore noticed and not silently left out.
+    Annotations do not make a recording: the MIT-BIH Arrhythmia Database has some (102-0.atr) that belong to another.
+    """
+    found = {path.stem for suffix in (".hea", ".dat") for path in folder.glob(f"*{suffix}")}
+    found |= {path.stem for path in listed_below(folder) if path.parent == folder and path.suffix == ".hea"}
+    listed = folder / "RECORDS"
+    if listed.is_file():
+        found |= {Path(line).name for line in listed.read_text(errors="replace").split()}
+    return sorted(found)
+
+
+def wfdb_sources(folder: Path, signal_suffix: str) -> list[Source]:
+    """The records of a folder and of those below it, each with its header and its signal file, sorted by name.
+
+    A signal file without a header is a source too, and so is a record that the publisher lists, so that what is
+    missing is noticed.
+    """
+    suffixes = (".hea", signal_suffix)
+    stems = {path.with_suffix("") for suffix in suffixes for path in folder.rglob(f"*{suffix}")}
+    stems |= {path.with_suffix("") for path in listed_below(folder) if path.suffix in suffixes}
+    return [
+        Source(stem.name, (stem.with_name(f"{stem.name}.hea"), stem.with_name(f"{stem.name}{signal_suffix}")))
+        for stem in sorted(stems, key=lambda stem: (stem.name, str(stem)))
+    ]

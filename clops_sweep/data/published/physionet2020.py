@@ -1,0 +1,66 @@
+"""`physionet2020`: the CPSC 2018 part of the PhysioNet/CinC Challenge 2020, nine labels on twelve leads.
+
+Perez Alday et al., "Classification of 12-lead ECGs: the PhysioNet/Computing in Cardiology Challenge 2020",
+Physiological Measurement 41(12), 2020; Liu et al., "An open access database for evaluating the algorithms of
+electrocardiogram rhythm and morphology abnormality detection", JMIHI 8(7), 2018.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.wfdb_records import diagnoses
+from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.published.locate import find_folder, wfdb_sources
+from clops_sweep.data.published.twelve_leads import RATE, IntegerFrames, whole_windows
+from clops_sweep.data.reader import Index, Source, Windows
+from clops_sweep.data.splits import random_split
+from clops_sweep.errors import BadInput
+
+SNOMED: Final = {
+    "164889003": "AF",
+    "270492004": "I-AVB",
+    "164909002": "LBBB",
+    "426783006": "Normal",
+    "284470004": "PAC",
+    "164884008": "PVC",
+    "427172004": "PVC",
+    "59118001": "RBBB",
+    "429622005": "STD",
+    "164931005": "STE",
+}
+"""Codes that later releases of the same headers use in place of the names."""
+
+
+class PhysioNet2020(IntegerFrames):
+    """Non-overlapping frames of 2500 samples (5 s at 500 Hz) in the publisher's integers; a recording is a patient."""
+
+    name = "physionet2020"
+    classes = ("AF", "I-AVB", "LBBB", "Normal", "PAC", "PVC", "RBBB", "STD", "STE")
+
+    def find(self, data_root: Path | None) -> list[Source]:
+        """All records, also in folders below such as the publisher's g1, g2, ..."""
+        folders = DATASETS[self.name].folders
+        folder = find_folder(data_root, folders, self.name, ("*.mat", "*/*.mat"), ("A*.mat", "g[0-9]/A*.mat"))
+        return wfdb_sources(folder, ".mat")
+
+    def windows(self, source: Source) -> Windows:
+        """Every whole frame of every lead, with the labels of the recording as [m, 9] multi-hot."""
+        header = self.header(source)
+        names = [SNOMED.get(diagnosis, diagnosis) for diagnosis in diagnoses(header)]
+        for name in names:
+            if name not in self.classes:
+                raise BadInput(
+                    f"{shorten(header.path)}: label {name!r} is unknown; expected one of {', '.join(self.classes)}"
+                )
+        return whole_windows(source.record, header.samples, FRAME_LENGTH, RATE, self.labels(names))
+
+    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
+        """floor(.2 n) test, floor(.2) of the rest validation: 4402 / 1100 / 1375 of the whole set, as in the paper."""
+        return random_split.test_first(len(index.patient_names), seed)

@@ -1,0 +1,1 @@
+"""Patients to training, validation and test."""

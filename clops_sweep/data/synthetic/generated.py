@@ -1,0 +1,236 @@
+"""`synthetic` and `synthetic_paper`: generated ECG of the twelve rhythms of the Cardiology data set.
+
+Patients have their own morphology and rate (`rhythms`), beats are sums of Gaussians seen by twelve leads (`ecg_model`),
+rhythms end and are disturbed (`episodes`), and each of three years has its own recorder, so that all three scenarios
+can be run without any download: a network learns each task, none perfectly, and forgets the earlier ones. The same
+package generates the same samples on every machine: they are rounded to the microvolt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION
+from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.synthetic.ecg_model import LEAD_NAMES, lead_matrix
+from clops_sweep.data.synthetic.episodes import AMBULATORY, ARTEFACT_LEVEL, CLINIC, Difficulty, draw_dipole
+from clops_sweep.data.synthetic.rhythms import FRAME_SECONDS, RHYTHMS, Patient, draw_patient
+
+SEED: Final = 2021
+_MICROVOLT: Final = 1e-3
+"""Millivolt per stored unit."""
+
+PAPER_COUNTS: Final[Mapping[int, tuple[int, ...]]] = {
+    TRAINING: (781, 227, 463, 2118, 309, 179),
+    VALIDATION: (126, 141, 118, 587, 83, 82),
+    TEST: (285, 77, 130, 703, 89, 102),
+}
+"""Frames per Class-IL task 0-1, 2-3, ... 10-11 in the paper's table of task splits."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who is generated: in which split (of seed 0), in which year's term, with how many frames of each class."""
+
+    name: str
+    split: int
+    term: int
+    frames: tuple[int, ...]
+
+
+def small_population() -> list[Person]:
+    """72 people in 18 groups of four (two training, one validation, one test) with equal frames of four rhythms.
+
+    Every rhythm occurs in six groups, two in each term: 54 training frames per class, 27 validation and 27 test.
+    """
+    people: list[Person] = []
+    for group in range(18):
+        rhythms = {(group + 3 * step) % len(RHYTHMS) for step in range(4)}
+        each = 4 + (group // 3) % 2
+        frames = tuple(each if code in rhythms else 0 for code in range(len(RHYTHMS)))
+        for split in (TRAINING, TRAINING, VALIDATION, TEST):
+            people.append(Person(f"P{len(people) + 1:04d}", split, group // 6, frames))
+    return people
+
+
+def paper_population(frames_each: int = 22) -> list[Person]:
+    """People with 22 frames of one pair of rhythms, the last of each task and split with what is left over.
+
+    Gives the paper's counts per task and split exactly, from 291 people (the paper has 292).
+    """
+    people: list[Person] = []
+    for split, counts in PAPER_COUNTS.items():
+        for task, count in enumerate(counts):
+            sizes = [frames_each] * (count // frames_each)
+            sizes[-1] += count % frames_each
+            for number, size in enumerate(sizes):
+                frames = [0] * len(RHYTHMS)
+                frames[2 * task], frames[2 * task + 1] = (size + 1) // 2, size // 2
+                people.append(Person(f"P{len(people) + 1:04d}", split, number % 3, tuple(frames)))
+    return people
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """What the instrument of a term does to a lead: mains hum and an offset in mV, a smoothing filter in seconds."""
+
+    hum: float = 0.0
+    offset: float = 0.0
+    smoothing: float = 0.0
+
+
+RECORDERS: Final = (Recorder(), Recorder(smoothing=0.015, offset=0.15), Recorder(hum=0.1, offset=-0.15))
+MAINS: Final = 50.0
+"""Hertz."""
+TERM_ENDS: Final = ("2019-01-01", "2020-01-01", "2021-01-01")
+
+
+class Synthetic(Reader):
+    """Generated 12-lead ECG: frames of 5 s at 500 Hz, stored in microvolt."""
+
+    name = "synthetic"
+    unit = "mV"
+    classes = tuple(RHYTHMS)
+    lead_names = LEAD_NAMES
+    stored_as = np.int16
+    reads_files = False
+    version = 2
+    seed: ClassVar[int] = SEED
+    difficulty: ClassVar[Difficulty] = CLINIC
+    """How far the classes overlap."""
+
+    def population(self) -> Sequence[Person]:
+        """Everybody in the data set."""
+        return small_population()
+
+    def find(self, data_root: Path | None) -> list[Source]:
+        """One source per person; no file is needed."""
+        return [Source(person.name, detail=(number, person)) for number, person in enumerate(self.population())]
+
+    def windows(self, source: Source) -> Windows:
+        """Frames of a person, rhythm by rhythm, each in all twelve leads."""
+        number, person = source.detail
+        codes = np.repeat(np.arange(len(self.classes)), person.frames)
+        count, leads = len(codes), len(self.lead_names)
+        begin = np.repeat(np.arange(count) * FRAME_LENGTH, leads)
+        day = np.datetime64(TERM_ENDS[person.term], "s") - np.timedelta64(1 + number % 360, "D")
+        return Windows(
+            patient=person.name,
+            begin=begin.astype(np.int64),
+            length=np.full(len(begin), FRAME_LENGTH, np.int64),
+            start=begin / (FRAME_LENGTH / FRAME_SECONDS),
+            leads=np.tile(np.arange(leads, dtype=np.int16), count),
+            labels=np.repeat(codes, leads).astype(np.int64),
+            time=day,
+        )
+
+    def signals(self, source: Source, windows: Windows) -> Signals:
+        """The generated samples of a person's frames."""
+        number, person = source.detail
+        patient = draw_patient(np.random.default_rng([self.seed, number]))
+        codes = windows.labels[:: len(self.lead_names)]
+        recorder = RECORDERS[person.term]
+        streams = (np.random.default_rng([self.seed, number, frame]) for frame in range(len(codes)))
+        frames = [
+            record_frame(self.classes[code], patient, recorder, stream, self.difficulty)
+            for code, stream in zip(codes, streams, strict=True)
+        ]
+        stored = np.rint(np.concatenate(frames) / _MICROVOLT)
+        gain = np.full(len(stored), _MICROVOLT, np.float32)
+        return Signals(
+            np.clip(stored, -32768, 32767).astype(np.int16), gain, np.zeros_like(gain), np.zeros(len(gain), bool)
+        )
+
+    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
+        """The population's own split for seed 0; for others, people with equal frames and term change places.
+
+        Counts per class, split and term are therefore the same for every seed.
+        """
+        people = {person.name: person for person in self.population()}
+        chosen = [people[name] for name in index.patient_names]
+        split = np.array([person.split for person in chosen], np.int8)
+        if seed == 0:
+            return split
+        stream = np.random.default_rng([self.seed, seed])
+        alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+        for position, person in enumerate(chosen):
+            alike.setdefault((person.term, person.frames), []).append(position)
+        for positions in alike.values():
+            split[positions] = stream.permutation(split[positions])
+        return split
+
+
+class SyntheticPaper(Synthetic):
+    """The same at the paper's own split sizes for Class-IL; classes overlap further, since there are more frames."""
+
+    name = "synthetic_paper"
+    difficulty = AMBULATORY
+
+    def population(self) -> Sequence[Person]:
+        """291 people whose frames add up to the paper's table of task splits."""
+        return paper_population()
+
+
+def _derivation() -> NDArray[np.float64]:
+    """All twelve leads from the eight independent ones (I, II, V1..V6), [12, 8]: Einthoven's and Goldberger's laws."""
+    leads = np.zeros((12, 8))
+    leads[0, 0] = leads[1, 1] = 1
+    leads[2, :2] = (-1, 1)
+    leads[3, :2] = (-0.5, -0.5)
+    leads[4, :2] = (1, -0.5)
+    leads[5, :2] = (-0.5, 1)
+    leads[6:, 2:] = np.eye(6)
+    return leads
+
+
+_INDEPENDENT: Final = lead_matrix()[[0, 1, 6, 7, 8, 9, 10, 11]]
+_ALL_FROM_INDEPENDENT: Final = _derivation()
+
+
+def record_frame(
+    rhythm: str, patient: Patient, recorder: Recorder, stream: np.random.Generator, difficulty: Difficulty
+) -> NDArray[np.float64]:
+    """One frame of a rhythm in twelve leads, [12, 2500] mV: the heart, breathing, muscles and the recorder."""
+    time = np.arange(FRAME_LENGTH, dtype=np.float64) * (FRAME_SECONDS / FRAME_LENGTH)
+    leads: NDArray[np.float64] = _INDEPENDENT @ draw_dipole(rhythm, patient, stream, FRAME_LENGTH, difficulty)
+    if rhythm == "NOISE":
+        leads = leads * stream.uniform(0.3, 1.0) + _artefacts(stream, time)
+    elif stream.random() < difficulty.artefacts:
+        leads = leads + stream.uniform(0, ARTEFACT_LEVEL) * _artefacts(stream, time)
+    breath = 2 * np.pi * (stream.uniform(0.15, 0.4) * time + stream.uniform(0, 1, (8, 1)))
+    leads += patient.wander * stream.uniform(0.3, 1.0, (8, 1)) * np.sin(breath)
+    leads = _smooth(leads, recorder.smoothing) + recorder.offset
+    leads += recorder.hum * np.sin(2 * np.pi * (MAINS * time + stream.uniform()))
+    leads += patient.noise * stream.standard_normal(leads.shape)
+    return np.asarray(_ALL_FROM_INDEPENDENT @ leads)
+
+
+def _artefacts(stream: np.random.Generator, time: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Muscle noise in bursts, electrode movement and lost contact, [8, len(time)] mV."""
+    shape = (8, len(time))
+    burst = np.exp(-0.5 * ((time - stream.uniform(0, FRAME_SECONDS)) / stream.uniform(0.4, 2.0)) ** 2)
+    muscle = stream.uniform(0.15, 0.4) * (0.2 + burst) * stream.standard_normal(shape)
+    drift = np.cumsum(stream.standard_normal(shape), axis=1) * stream.uniform(0.002, 0.015)
+    steps = np.zeros(shape)
+    for _ in range(int(stream.integers(0, 4))):
+        jump = stream.normal(0, 0.4, (8, 1)) * (time > stream.uniform(0, FRAME_SECONDS))
+        steps += jump
+    return np.asarray(muscle + drift - drift.mean(1, keepdims=True) + steps)
+
+
+def _smooth(signal: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
+    """A Gaussian low-pass filter of the given standard deviation."""
+    if seconds == 0:
+        return signal
+    width = seconds * FRAME_LENGTH / FRAME_SECONDS
+    reach = int(4 * width) + 1
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
+    kernel /= kernel.sum()
+    padded = np.pad(signal, ((0, 0), (reach, reach)), mode="edge")
+    return np.stack([np.convolve(row, kernel, mode="valid") for row in padded])

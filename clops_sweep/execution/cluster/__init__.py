@@ -1,0 +1,1 @@
+"""The Ray cluster of a sweep and its worker processes."""

@@ -1,0 +1,237 @@
+"""The Ray cluster that a sweep runs on: one of its own that only this machine can reach, or one that is running.
+
+It is watched meanwhile: when it dies, Ray ends the driver without a word to the user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
+
+# isort: split
+
+import ray
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import BadInput, one_line
+from clops_sweep.execution import ray_internals
+from clops_sweep.execution.cluster.fork_server import fork_server
+from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
+from clops_sweep.execution.jobs import Resources
+from clops_sweep.execution.start_check import object_store_bytes
+from clops_sweep.execution.worker.scratch import private_folder
+from clops_sweep.machine import available_cores
+
+_SECONDS_BETWEEN_LOOKS = 5.0
+_MISSED_LOOKS = 2
+_SECONDS_BETWEEN_LOOKS_HERE = 0.5
+_LONGEST_TEMPORARY_FOLDER = 28
+"""The paths of Ray's sockets in there may have 107 characters at most; batch systems have long names for TMPDIR."""
+
+
+def places(resources: Resources) -> int:
+    """How many trials the cluster that is running holds, as it is now."""
+    there, needed = ray.cluster_resources(), {"CPU": resources.cpus_per_trial, "GPU": resources.gpus_per_trial}
+    return int(min((there.get(name, 0) // share for name, share in needed.items() if share), default=1))
+
+
+def start_in_words(resources: Resources) -> str:
+    """What `cluster` is about to do."""
+    if resources.address:
+        return f"connecting to the Ray cluster at {resources.address}"
+    return "using the Ray cluster of this process" if ray.is_initialized() else "starting Ray"
+
+
+@contextmanager
+def cluster(
+    resources: Resources, frames: Mapping[DataKey, FrameSet], warn: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """A Ray cluster for the time of the sweep: the one at `address`, or one on this machine that only it can reach.
+
+    Where this process is connected to a cluster and no address is given, it is that one, and stays connected.
+
+    Args:
+        resources: the address, and what a trial takes.
+        frames: the prepared data that go into its object store.
+        warn: called with a sentence when Ray cannot be started in the usual way (see `ray_internals`), and in another
+            thread when the head of the cluster is gone.
+
+    Raises:
+        BadInput: no cluster at the address, or it cannot hold a single trial.
+    """
+    if ray.is_initialized() and not resources.address:  # as in a notebook whose user has connected to a cluster
+        check_fits(resources, warn)
+        yield
+        return
+    address = running_cluster(resources.address) if resources.address else None
+    # Ray puts the current folder first where its workers look for modules, and a checkout of this package may be there.
+    # They are to import the one that the driver has imported.
+    with contextlib.ExitStack() as until_its_end:
+        # No thread may load libraries meanwhile: Ray forks, and its child would wait for the loader's lock for ever.
+        with contextlib.chdir(Path(__file__).parents[3]), _signals_kept():
+            folder = None if address else until_its_end.enter_context(private_folder(_base()))
+            if folder:
+                until_its_end.enter_context(fork_server(folder, warn or warnings.warn))
+            until_its_end.callback(ray.shutdown)
+            try:
+                if address:
+                    ray.init(address=address, log_to_driver=True, logging_level=logging.ERROR)
+                else:
+                    _start_here(frames, str(folder), warn or warnings.warn)
+            except SystemExit:  # from the handler of SIGTERM that Ray has put in the place of the sweep's own meanwhile
+                raise KeyboardInterrupt from None
+            except TimeoutError:
+                raise
+            except Exception as error:  # a node that was not there in time is no more than that to Ray
+                hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md"
+                raise BadInput(_home_in_the_way(error) or f"Ray: {one_line(error)}{hint if address else ''}") from None
+        check_fits(resources, warn)
+        watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
+        with watched:
+            yield
+
+
+def _home_in_the_way(error: Exception) -> str | None:
+    """Return what is wrong with the home folder if Ray could not write there; None for other errors."""
+    home = os.path.expanduser("~")
+    if not isinstance(error, OSError) or not str(error.filename or "").startswith(home + os.sep):
+        return None
+    return (
+        f"HOME={home}: Ray cannot write {error.filename} ({error.strerror}); set HOME to a folder that it can write to"
+    )
+
+
+def _base() -> Path:
+    """Return where the private folder of a launch is made, so that paths of sockets in it are valid."""
+    base = temporary_folder().parent
+    return base if str(base).isascii() and len(str(base)) <= _LONGEST_TEMPORARY_FOLDER else Path("/tmp")
+
+
+def _start_here(frames: Mapping[DataKey, FrameSet], folder: str, warn: Callable[[str], object]) -> None:
+    """Starts a cluster on this machine whose every port is on the loopback interface, and whose files are in a folder.
+
+    Raises:
+        TimeoutError: the machine is too busy.
+    """
+    # Ray's helpers look for a head that is gone; when the driver is killed, they too are to go soon.
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
+    # Tune starts workers of its own; those that Ray would start before, one a core, would have nothing to do.
+    os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "180")
+    with ray_internals.loopback(warn) as on_loopback, ray_internals.without_dashboard(warn):
+        ray.init(
+            address="local",
+            num_cpus=available_cores(),
+            include_dashboard=False,
+            log_to_driver=True,
+            logging_level=logging.ERROR,
+            _temp_dir=folder,
+            object_store_memory=object_store_bytes(frames),
+        )
+    address = ray.util.get_node_ip_address()
+    if on_loopback and not ipaddress.ip_address(address).is_loopback:
+        warn(f"Ray {ray.__version__} listens at {address}, where other machines can reach it, and not at 127.0.0.1")
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Around the start of Ray: keeps SIGTERM's handler, which Ray replaces by one that exits, if it is no default one.
+
+    Processes started inside inherit that SIGHUP and SIGUSR1 are blocked: a closed terminal or a batch system sends them
+    to the whole group, and the driver ends the others in good order. The driver gets one sent meanwhile afterwards.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    blocked = {getattr(signal, name) for name in ("SIGHUP", "SIGUSR1") if hasattr(signal, name)}  # not on Windows
+    if blocked:
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        yield
+    finally:
+        if callable(before):
+            signal.signal(signal.SIGTERM, before)
+        if blocked:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
+
+
+def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) -> None:
+    """Sees whether a machine of the cluster that is running can hold a trial, which else waits for one that can.
+
+    Args:
+        resources: what a trial takes.
+        warn: called if none can, yet the cluster may start machines by itself, as one at an address may.
+
+    Raises:
+        BadInput: none can, and none will.
+    """
+    for name, needed in (("CPU", resources.cpus_per_trial), ("GPU", resources.gpus_per_trial)):
+        most = max((node["Resources"].get(name, 0) for node in ray.nodes() if node["Alive"]), default=0)
+        sentence = f"--{name.lower()}s-per-trial {needed:g}: no machine of this cluster has more than {most:g} {name}s"
+        if needed > most and not resources.address:
+            raise BadInput(sentence)
+        if needed > most and warn:
+            warn(f"{sentence}; waiting for one that has")
+
+
+@contextmanager
+def head_watched(warn: Callable[[str], None]) -> Iterator[None]:
+    """Says so when the head of the cluster is gone. Ray ends the driver a minute later, without a word to the user."""
+    address: str = ray.get_runtime_context().gcs_address
+    host, _, port = address.rpartition(":")
+    left = threading.Event()
+
+    def watch() -> None:
+        missed = 0
+        while not left.wait(_SECONDS_BETWEEN_LOOKS):
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_BETWEEN_LOOKS).close()
+                missed = 0
+            except OSError:
+                missed += 1
+            if missed == _MISSED_LOOKS:
+                warn(
+                    f"the head of the Ray cluster, at {address}, no longer answers; if it is not back within a minute, "
+                    "this command ends (what is finished is recorded, and the same command goes on with the rest)"
+                )
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        left.set()
+
+
+@contextmanager
+def ray_watched(warn: Callable[[str], None]) -> Iterator[None]:
+    """Warn when a process of this sweep's own Ray has died; Ray then ends the driver without a message."""
+    dead_processes = ray_internals.dead_processes(warn)
+    left = threading.Event()
+
+    def watch() -> None:
+        while not left.wait(_SECONDS_BETWEEN_LOOKS_HERE):
+            if dead := dead_processes():
+                warn(
+                    f"a process of Ray on this machine has died ({', '.join(dead)}), and this command may end with it; "
+                    "what is finished is recorded, and the same command goes on with the rest"
+                )
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        left.set()

@@ -1,0 +1,1 @@
+"""What a running sweep shows on a terminal."""

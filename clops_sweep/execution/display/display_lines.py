@@ -1,0 +1,65 @@
+"""The words of the display: lines about jobs, made of what is known of them and of nothing else."""
+
+from __future__ import annotations
+
+import math
+
+from clops_sweep.errors import several
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Resumed, Unrecorded
+
+
+def called(job: Job) -> str:
+    """What the runs of a job are called: "CLOPS, seed 0", "CLOPS, 5 seeds", "CLOPS, seed 0, and 7 others"."""
+    return f"{names_of(job)[0]}, {which(job)}"
+
+
+def which(job: Job) -> str:
+    """Which runs of that name a job has, and whether it has others."""
+    runs, first = len(job.configs), f"seed {job.configs[0].seed}"
+    if runs == 1:
+        return first
+    if len({config.replace(seed=0) for config in job.configs}) == 1:
+        return f"{runs} seeds"
+    return f"{first}, and {several(runs - 1, 'other')} in lockstep"
+
+
+def names_of(job: Job) -> tuple[str, ...]:
+    """What the runs of a job are called, but for their seeds."""
+    return job.names or tuple(config.strategy for config in job.configs)
+
+
+def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded) -> str:
+    """How a job has ended."""
+    name, runs = called(job), len(job.run_ids)
+    match report:
+        case Finished():
+            return f"finished  {name}: {metrics(report, runs)}"
+        case FoundFinished(elsewhere):
+            return f"finished  {name}, {'by another sweep on this store' if elsewhere else 'in the store already'}"
+        case Failed(run_ids):
+            some = f"{len(run_ids)} of " if len(run_ids) < runs else ""
+            return f"failed    {some}{name}  (clops-sweep status shows why)"
+        case Unrecorded(error):
+            return f"not recorded  {name}: {error}"
+
+
+def metrics(report: Finished, runs: int) -> str:
+    """What a job's runs are worth on average; a strategy that trains on all tasks at once has no transfer."""
+    mean = "mean " if runs > 1 else ""
+    transfer = "" if math.isnan(report.bwt) else f", {mean}BWT {report.bwt:+.3f}"
+    return f"{mean}AUC {report.auc:.3f}{transfer}"
+
+
+def resumed(job: Job, at: Resumed) -> str:
+    """That a job goes on from a checkpoint, and where."""
+    return f"resumed   {called(job)}: at task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}, from its checkpoint"
+
+
+def duration(seconds: float) -> str:
+    """A time by the clock: "7 s", "3 min 05 s", "2 h 10 min"."""
+    minutes, seconds = divmod(max(1, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

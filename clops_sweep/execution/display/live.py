@@ -1,0 +1,301 @@
+"""What a running sweep shows: one live display on a terminal, one plain line a finished run elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, assert_never, cast
+
+from rich.console import Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from clops_sweep.errors import several
+from clops_sweep.execution.display.best_cell import BestCell
+from clops_sweep.execution.display.console import OwnConsole, OwnLive, nearby, own_output
+from clops_sweep.execution.display.display_lines import duration, ended, names_of, resumed, which
+from clops_sweep.execution.display.terminal import Lenient
+from clops_sweep.execution.display.time_left import TimeLeft
+from clops_sweep.execution.reports import (
+    Begun,
+    Failed,
+    Finished,
+    FoundFinished,
+    Noted,
+    Paused,
+    Report,
+    Resumed,
+    Retrying,
+    Running,
+    Unrecorded,
+    WorkerDied,
+)
+from clops_sweep.experiment.config import RunConfig
+
+if TYPE_CHECKING:
+    from clops_sweep.execution.jobs import Job
+
+_RUNNING_SHOWN = 12
+_INTERRUPTS = tuple(
+    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name)
+)
+"""Ctrl-C; a batch system whose time is up; a terminal that was closed; Slurm before it preempts. Windows has two."""
+
+
+class Display(Protocol):
+    """Shows what happens in a sweep, and says when the user wants it to stop.
+
+    Attributes:
+        interrupted: the user has asked to stop.
+        stops_in_order: whether the sweep is going to look at `interrupted`; if not, an interrupt ends it at once.
+    """
+
+    interrupted: bool
+    stops_in_order: bool
+
+    def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
+        """The sweep starts, with so many runs to do, maybe `of` a search; Ray's own output goes to `log`."""
+
+    def starting(self, what: str) -> None:
+        """Something that takes seconds starts, before the first job does."""
+
+    def started(self, job: Job) -> None:
+        """A worker has got a job."""
+
+    def report(self, job: Job, report: Report | WorkerDied) -> None:
+        """A job has reported: progress, or how it ended; or its worker has died."""
+
+    def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
+        """A trial of a search has ended, and some of its runs will not be run; it may be the best so far."""
+
+    def stopping(self) -> None:
+        """The sweep has seen that the user wants it to stop, and is stopping."""
+
+    def warn(self, text: str) -> None:
+        """Something that the user has to know while the sweep goes on."""
+
+    def unfinished(self) -> list[Job]:
+        """The jobs that have been begun and have not ended."""
+
+
+class SweepDisplay:
+    """Counts what happens and shows it; a context manager around the sweep.
+
+    Writes to a duplicate of the real standard output, which stays the terminal while the sweep redirects its own. An
+    interrupt (Ctrl-C, or SIGTERM) is only noted here: it may come at any moment, also in the middle of a line that is
+    being written, and it is the sweep that stops its trials when it next looks. A second one stops everything at once.
+    """
+
+    def __init__(self) -> None:
+        self._output = own_output()
+        self.console = OwnConsole(
+            file=cast(TextIO, Lenient(self._output)), force_terminal=sys.stdout.isatty(), highlight=False, markup=False
+        )
+        self._is_live = self.console.is_terminal and not self.console.is_dumb_terminal
+        self.interrupted = self.stops_in_order = False
+        self._pending = self._finished = self._failed = self._left_out = 0
+        self._doing = ""
+        self._of_search = False
+        self._time_left: TimeLeft | None = None
+        self._ends_at: float | None = None
+        self._running: dict[tuple[str, ...], tuple[Job, Running | None]] = {}
+        self._unfinished: dict[tuple[str, ...], Job] = {}
+        self._best = BestCell()
+        self._best_trial = ""
+        self._met: set[tuple[str, ...]] = set()
+        """Jobs that have got somewhere in this sweep: it is no news when they go on from a checkpoint."""
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn(), expand=True
+        )
+        self._bar = self._progress.add_task("runs", total=None)
+        self._live = OwnLive(
+            get_renderable=self._render,
+            console=self.console,
+            refresh_per_second=4,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        if self._is_live:
+            self._live.start()
+        here = threading.current_thread() is threading.main_thread()  # elsewhere nobody may handle signals
+        noticed = [number for number in _INTERRUPTS if here and (number.name != "SIGHUP" or not _ignored(number))]
+        self._previous = {number: signal.signal(number, self._on_interrupt) for number in noticed}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        if self._is_live:
+            self._live.stop()
+            if not self._of_search and (best := str(self._best)):
+                self._print(f"best: {best}")
+        if self._output is not sys.stdout:
+            with contextlib.suppress(OSError):
+                self._output.close()
+
+    def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
+        """The sweep starts."""
+        self._pending, self._of_search = len(runs), bool(of)
+        self._time_left = TimeLeft(runs) if self._is_live else None
+        self._progress.update(self._bar, total=self._pending)
+        to_do = f"{of}{several(self._pending, 'run')} to do"
+        if self._is_live:
+            self._print(to_do)
+            self._live.print(f"Ray's own output goes to {nearby(log)}", soft_wrap=True)
+        else:
+            self._print(f"{to_do}; Ray's own output goes to {log}")
+
+    def starting(self, what: str) -> None:
+        """Something that takes seconds starts."""
+        self._doing = what
+        if not self._is_live:
+            self._print(what)
+
+    def started(self, job: Job) -> None:
+        """A trial has started."""
+        self._doing = self._doing if self.interrupted else ""
+        self._running[job.run_ids] = (job, None)
+        self._unfinished.setdefault(job.run_ids, job)
+        if self._time_left:
+            self._time_left.started(job, time.monotonic())
+
+    def report(self, job: Job, report: Report | WorkerDied) -> None:
+        """A job has reported."""
+        self._look_at_time(job, report)
+        match report:
+            case Running():
+                self._running[job.run_ids] = (job, report)
+                self._met.add(job.run_ids)
+                return
+            case Resumed():
+                if job.run_ids not in self._met:
+                    self._print(resumed(job, report))
+                self._met.add(job.run_ids)
+                return
+            case Begun() | Retrying():
+                self._running[job.run_ids] = (job, None)
+                return
+            case Noted(text):
+                self.warn(text)
+                return
+            case WorkerDied():  # it will be run again, or be said to have failed
+                self._running.pop(job.run_ids, None)
+                self._met.discard(job.run_ids)
+                return
+            case Paused():  # more is to come of it
+                self._running.pop(job.run_ids, None)
+                self._met.add(job.run_ids)
+                return
+            case Failed(run_ids):
+                self._failed += len(run_ids)
+                if job.until is None:
+                    self._finished += len(job.run_ids) - len(run_ids)
+            case Unrecorded():
+                self._failed += len(job.run_ids)
+            case FoundFinished():
+                self._finished += len(job.run_ids)
+            case Finished(each=each):
+                self._finished += len(job.run_ids)
+                self._best.add(zip(names_of(job), each, strict=False))
+            case _:
+                assert_never(report)
+        self._running.pop(job.run_ids, None)
+        self._unfinished.pop(job.run_ids, None)
+        self._met.discard(job.run_ids)
+        self._progress.update(self._bar, completed=self._done)
+        if not self._is_live:
+            self._print(f"[{self._done}/{self._pending}] {ended(job, report)}")
+        elif isinstance(report, Failed | Unrecorded):
+            self._print(ended(job, report))
+
+    def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
+        """A trial of a search has ended."""
+        self._left_out += len(left_out)
+        for run_ids in [run_ids for run_ids in self._unfinished if set(run_ids) <= set(left_out)]:
+            del self._unfinished[run_ids]
+        if self._time_left:
+            self._time_left.left_out(left_out)
+        if best:
+            self._best_trial = text
+        self._progress.update(self._bar, completed=self._done)
+        self._print(text)
+
+    def stopping(self) -> None:
+        """The sweep is stopping."""
+        self._doing = "stopping"
+        self._print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")
+
+    def warn(self, text: str) -> None:
+        """Says something on a line of its own."""
+        self._print(text)
+
+    def unfinished(self) -> list[Job]:
+        """The jobs that have been begun and have not ended."""
+        return list(self._unfinished.values())
+
+    def _print(self, text: str) -> None:
+        """On a terminal words that do not fit go to the next line; elsewhere a line is a line."""
+        self._live.print(text, soft_wrap=not self._is_live)
+
+    def _on_interrupt(self, number: int, frame: Any) -> None:
+        del number, frame
+        at_once = self.interrupted or not self.stops_in_order
+        self.interrupted = True  # also for a sweep that swallows the exception while it starts
+        if at_once:
+            raise KeyboardInterrupt
+
+    def _look_at_time(self, job: Job, report: Report | WorkerDied) -> None:
+        if self._time_left:
+            now = time.monotonic()
+            self._time_left.report(job, report, now)
+            seconds = self._time_left.seconds()
+            self._ends_at = None if seconds is None else now + seconds
+
+    @property
+    def _done(self) -> int:
+        return self._finished + self._failed + self._left_out
+
+    def _render(self) -> RenderableType:
+        if not self._pending:  # it has not begun
+            return ""
+        jobs = list(self._running.values())
+        running = sum(len(job.run_ids) for job, _ in jobs)
+        summary = Text(f"{self._finished} finished, {running} running, ", overflow="ellipsis", no_wrap=True)
+        summary.append(f"{self._failed} failed", style="bold red" if self._failed else "")
+        summary.append(f", {max(0, self._pending - self._done - running)} pending")
+        if self._doing:
+            summary.append(f"; {self._doing}")
+        elif 0 < self._pending <= self._done:
+            summary.append("; finishing")
+        elif self._ends_at is not None:
+            summary.append(f"; about {duration(self._ends_at - time.monotonic())} left")
+        lines: list[RenderableType] = [self._progress, summary]
+        if best := self._best_trial or str(self._best):
+            lines.append(Text(f"best so far: {best}", overflow="ellipsis", no_wrap=True))
+        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, expand=True)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, min_width=len("task 10/12, epoch 40/40"))
+        for job, at in jobs[:_RUNNING_SHOWN]:
+            where = f"task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}" if at else "starting"
+            table.add_row(Text(names_of(job)[0]), which(job), where)
+        if len(jobs) > _RUNNING_SHOWN:
+            table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "", "")
+        return Group(*lines, table, "")  # the terminal echoes Ctrl-C behind the last line, which is to have room for it
+
+
+def _ignored(number: signal.Signals) -> bool:
+    """Whether the user has asked for that, as `nohup` does."""
+    return signal.getsignal(number) == signal.SIG_IGN

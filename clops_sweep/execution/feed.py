@@ -1,0 +1,158 @@
+"""Which job comes next in a sweep over grids: as many runs as last a while, fewer near the end. Without Ray."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from clops_sweep.errors import StoreError
+from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import Finished, FoundFinished, Report, WorkerDied, ends
+from clops_sweep.execution.retries import Retries
+from clops_sweep.planning.costs import Costs, cell_of
+from clops_sweep.store.rows import storing
+from clops_sweep.store.run_store import RunStore
+
+SECONDS = 30.0
+"""What a job is to last, as far as that is known: a hundred times what its beginning and its end cost."""
+
+_FEWEST_AHEAD = 4  # on a cluster that has started no machine yet
+
+_JOBS_A_PLACE = 2
+"""While so many jobs a place are left, nobody has more than its share: the last ones end at about the same time."""
+
+
+class Feed(Protocol):
+    """Says which job comes next, and is told how jobs go on.
+
+    Attributes:
+        error: what ended it early, such as a full disk; there are no more jobs then.
+    """
+
+    error: str | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether there are no more jobs, and none is under way."""
+
+    def next_job(self, places: int) -> Job | None:
+        """The next job, for one of so many places where jobs can be under way; None if there is none now."""
+
+    def report(self, job: Job, report: Report) -> None:
+        """A part of a job has reported."""
+
+    def returned(self, job: Job) -> None:
+        """A job has ended; its worker may not have begun with some of its parts."""
+
+    def died(self, job: Job, death: WorkerDied) -> None:
+        """A job's worker has died."""
+
+
+class GridFeed:
+    """Hands out locksteps in their order, as many at a time as last `SECONDS` by what others like them have taken.
+
+    What has not been computed yet like nothing before is a job alone: that tells what it takes. So is what takes long.
+    A job is only cut when it is asked for. What a worker returns or loses comes after all others.
+
+    Args:
+        locksteps: what is to be run, in order; each a job of one part.
+        store: what is finished.
+        retries: what becomes of runs whose worker has died.
+        display: shows what becomes of them.
+        may_grow: whether there may be more places by what is waiting for one: as many jobs as there are places wait.
+    """
+
+    def __init__(
+        self, locksteps: Sequence[Job], store: RunStore, retries: Retries, display: Display, *, may_grow: bool = False
+    ) -> None:
+        self._waiting, self._may_grow = deque(locksteps), may_grow
+        self._under_way: set[Job] = set()
+        self._ended: set[Job] = set()
+        self._store, self._retries, self._display = store, retries, display
+        self._costs = Costs()
+        self.error: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether all has been run, or nothing more is to be, and nothing is under way."""
+        return not self._under_way and (self.error is not None or not self._waiting)
+
+    def next_job(self, places: int) -> Job | None:
+        """The next locksteps as one job; None if all places are taken, or nothing is waiting."""
+        places = max(places, 1)
+        out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
+        if self.error is not None or not self._waiting or len(self._under_way) >= out:
+            return None
+        most = -(-len(self._waiting) // (_JOBS_A_PLACE * places))
+        parts = [self._waiting.popleft()]
+        seconds = self._seconds(parts[0])
+        while self._waiting and len(parts) < most and seconds is not None:
+            more = self._seconds(self._waiting[0])
+            if more is None or seconds + more > SECONDS:
+                break
+            parts.append(self._waiting.popleft())
+            seconds += more
+        job = Job.joined(parts)
+        self._under_way.add(job)
+        return job
+
+    def report(self, job: Job, report: Report) -> None:
+        """A part of a job has reported."""
+        if isinstance(report, Finished) and report.seconds is not None:
+            for config in job.configs:
+                self._costs.add(cell_of(config.model_dump(mode="json")), report.seconds / len(job.configs))
+        if ends(report):
+            self._ended.add(job)
+
+    def returned(self, job: Job) -> None:
+        """A job has ended: with what its worker has not begun another one goes on."""
+        self._waiting.extend(self._left_of(job))
+
+    def died(self, job: Job, death: WorkerDied) -> None:
+        """A job's worker has died, in the first part that is not finished: the others have lost nothing."""
+        parts = self._left_of(job)
+        try:
+            with storing(self._store):
+                finished = self._store.finished([run_id for part in parts for run_id in part.run_ids])
+            left = [part for part in parts if not finished.issuperset(part.run_ids)]
+            for part in parts:
+                if part not in left:  # it was recorded, and the worker had no time to say so
+                    self._display.report(part, FoundFinished(elsewhere=False))
+            if left:
+                hung = set(death.hung)
+                part = next((part for part in left if hung.intersection(part.run_ids)), left[0])
+                self._waiting.extend(self._after_death(part, death))
+                self._waiting.extend(other for other in left if other is not part)
+        except StoreError as error:
+            self.error = str(error)
+
+    def _seconds(self, lockstep: Job) -> float | None:
+        """What the runs of a lockstep are expected to take together."""
+        found = self._costs.seconds(cell_of(lockstep.configs[0].model_dump(mode="json")))
+        return None if found is None else found * len(lockstep.configs)
+
+    def _left_of(self, job: Job) -> list[Job]:
+        """The parts of a job that is no longer under way of which nobody has said that they have ended."""
+        self._under_way.remove(job)
+        parts = set(job.parts())
+        left = [part for part in job.parts() if part not in self._ended]
+        self._ended -= parts
+        return left
+
+    def _after_death(self, part: Job, death: WorkerDied) -> list[Job]:
+        """What is to be done once more of runs whose worker has died."""
+        if death.hung and len(part.run_ids) > 1:
+            if not set(death.hung) <= set(part.run_ids):  # it has gone on to these without a word
+                death = replace(death, hung=part.run_ids, later=())
+            again, failed = self._retries.without_hung(part, death)
+            if failed is not None:
+                self._display.report(part.part([part.run_ids.index(failed.run_ids[0])]), failed)
+            return again
+        report = self._retries.after_death(part, death.error)
+        if report is None:
+            return [part]
+        self._display.report(part, report)
+        return []

@@ -1,0 +1,249 @@
+"""Jobs: how many runs go into one, how many of them onto a device, and what workers need to know. No torch, no Tune."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.data.catalog import DataKey, DatasetInfo
+from clops_sweep.data.origins import Origin
+from clops_sweep.errors import BadInput, shown
+from clops_sweep.execution.observers.requested import check_observers
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.limits import (
+    CHECKPOINT_EVERY,
+    CPUS_PER_TRIAL,
+    EPOCH_TIMEOUT,
+    GPUS_PER_TRIAL,
+    MAX_RETRIES,
+    STACK,
+    Limit,
+    check_limits,
+)
+from clops_sweep.experiment.plugins.registry import Plugin
+from clops_sweep.learning.lockstep import lockstep_key
+from clops_sweep.machine import available_cores, check_gpu
+from clops_sweep.planning.plan import PlannedRun
+
+if TYPE_CHECKING:
+    import ray
+
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.execution.plugins import PackedPlugin
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that one trial of Tune carries, with their ids: a lockstep, or several, one after another.
+
+    With `until` they are trained on so many tasks only: they end there as "paused", with a checkpoint, unless that is
+    all there is. `names` are what people read of them (see `PlannedRun`), `locksteps` how many runs are computed
+    together each time, where that is not all of them.
+    """
+
+    configs: tuple[RunConfig, ...]
+    run_ids: tuple[str, ...]
+    until: int | None = None
+    names: tuple[str, ...] = ()
+    locksteps: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, runs: Sequence[PlannedRun]) -> Job:
+        """The job of some runs, all with an id."""
+        return cls(
+            tuple(run.config for run in runs),
+            tuple(str(run.run_id) for run in runs),
+            names=tuple(run.name for run in runs),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Job]) -> Job:
+        """One job of several, which are computed one after another and are to be trained to their end."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            tuple(config for part in parts for config in part.configs),
+            tuple(run_id for part in parts for run_id in part.run_ids),
+            names=tuple(name for part in parts for name in part.names),
+            locksteps=tuple(len(part.run_ids) for part in parts),
+        )
+
+    def parts(self) -> tuple[Job, ...]:
+        """Its locksteps in order, each as a job of its own."""
+        ends = list(accumulate(self.locksteps))
+        return tuple(self.part(range(first, end)) for first, end in pairwise([0, *ends])) if ends else (self,)
+
+    def __hash__(self) -> int:
+        return hash((self.run_ids, self.until))  # of the configs it would take long
+
+    def __repr__(self) -> str:
+        return f"Job({', '.join(self.run_ids[:2])}{', ...' * (len(self.run_ids) > 2)})"
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Job:
+        """Itself: nothing of it ever changes, and Tune copies what it hands out several times."""
+        return self
+
+    @property
+    def runs(self) -> dict[str, RunConfig]:
+        """Its runs by id."""
+        return dict(zip(self.run_ids, self.configs, strict=True))
+
+    def part(self, runs: Iterable[int]) -> Job:
+        """The job of some of its runs, by their position."""
+        kept = tuple(runs)
+        configs, run_ids = tuple(self.configs[run] for run in kept), tuple(self.run_ids[run] for run in kept)
+        return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
+
+
+_LIMITS: Mapping[str, Limit] = {
+    "cpus_per_trial": CPUS_PER_TRIAL,
+    "gpus_per_trial": GPUS_PER_TRIAL,
+    "stack": STACK,
+    "max_retries": MAX_RETRIES,
+    "checkpoint_every": CHECKPOINT_EVERY,
+    "epoch_timeout": EPOCH_TIMEOUT,
+}
+
+_RUNS_ON_A_GPU = 40  # beyond that a step takes longer in proportion, and a death of the worker costs more
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a trial takes, and where it runs.
+
+    Attributes:
+        address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
+        cpus_per_trial: CPUs reserved for a trial, which computes on one.
+        gpus_per_trial: share of a GPU reserved for a trial.
+        stack: how many runs may be trained in lockstep, if they can be; None for one on a CPU, where that gains
+            nothing, and 40 on a GPU.
+        max_retries: how often a run that raised, or whose worker died, is taken up again.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+        epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
+        observe: the observers that get the events of its runs, as NAME or NAME:TARGET.
+
+    Raises:
+        BadInput: a number is out of bounds, `address` is no text, or an observer is unknown.
+    """
+
+    address: str | None = None
+    cpus_per_trial: float = 1
+    gpus_per_trial: float = 0
+    stack: int | None = None
+    max_retries: int = 2
+    checkpoint_every: int = 0
+    epoch_timeout: float | None = None
+    observe: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check_limits(self, _LIMITS)
+        if self.address is not None and not (isinstance(self.address, str) and self.address.strip()):
+            raise BadInput(f"address = {shown(self.address)}: expected auto or HOST:PORT")
+        check_observers(self.observe)
+
+    def check(self) -> None:
+        """Sees whether they are there, as far as that can be known before Ray starts.
+
+        Raises:
+            BadInput: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
+        """
+        if self.address:
+            from clops_sweep.execution.cluster_address import running_cluster
+
+            running_cluster(self.address)
+            return
+        ray = sys.modules.get("ray")
+        if ray is not None and ray.is_initialized():
+            return  # there is a cluster already, which says itself whether a trial fits
+        if self.cpus_per_trial > available_cores():
+            raise BadInput(
+                f"--cpus-per-trial {self.cpus_per_trial:g}: this machine has {available_cores()} for this process; "
+                "expected no more, or a cluster with --address"
+            )
+        if self.gpus_per_trial:
+            check_gpu("--gpus-per-trial", self.gpus_per_trial)
+
+    @property
+    def runs_in_lockstep(self) -> int:
+        """How many runs may be computed together."""
+        return self.stack or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What every worker of a sweep needs to know.
+
+    Attributes:
+        frames: the prepared data, in the object store, one copy a node.
+        data_hashes: their content hashes.
+        store_uri: where results go.
+        keep_predictions: whether predictions go there too.
+        checkpoints: folder of the checkpoints, in the file system of the store.
+        software: versions, found out once by the driver.
+        plugins: what the search-space file has registered, by registry and name.
+        max_retries: how often a run that raises is taken up again from its last checkpoint.
+        checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
+        epoch_timeout: seconds that an epoch may take; None for any time.
+        sweep: tells this sweep from others on the same cluster.
+        datasets: what is known of the data sets that the search-space file declares, so that configs can name them.
+        origins: where the code of these, and of the plug-ins, comes from, by config field and name.
+        is_observed: whether workers send events with their reports, for observers.
+    """
+
+    frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
+    data_hashes: Mapping[DataKey, str]
+    store_uri: str = field(repr=False)  # it may hold a password
+    checkpoints: str
+    software: Mapping[str, Any]
+    plugins: Mapping[str, Mapping[str, Plugin | PackedPlugin]]
+    max_retries: int
+    checkpoint_every: int
+    epoch_timeout: float | None = None
+    sweep: str = ""
+    datasets: Sequence[DatasetInfo] = ()
+    origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
+    is_observed: bool = False
+    keep_predictions: bool = False
+
+    def data_hash(self, config: RunConfig) -> str:
+        """Content hash of the data that a config runs on."""
+        return self.data_hashes[config.data_key]
+
+
+def make_jobs(pending: Sequence[PlannedRun], runs_in_lockstep: int) -> list[Job]:
+    """Pending runs as locksteps of up to so many that can be trained together, in the order of the plan."""
+    if runs_in_lockstep == 1:
+        return [Job.of([run]) for run in pending]
+    groups: dict[str, list[PlannedRun]] = {}
+    for run in pending:
+        groups.setdefault(lockstep_key(run.config), []).append(run)
+    chunks = [
+        runs[start : start + runs_in_lockstep]
+        for runs in groups.values()
+        for start in range(0, len(runs), runs_in_lockstep)
+    ]
+    place = {run.config: index for index, run in enumerate(pending)}
+    chunks.sort(key=lambda runs: place[runs[0].config])
+    return [Job.of(runs) for runs in chunks]
+
+
+def shuffled(jobs: Sequence[Job], at_least: int = 1) -> list[Job]:
+    """The jobs in a random order, but for their seeds: as before, a seed comes after the one before it.
+
+    Args:
+        jobs: in the order of the plan.
+        at_least: as many seeds are mixed as together have so many jobs: the order of one job is not random.
+    """
+    by_seed: dict[int, list[Job]] = {}
+    for job in jobs:
+        by_seed.setdefault(job.configs[0].seed, []).append(job)
+    groups: list[list[Job]] = [[]]
+    for group in by_seed.values():
+        if len(groups[-1]) >= at_least:
+            groups.append([])
+        groups[-1] += group
+    return [job for group in groups for job in random.sample(group, len(group))]

@@ -1,0 +1,78 @@
+"""Which observers a launch requests, with `--observe NAME[:TARGET]`. No torch, no Ray."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.errors import BadInput, listed, shown
+from clops_sweep.experiment.config import nearest
+from clops_sweep.experiment.events import Event
+from clops_sweep.experiment.plugins.registry import OBSERVERS
+
+if TYPE_CHECKING:  # checking the names needs no store
+    from clops_sweep.store.run_store import RunStore
+
+
+@dataclass(frozen=True)
+class RequestedObserver:
+    """An observer that a launch requests.
+
+    Attributes:
+        name: its name in the registry.
+        target: the text behind the colon; None without one.
+        folder: a folder of its own beside the logs of the store; the observer makes it if it needs it.
+    """
+
+    name: str
+    target: str | None
+    folder: str
+
+    def made(self) -> Callable[[Event], Any]:
+        """Return the function as it is, or a new object of the class."""
+        member = OBSERVERS[self.name]
+        observer: Callable[[Event], Any] = member(self.target, self.folder) if isinstance(member, type) else member
+        return observer
+
+
+def check_observers(texts: Sequence[str]) -> None:
+    """Check that every requested observer exists.
+
+    Raises:
+        BadInput: no such observer, one requested twice, a missing package or target, or a target for a function, which
+            takes no target.
+    """
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
+        example = texts if isinstance(texts, str) else "tensorboard"
+        raise BadInput(f"observe = {shown(texts)}: expected a list of names, such as [{shown(example)}]")
+    seen = set()
+    for text in texts:
+        name, colon, target = text.partition(":")
+        if name not in OBSERVERS:
+            known = f"no such observer{nearest(name, OBSERVERS)}; there are {listed(OBSERVERS)}"
+            raise BadInput(f"--observe {shown(text)}: {known}")
+        if name in seen:
+            raise BadInput(f"--observe {name} is there twice; expected it once")
+        if colon and not target:
+            raise BadInput(f"--observe {shown(text)}: nothing stands behind the colon; expected {name}:TARGET")
+        if name not in OBSERVERS.added:
+            if importlib.util.find_spec(name) is None:
+                raise BadInput(f"--observe {name} needs the package {name}: pip install {name}")
+            if name == "mlflow" and not (target or os.environ.get("MLFLOW_TRACKING_URI")):
+                raise BadInput(
+                    "--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLFLOW_TRACKING_URI"
+                )
+        elif target and not isinstance(OBSERVERS[name], type):
+            raise BadInput(f"--observe {shown(text)}: a function takes no target; expected {name}, or a class")
+        seen.add(name)
+
+
+def requested_observers(texts: Sequence[str], store: RunStore) -> list[RequestedObserver]:
+    """Return the observers that checked texts request, in their order."""
+    found = (text.partition(":") for text in texts)
+    return [
+        RequestedObserver(name, target or None, str((store.log_folder / name).resolve())) for name, _, target in found
+    ]

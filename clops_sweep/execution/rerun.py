@@ -1,0 +1,187 @@
+"""Repeats a run of the store in this process, and compares every number with the stored ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from clops_sweep.data.prepared.prepared_folder import know
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.errors import BadInput, DamagedStore, several, shown
+from clops_sweep.experiment.columns import MEASURES, METRICS, config_from_row
+from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
+from clops_sweep.experiment.spaces.search_space import in_words
+from clops_sweep.machine import check_gpu
+from clops_sweep.store.run_store import RunStore
+
+if TYPE_CHECKING:
+    from clops_sweep.learning.result import RunResult
+
+_KEYS = {
+    "r_matrix": ["split", "trained_on", "evaluated_on"],
+    "curves": ["epoch", "task"],
+    "instances": ["task", "instance"],
+    "predictions": ["trained_on", "task", "instance"],
+}
+_ADDED = tuple(f"{prefix}{measure}" for prefix in ("", "test_") for measure in MEASURES if measure != "auc")
+"""How columns begin that runs of earlier versions do not have."""
+
+_LONGEST_SHOWN = 60
+
+_COUNTED = ["replayed", "projections", "projection_failures", "left_out"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A column of a table in which a repeated run differs from the stored one.
+
+    Attributes:
+        table: which one.
+        column: which one, or "rows" where the two have not as many.
+        places: in how many rows.
+        rows: of how many.
+        largest: by at most so much; nan where that is not defined: of lists, and where one of the two has no number.
+        first: the first such row, by the columns that identify it; empty in `runs`, where there is one.
+        repeated: what is there now.
+        stored: what was there.
+    """
+
+    table: str
+    column: str
+    places: int
+    rows: int
+    largest: float
+    first: Mapping[str, Any]
+    repeated: Any
+    stored: Any
+
+    def __str__(self) -> str:
+        if self.column == "rows":
+            return f"{self.table}: {several(self.repeated, 'row')}, and the stored run has {self.stored}"
+        where = f" in {self.places} of {several(self.rows, 'row')}" if self.first else ""
+        most = "" if math.isnan(self.largest) or self.places == 1 else f", by {self.largest:.3g} at most"
+        place = f"; first at {in_words(self.first)}" if self.first else ""
+        values = f"{_short(self.repeated)} here, {_short(self.stored)} stored"
+        return f"{self.table}.{self.column}: differs{where}{most}{place}: {values}"
+
+
+def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
+    """The row of `runs` of the one run whose id begins with `prefix`.
+
+    Raises:
+        BadInput: there is none, or more than one.
+        DamagedStore: its part holds another run.
+    """
+    run_id = store.find(prefix)
+    row: dict[Any, Any] = store.read("runs", [run_id]).to_dict("records")[0]
+    if row["run_id"] != run_id:
+        raise DamagedStore(f"results {store.uri}: the part of run {run_id} holds run {shown(row['run_id'])}")
+    return row
+
+
+def repeat(
+    row: dict[str, Any], prepared_root: Path, device: str | None = None, *, keep_predictions: bool = False
+) -> RunResult:
+    """Runs the config of a row of `runs` anew, on this machine.
+
+    Args:
+        row: of `runs`.
+        prepared_root: where prepared data are.
+        device: cpu or cuda; None for the one that the run was computed on, if there is one here.
+        keep_predictions: whether they are part of the result.
+
+    Raises:
+        BadInput: the data prepared here are not those of the run, or the method has changed since, or PyTorch cannot
+            use a GPU here that is asked for.
+    """
+    from clops_sweep.learning.run import ContinualRun
+
+    know(str(row["dataset"]), prepared_root)
+    config: RunConfig = config_from_row(row)
+    if row["semantics_version"] != SEMANTICS_VERSION and not pd.isna(row["semantics_version"]):
+        raise BadInput(
+            f"run {row['run_id']} was computed by semantics version {row['semantics_version']:g}; this is version "
+            f"{SEMANTICS_VERSION} and gives other numbers: install clops-sweep {row['package_version']} to repeat it"
+        )
+    key = config.data_key
+    frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
+    if config.run_id(frames.data_hash) != row["run_id"]:
+        raise BadInput(
+            f"run {row['run_id']} was computed on other data: {key.dataset} as prepared here has the hash "
+            f"{frames.data_hash[:12]}, not {str(row['data_hash'])[:12]}"
+        )
+    return ContinualRun(config, frames, _usable(device, row["device"]), keep_predictions=keep_predictions).run()
+
+
+def _usable(asked_for: str | None, stored: str | None) -> str:
+    """The device that is asked for; else that of the stored run, if it is here."""
+    if asked_for == "cuda":
+        check_gpu("--device cuda")
+    if asked_for or stored != "cuda":
+        return asked_for or "cpu"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def differences(result: RunResult, store: RunStore, run_id: str, tolerance: float = 0.0) -> list[Difference]:
+    """The columns of the tables whose numbers are not the stored ones; measures that are not stored are passed over.
+
+    Args:
+        result: of the repeated run.
+        store: that the other is in.
+        run_id: of both.
+        tolerance: 0 for every number, bit for bit. Else metrics and R are compared, and nothing else, and may be so
+            far apart: where rounding differs, as on another device, what is stored and replayed may differ as well.
+    """
+    metrics = [f"{prefix}{name}" for prefix in ("", "test_") for name in METRICS]
+    counted, tables = ([], ["r_matrix"]) if tolerance else (_COUNTED, list(_KEYS))
+    found = _compare("runs", result.runs, store.read("runs", [run_id]), [*metrics, *counted], [])
+    for table in tables:
+        keys = _KEYS[table]
+        repeated: pd.DataFrame = getattr(result, table)
+        stored = store.read(table, [run_id])  # type: ignore[arg-type]
+        columns = [name for name in stored.columns if name not in ("run_id", *keys)]
+        found += _compare(table, repeated, stored, columns, keys)
+    return [difference for difference in found if not difference.largest <= tolerance]
+
+
+def _compare(
+    table: str, repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], keys: list[str]
+) -> list[Difference]:
+    if (rows := len(repeated)) != len(stored):
+        return [Difference(table, "rows", abs(rows - len(stored)), rows, math.nan, {}, rows, len(stored))]
+    one, other = (frame.sort_values(keys, ignore_index=True) if keys else frame for frame in (repeated, stored))
+    one, other = one.reset_index(drop=True), other.reset_index(drop=True)
+    found = []
+    for column in (name for name in columns if name in one):
+        if column.startswith(_ADDED) and other[column].isna().all():
+            continue
+        ours, theirs = _comparable(one[column]), _comparable(other[column])
+        same = (ours == theirs) | (ours.isna() & theirs.isna())
+        if not same.all():
+            gap = math.nan
+            if pd.api.types.is_numeric_dtype(theirs) and ours.isna().equals(theirs.isna()):
+                gap = float(np.nanmax(np.abs(ours.to_numpy(dtype=float) - theirs.to_numpy(dtype=float))))
+            at = int((~same).to_numpy().argmax())
+            first = {key: other[key][at] for key in keys}
+            found.append(Difference(table, column, int((~same).sum()), rows, gap, first, ours[at], theirs[at]))
+    return found
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.9g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def _comparable(column: pd.Series) -> pd.Series:
+    """Lists, which a store gives back as arrays, as text."""
+    if column.dtype == object and column.map(lambda value: isinstance(value, list | np.ndarray)).any():
+        return column.map(lambda value: "" if value is None else str(list(map(float, value))))
+    return column

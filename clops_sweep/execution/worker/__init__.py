@@ -1,0 +1,1 @@
+"""What a worker process does with a job."""

@@ -1,0 +1,1 @@
+"""Strategies, functions, networks and observers: registration, declaration and options."""

@@ -1,0 +1,1 @@
+"""Search spaces: grids, Optuna searches, and the selection of runs."""

@@ -1,0 +1,304 @@
+"""OptunaSearch: what a search varies and optimises. Plain data; importing it needs neither Optuna, torch nor Ray."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from clops_sweep.errors import BadInput, listed, shown
+from clops_sweep.experiment.columns import numeric_columns
+from clops_sweep.experiment.config import RunConfig, kind_of, known_key, nearest
+from clops_sweep.experiment.limits import check_limits
+from clops_sweep.experiment.plugins.distributions import (
+    CategoricalDistribution,
+    Distribution,
+    FloatDistribution,
+    IntDistribution,
+    Parameter,
+    of_optuna,
+)
+from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
+from clops_sweep.experiment.plugins.values import as_python
+
+Direction = Literal["maximize", "minimize"]
+SAMPLERS: Mapping[str, str] = {
+    "tpe": "TPESampler",
+    "random": "RandomSampler",
+    "gp": "GPSampler",
+    "nsga2": "NSGAIISampler",
+    "nsga3": "NSGAIIISampler",
+}
+"""How samplers are called here, and in `optuna.samplers`.
+
+CMA-ES is not among them: Optuna's keeps its state as a pickle in the study, and whoever opens a results folder would
+execute what somebody else has put there.
+"""
+
+MAX_COMBINATIONS = 2_000
+"""Up to so many combinations of categories are checked beforehand; of more, every category by itself."""
+
+_IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/?(\?.*)?$|.*(:memory:|mode=memory))", re.IGNORECASE)
+"""URLs of SQLite databases that have no file."""
+
+_LIMITS = {"n_trials": IntOption(1, ge=1), "sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
+
+_NOT_COMPARABLE = {
+    "seed": "give seeds as seeds=...; a trial is their mean",
+    "weight_seed": "a search over it would find the luckiest initial weights",
+    "split_seed": "a search over it would find the luckiest split of the patients",
+    "dataset": "results on different data cannot be compared",
+    "scenario": "results of different scenarios cannot be compared",
+    "task_classes": "results on different tasks cannot be compared",
+    "domain": "results on different tasks cannot be compared",
+}
+
+
+@dataclass(frozen=True)
+class SuccessiveHalving:
+    """Pruning between tasks by asynchronous successive halving (ASHA; Li et al., 2020), the resource being tasks.
+
+    After min_resource * reduction_factor ** i tasks (i = 0, 1, ...) a trial goes on only if its value is among the best
+    1 / reduction_factor of those that have got as far; the value is the average validation AUC over the tasks seen so
+    far, averaged over seeds. The first trial to get there always goes on.
+
+    Args:
+        min_resource: after how many tasks it is first decided.
+        reduction_factor: how many trials compete for one place.
+
+    Raises:
+        BadInput: a number that is too small.
+    """
+
+    min_resource: int = 1
+    reduction_factor: int = 2
+
+    def __post_init__(self) -> None:
+        check_limits(
+            self, {"min_resource": IntOption(1, ge=1), "reduction_factor": IntOption(2, ge=2)}, "SuccessiveHalving: "
+        )
+
+    def rungs(self) -> Iterator[int]:
+        """After how many tasks it is decided, ascending and without end."""
+        return (self.min_resource * self.reduction_factor**rung for rung in itertools.count())
+
+
+@dataclass(frozen=True)
+class OptunaSearch:
+    """A search by Optuna over config fields, in the place of a search space's axes.
+
+    A trial is one choice of the parameters, run once with every seed of the search space; its values are the means over
+    seeds of the objectives. Every one of these runs is an ordinary run with an ordinary row in the store::
+
+        SearchSpace(
+            name="tuned",
+            base=RunConfig(dataset="mitbih"),
+            search=OptunaSearch(
+                parameters={
+                    "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
+                    "mc_samples": IntDistribution(5, 50, step=5),
+                    "acquisition": ["bald_mcd", "entropy"],
+                    "storage": {"by beta": {}, "random": {"storage_order": "random"}},
+                },
+                n_trials=50,
+                objectives={"auc": "maximize"},
+                pruning=True,
+            ),
+            seeds=range(3),
+        )
+
+    A trial of which a run has failed, after its retries, fails and has no value; the runs of it that have not been
+    started yet are not started. It counts as one of the `n_trials`.
+
+    Args:
+        parameters: from a config field to its distribution or a list of its values, or from a free name to named
+            variants, each of which sets any number of fields. None stands for the distribution that follows from the
+            declaration of a plug-in's option.
+        n_trials: how many trials the study is to have in all, whatever became of them.
+        objectives: from numeric columns of the table `runs` to "maximize" or "minimize".
+        sampler: tpe, random, gp, nsga2 or nsga3.
+        sampler_seed: a trial's suggestion follows from it, the trial's number and the trials known by then.
+        sampler_options: further arguments of the sampler's class in `optuna.samplers`.
+        pruning: whether trials that fall behind are stopped between two tasks; only with the objective AUC alone.
+        max_concurrent: how many trials are under way at once; None for as many as the cluster holds. With 1, the same
+            search gives the same trials.
+        storage: URL of the study's database, as SQLAlchemy and Optuna understand it; by default `optuna.db` in the
+            folder of results.
+
+    Raises:
+        BadInput: nothing to vary or to optimise, an unknown column or sampler, no trials, or pruning that cannot be.
+    """
+
+    parameters: Mapping[str, Parameter]
+    n_trials: int
+    objectives: Mapping[str, Direction] = field(default_factory=lambda: {"auc": "maximize"})
+    sampler: str = "tpe"
+    sampler_seed: int = 0
+    sampler_options: Mapping[str, Any] = field(default_factory=dict)
+    pruning: bool | SuccessiveHalving = False
+    max_concurrent: int | None = None
+    storage: str | None = None
+
+    def __post_init__(self) -> None:
+        check_limits(self, _LIMITS, "OptunaSearch: ")
+        for name, value in (
+            ("parameters", self.parameters),
+            ("objectives", self.objectives),
+            ("sampler_options", self.sampler_options),
+        ):
+            if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+                raise BadInput(f"OptunaSearch: {name} = {shown(value)}: expected a mapping from names")
+        if self.storage is not None and not (isinstance(self.storage, str) and self.storage.strip()):
+            raise BadInput(f"OptunaSearch: storage = {shown(self.storage)}: expected the URL of a database")
+        if self.storage is not None and _IN_MEMORY.match(self.storage):
+            raise BadInput(
+                f"OptunaSearch: storage = {shown(self.storage)}: a study in memory is lost when the command ends; "
+                "expected a file, such as sqlite:///optuna.db, or another database"
+            )
+        for name in self.parameters:
+            if not name.strip():
+                raise BadInput(f"OptunaSearch: parameter {shown(name)}: expected text")
+        if not self.parameters:
+            raise BadInput("OptunaSearch: parameters is empty; expected at least one")
+        object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
+        self._check_objectives()
+        if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
+            close = nearest(self.sampler, SAMPLERS) if isinstance(self.sampler, str) else ""
+            raise BadInput(f"sampler = {shown(self.sampler)}: not known{close}; known: {listed(SAMPLERS)}")
+        if not isinstance(self.pruning, bool | SuccessiveHalving):
+            raise BadInput(f"pruning = {self.pruning!r}: expected True, False or SuccessiveHalving(...)")
+        if self.pruning and dict(self.objectives) != {"auc": "maximize"}:
+            raise BadInput(
+                "pruning compares trials by their average AUC between tasks; "
+                'expected objectives={"auc": "maximize"} with it, or no pruning'
+            )
+
+    def _check_objectives(self) -> None:
+        if not self.objectives:
+            raise BadInput("OptunaSearch: objectives is empty; expected at least one")
+        numeric = numeric_columns()
+        for column, direction in self.objectives.items():
+            if column not in numeric:
+                raise BadInput(
+                    f"objective {column!r}: the table runs has no numeric column of that name"
+                    f"{nearest(column, dict.fromkeys(numeric))}"
+                )
+            if direction not in ("maximize", "minimize"):
+                raise BadInput(f"objective {column!r}: {direction!r}: expected maximize or minimize")
+
+    @property
+    def pruner(self) -> SuccessiveHalving | None:
+        """The rule of pruning, if there is one."""
+        return (SuccessiveHalving() if self.pruning is True else self.pruning) or None
+
+    @property
+    def distributions(self) -> dict[str, Distribution]:
+        """Every parameter's distribution; the choices of named variants are their names."""
+        return {
+            name: parameter if isinstance(parameter, Distribution) else CategoricalDistribution(tuple(parameter))
+            for name, parameter in self.parameters.items()
+        }
+
+    @property
+    def fields(self) -> set[str]:
+        """The config fields that trials set."""
+        return {key for name in self.parameters for label in self._labels(name) for key in self._setting(name, label)}
+
+    def settings(self, labels: Mapping[str, Any]) -> dict[str, Any]:
+        """A trial's choice as config fields."""
+        return {key: value for name, label in labels.items() for key, value in self._setting(name, label).items()}
+
+    def corners(self) -> Iterator[dict[str, Any]]:
+        """Choices at the bounds: every combination of categories with numbers at their lowest, each highest number.
+
+        Of very many categories, each once instead of every combination. For a trial to be a valid config, the fields'
+        own bounds apart, is a matter of categories alone.
+        """
+        labels = {name: self._labels(name) for name in self.parameters}
+        lowest = {name: choices[0] for name, choices in labels.items()}
+        categorical = {n: c for n, c in labels.items() if isinstance(self.distributions[n], CategoricalDistribution)}
+        if math.prod(len(choices) for choices in categorical.values()) <= MAX_COMBINATIONS:
+            for combination in itertools.product(*categorical.values()):
+                yield lowest | dict(zip(categorical, combination, strict=True))
+        others = labels if len(labels) > len(categorical) else categorical
+        for name, choices in others.items():
+            for choice in choices[1:]:
+                yield lowest | {name: choice}
+
+    def check(self, base: RunConfig) -> None:
+        """Looks at every parameter with the base config that it varies.
+
+        Raises:
+            BadInput: an unknown field, one that cannot be searched over, a value out of the field's bounds, or fields
+                that two parameters set.
+        """
+        seen: dict[str, str] = {}
+        for name, parameter in self.parameters.items():
+            where = f"parameter {name!r}"
+            if isinstance(parameter, Mapping) and (name in RunConfig.model_fields or name in OPTIONS):
+                raise BadInput(f"{where}: named variants need a name that is no config field")
+            if isinstance(parameter, FloatDistribution | IntDistribution):
+                _check_scale(where, known_key(name), parameter)
+            for key in sorted({key for label in self._labels(name) for key in self._setting(name, label)}):
+                known_key(key)
+                if key in _NOT_COMPARABLE:
+                    raise BadInput(f"{where}: {key!r} is nothing to search over: {_NOT_COMPARABLE[key]}")
+                if key in seen:
+                    raise BadInput(f"two parameters set {key!r}: {seen[key]!r} and {name!r}")
+                seen[key] = name
+        for labels in self.corners():
+            config = base.replace(**self.settings(labels))
+            if config.task_order in ("curriculum", "anti_curriculum"):
+                raise BadInput(
+                    f"task_order {config.task_order!r} is found out by other runs, one for each trial; "
+                    "expected a permutation or a seed in a search"
+                )
+
+    def _labels(self, name: str) -> tuple[Any, ...]:
+        """A parameter's categories, or its lowest and highest value."""
+        distribution = self.distributions[name]
+        if isinstance(distribution, CategoricalDistribution):
+            return tuple(distribution.choices)
+        return distribution.low, distribution.high
+
+    def _setting(self, name: str, label: Any) -> Mapping[str, Any]:
+        parameter = self.parameters[name]
+        return parameter[label] if isinstance(parameter, Mapping) else {name: label}
+
+
+def _parameter(name: str, it: Parameter) -> Distribution | Mapping[str, Mapping[str, Any]]:
+    """A parameter with a list of values in the form of a distribution."""
+    if isinstance(it, Distribution):
+        return it
+    if isinstance(it, Mapping) and it:
+        return {label: _variant(name, label, settings) for label, settings in it.items()}
+    values: Any = it
+    if isinstance(it, list | tuple | range) or isinstance(as_python(it), list):
+        return CategoricalDistribution(values)
+    if it is None and name in OPTIONS:
+        try:
+            return OPTIONS[name].distribution()
+        except ValueError as error:
+            raise BadInput(f"parameter {name!r}: {error}; expected a distribution of its own") from None
+    if (distribution := of_optuna(it)) is not None:
+        return distribution
+    raise BadInput(f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings")
+
+
+def _variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
+    if not isinstance(label, str):
+        raise BadInput(f"parameter {name!r}: variant {shown(label)}: expected text as its name")
+    if not isinstance(settings, Mapping):
+        raise BadInput(f"parameter {name!r}: variant {shown(label)}: expected a mapping from fields to values")
+    return {key: as_python(value) for key, value in settings.items()}
+
+
+def _check_scale(where: str, name: str, distribution: FloatDistribution | IntDistribution) -> None:
+    kind = kind_of(name)
+    if kind not in (int, float):
+        raise BadInput(f"{where}: {distribution}: the field is no number; expected a list of its values")
+    if kind is int and isinstance(distribution, FloatDistribution):
+        raise BadInput(f"{where}: {distribution}: the field takes whole numbers; expected an IntDistribution")

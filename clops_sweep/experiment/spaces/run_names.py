@@ -1,0 +1,52 @@
+"""What runs are called where people read of them: by the names that their search space has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clops_sweep.experiment.spaces.search_space import RunRequest, is_field
+
+_SAY_IT_ALL = frozenset({"strategy", "dataset", "network", "scenario"})
+"""Fields whose values nobody takes for those of another one."""
+
+_LONGEST_VALUE = 40
+
+
+def run_names(requests: Sequence[RunRequest]) -> list[str]:
+    """What each of some runs is called, but for its seed, which tells it from the others of its cell.
+
+    A run is called by its place on the axes of its search space on which these runs differ: by the name of a variant,
+    and by a field with its value. Where the runs are of several spaces the space comes first; where there is nothing
+    to tell cells apart, a run is called by its space alone.
+    """
+    spaces: dict[str, list[Mapping[str, Any]]] = {}
+    for request in requests:
+        spaces.setdefault(request.space, []).append(request.labels)
+    axes = {space: _telling(labels) for space, labels in spaces.items()}
+    names: dict[tuple[str, int], str] = {}  # by address: the seeds of a cell have its labels in common
+    for request in requests:
+        if (request.space, id(request.labels)) not in names:
+            place = _place({axis: request.labels[axis] for axis in axes[request.space]})
+            parts = [request.space] * (len(spaces) > 1 or not place) + [place] * bool(place)
+            names[request.space, id(request.labels)] = ": ".join(parts)
+    return [names[request.space, id(request.labels)] for request in requests]
+
+
+def _telling(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The axes on which some cells of one space differ."""
+    first = cells[0]
+    return [axis for axis in first if any(labels[axis] != first[axis] for labels in cells)]
+
+
+def _place(labels: Mapping[str, Any]) -> str:
+    """A place on axes: "Random storage, storage_fraction 0.1"."""
+    return ", ".join(_shown(axis, label) for axis, label in labels.items())
+
+
+def _shown(axis: str, label: Any) -> str:
+    if isinstance(label, float):
+        return f"{axis} {label:.6g}"
+    text = str(label)
+    text = text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+    return text if axis in _SAY_IT_ALL or not is_field(axis) else f"{axis} {text}"

@@ -1,0 +1,391 @@
+"""SearchSpace: which runs an experiment asks for. Plain data; importing it needs neither torch nor Ray."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import runpy
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from clops_sweep.errors import BadInput, calling, listed, one_line, several, shown
+from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
+from clops_sweep.experiment.spaces.beside import importable, unharmed
+from clops_sweep.experiment.spaces.grid import Grid
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
+from clops_sweep.experiment.spaces.uncollected import uncollected
+
+_LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
+_LONGEST_SAID = 200
+
+MOST_RUNS = 250_000
+"""Of one search space: every config is looked at before anything starts."""
+
+Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run that is asked for, and how its search space calls its place on each axis.
+
+    `written` is the config as the search space has it: its task order may be a curriculum that `config` resolves.
+    """
+
+    config: RunConfig
+    space: str
+    labels: Mapping[str, Any] = field(hash=False)
+    written: RunConfig
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """A base configuration, axes or a search that vary it, and seeds.
+
+    An axis is either a config field with the values it takes, or a free name with named variants, each of which
+    sets any number of fields::
+
+        SearchSpace(
+            name="ablation",
+            base=RunConfig(dataset="mitbih"),
+            axes={
+                "storage_fraction": [0.1, 0.25],
+                "variant": {"CLOPS": {}, "Random storage": {"storage_order": "random"}},
+            },
+            seeds=range(5),
+            where=lambda config: config.storage_fraction < 0.5 or config.seed == 0,
+        )
+
+    Runs come in this order: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes as they
+    are written, the last one fastest. Which runs a search asks for is found out while it runs (see `OptunaSearch`).
+
+    Args:
+        name: names the experiment in reports and logs.
+        base: what every run has in common.
+        axes: from a field's name to its values, or from a free name to named variants.
+        seeds: the seeds that every cell, or every trial of a search, is run with.
+        where: keeps only the configs for which it returns True.
+        resolve: what becomes of a config whose task order has been found out meanwhile (see `curriculum`).
+        search: an Optuna search in the place of axes.
+
+    Raises:
+        BadInput: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
+            beside axes.
+    """
+
+    name: str
+    base: RunConfig
+    axes: Mapping[str, Axis] = field(default_factory=dict)
+    seeds: Sequence[int] = range(5)
+    where: Callable[[RunConfig], bool] | None = None
+    resolve: Callable[[RunConfig], RunConfig] | None = None
+    search: OptunaSearch | None = None
+
+    def __post_init__(self) -> None:
+        self._check_types()
+        self._check_size()
+        object.__setattr__(self, "seeds", tuple(_plain(f"search space {self.name!r}: seeds", self.seeds)))
+        object.__setattr__(self, "axes", {axis: self._plain_axis(axis, it) for axis, it in self.axes.items()})
+        if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
+            raise BadInput(f"search space name {self.name!r}: expected a name that can stand in a file name")
+        if len(self.name) > _LONGEST_NAME:
+            raise BadInput(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
+        if not len(self.seeds):
+            raise BadInput(f"search space {self.name!r}: seeds has no values")
+        _check_twice(f"search space {self.name!r}: seeds", self.seeds)
+        for what, function in (("where", self.where), ("resolve", self.resolve)):
+            if function is not None and not callable(function):
+                raise BadInput(
+                    f"search space {self.name!r}: {what}: expected a function of a config, not {shown(function)}"
+                )
+        if self.search is not None:
+            self._check_search(self.search)
+        for axis, values in self.axes.items():
+            self._check_axis(axis, values)
+        with uncollected():
+            self.__dict__["_validated"] = list(self._requests())  # now, and not when the turn of each comes
+
+    def _check_types(self) -> None:
+        if not isinstance(self.name, str):
+            raise BadInput(f"search space name {shown(self.name)}: expected text")
+        for what, value, expected, kind in (
+            ("base", self.base, "a RunConfig", RunConfig),
+            ("axes", self.axes, "a mapping from axes to their values", Mapping),
+        ):
+            if not isinstance(value, kind):
+                raise BadInput(f"search space {self.name!r}: {what}: expected {expected}, not {type(value).__name__}")
+
+    def _check_size(self) -> None:
+        sizes = [length(values) or 1 for values in (*self.axes.values(), self.seeds)]  # what has none is refused later
+        self._check_count("its axes and seeds make", math.prod(sizes), ", or a search")
+
+    def _check_count(self, what: str, runs: int, hint: str = "") -> None:
+        if runs > MOST_RUNS:
+            count = f"{runs:,}" if runs < sys.maxsize else "too many"
+            raise BadInput(f"search space {self.name!r}: {what} {count} runs; expected {MOST_RUNS:,} at most{hint}")
+
+    def _plain_axis(self, axis: Any, values: Any) -> Axis:
+        """An axis with its values as Python's own, so that labels, ids and JSON are the same for equal values."""
+        if not isinstance(axis, str) or not axis.strip():
+            raise BadInput(f"search space {self.name!r}: axis {shown(axis)}: expected text")
+        if not isinstance(values, Mapping):
+            return _plain(f"search space {self.name!r}, axis {axis!r}", values)
+        variants = {}
+        for name, settings in values.items():
+            if not isinstance(settings, Mapping):
+                raise BadInput(
+                    f"search space {self.name!r}, axis {axis!r}: variant {shown(name)}: expected a mapping from fields "
+                    f"to values, not {kind_in_words(settings)}"
+                )
+            variants[name] = {key: as_python(value) for key, value in settings.items()}
+        return variants
+
+    def _check_search(self, search: OptunaSearch) -> None:
+        where = f"search space {self.name!r}"
+        if not isinstance(search, OptunaSearch):
+            raise BadInput(f"{where}: search: expected an OptunaSearch")
+        if self.axes:
+            raise BadInput(f"{where} has axes and a search; expected one of them")
+        self._check_count(
+            f"{search.n_trials:,} trials of {several(len(self.seeds), 'seed')} make", search.n_trials * len(self.seeds)
+        )
+        if self.where is not None:
+            raise BadInput(f"{where}: where goes with axes; bound the distributions of a search instead")
+        for seed in self.seeds:
+            self.base.replace(seed=seed)
+        try:
+            search.check(self.base)
+        except BadInput as error:
+            raise BadInput(f"{where}: {error}") from None
+
+    def _check_axis(self, axis: str, values: Axis) -> None:
+        where = f"search space {self.name!r}, axis {axis!r}"
+        if not len(values):
+            raise BadInput(f"{where} has no values")
+        if isinstance(values, Mapping):
+            if is_field(axis):
+                raise BadInput(f"{where}: named variants need a name that is no config field")
+            keys = {known_key(key) for settings in values.values() for key in settings}
+        else:
+            known_key(axis)
+            _check_twice(where, values)
+            keys = {axis}
+        if "seed" in keys:
+            raise BadInput(f"{where}: give seeds as seeds=..., not as an axis")
+
+    def requests(self) -> Iterator[RunRequest]:
+        """Every run asked for, in the documented order; none for a search, whose study knows them."""
+        validated = self.__dict__.pop("_validated", None)  # whoever asks first gets what has been made already
+        return self._requests() if validated is None else iter(validated)
+
+    def _requests(self) -> Iterator[RunRequest]:
+        if self.search is not None:
+            return
+        grid = Grid(self.base)
+        for seed, (labels, settings) in itertools.product(self.seeds, self._cells()):
+            config = grid.config(settings, seed) or self._config(labels, {**settings, "seed": seed})
+            if config is not None and (self.where is None or self._keeps(self.where, config)):
+                yield RunRequest(self._resolved(config), self.name, labels, config)
+
+    def _config(self, labels: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig | None:
+        """The config of a cell and seed; None if its fields do not go together and `where` leaves it out."""
+        try:
+            return self.base.replace(**settings)
+        except BadInput as error:
+            unchecked = any_combination(self.base, settings)
+            if self.where is not None and unchecked is not None and not self._keeps(self.where, unchecked):
+                return None
+            hint = "; where= may leave it out" if unchecked is not None else ""
+            place = f", cell {in_words(labels)[:_LONGEST_SAID]}" if labels else ""
+            raise BadInput(f"search space {self.name!r}{place}: {error}{hint}") from None
+
+    def _keeps(self, where: Callable[[RunConfig], bool], config: RunConfig) -> bool:
+        with calling(f"search space {self.name!r}: where"):
+            kept = where(config)
+        if type(kept).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
+            raise BadInput(f"search space {self.name!r}: where returns {shown(kept)}: expected True or False")
+        return bool(kept)
+
+    def _resolved(self, config: RunConfig) -> RunConfig:
+        if self.resolve is None:
+            return config
+        with calling(f"search space {self.name!r}: resolve"):
+            resolved = self.resolve(config)
+        if not isinstance(resolved, RunConfig):
+            raise BadInput(f"search space {self.name!r}: resolve returns {shown(resolved)}: expected a RunConfig")
+        if resolved.seed != config.seed:
+            raise BadInput(
+                f"search space {self.name!r}: resolve returns a config with seed {resolved.seed}; expected that of the "
+                f"config it was given, {config.seed}"
+            )
+        return resolved
+
+    def _cells(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        choices = [
+            [(axis, label, settings) for label, settings in values.items()]
+            if isinstance(values, Mapping)
+            else [(axis, value, {axis: value}) for value in values]
+            for axis, values in self.axes.items()
+        ]
+        cells = []
+        for combination in itertools.product(*choices):
+            labels: dict[str, Any] = {}
+            settings: dict[str, Any] = {}
+            for axis, label, change in combination:
+                twice = settings.keys() & change.keys()
+                if twice:
+                    raise BadInput(f"search space {self.name!r}: two axes set {sorted(twice)[0]!r}")
+                labels[axis] = label
+                settings |= change
+            cells.append((labels, settings))
+        return cells
+
+    def overridden(self, settings: Mapping[str, Any]) -> SearchSpace:
+        """The same space over a base config with other values.
+
+        Raises:
+            BadInput: an unknown key, a key that an axis of this space sets, or a value out of bounds.
+        """
+        if not settings:
+            return self
+        for key in settings:
+            known_key(key)
+            if self.search is not None and key in self.search.fields:
+                raise BadInput(
+                    f"search space {self.name!r} searches over {key!r} itself; change its distribution instead"
+                )
+            if any(key in cell for _, cell in self._cells()):
+                raise BadInput(
+                    f"search space {self.name!r} varies {key!r} itself; keep some of its values with --where instead"
+                )
+            if key == "seed":
+                raise BadInput("seeds are set by the search space and by --seeds, not by --set")
+        self.__dict__.pop("_validated", None)  # nobody will ask for them, and they take room
+        return replace(self, base=self.base.replace(**settings))
+
+    def with_seeds(self, count: int) -> SearchSpace:
+        """The same space with seeds 0 .. count - 1."""
+        return replace(self, seeds=range(count))
+
+
+def _plain(where: str, values: Any) -> list[Any]:
+    try:
+        return as_list(values)
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
+
+
+def _check_twice(where: str, values: Sequence[Any]) -> None:
+    try:
+        twice = has_twice(values)
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
+    if twice:
+        raise BadInput(f"{where} holds a value twice")
+
+
+def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
+    """The runs of several spaces as one list: the first seed of every space before the second of any."""
+    by_place: dict[int, list[RunRequest]] = {}
+    for space in spaces:
+        places = {seed: place for place, seed in enumerate(space.seeds)}
+        for request in space.requests():
+            by_place.setdefault(places[request.config.seed], []).append(request)
+    return [request for place in sorted(by_place) for request in by_place[place]]
+
+
+def load_spaces(path: Path) -> list[SearchSpace]:
+    """The `SPACE` that a search-space file defines, always as a list.
+
+    The file is Python and is executed: run only files that you trust. It may import modules that lie beside it, where
+    it begins; workers need not find them (see `beside.importable`).
+
+    Raises:
+        BadInput: no such file, it raises, or it defines no SPACE; or it imports a compiled module that lies beside it.
+    """
+    space = names_in(path).get("SPACE")
+    spaces = [space] if isinstance(space, SearchSpace) else space
+    if not isinstance(spaces, list | tuple) or not spaces or not all(isinstance(s, SearchSpace) for s in spaces):
+        raise BadInput(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
+    twice = {s.name for s in spaces if sum(other.name == s.name for other in spaces) > 1}
+    if twice:
+        raise BadInput(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
+    return list(spaces)
+
+
+def names_in(path: Path) -> dict[str, Any]:
+    """What a search-space file defines, by name; it is executed, with the modules beside it at hand.
+
+    Raises:
+        BadInput: no such file, it raises, or it imports a compiled module that lies beside it.
+    """
+    if not path.is_file():
+        raise BadInput(f"{path}: no such search-space file")
+    try:
+        with importable(path.resolve().parent), unharmed():
+            return runpy.run_path(str(path), run_name="clops_sweep_search_space")
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's own code raises whatever it likes
+        kind = f"{type(error).__name__}{_line_in(path, error)}"
+        raise BadInput(f"{path} raises {kind}: {_said(error)}") from None
+
+
+def shipped_spaces() -> Mapping[str, Path]:
+    """The search-space files that come with the package: from a file's name, without its ending, to the file."""
+    folder = Path(str(files("clops_sweep.search_spaces")))
+    return {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
+
+
+def shipped_space(name: str) -> Path:
+    """The search-space file that comes with the package under a name, as in `shipped_space("class_il_grid")`.
+
+    Raises:
+        BadInput: there is none of that name.
+    """
+    shipped = shipped_spaces()
+    if name not in shipped:
+        raise BadInput(
+            f"{name!r}: no search-space file of that name comes with the package{nearest(name, shipped)}; there are "
+            f"{listed(shipped)}"
+        )
+    return shipped[name]
+
+
+def _said(error: BaseException) -> str:
+    """What an exception of the user's own code says, on one line: it may say whole books."""
+    said = one_line(error).encode("utf-8", "backslashreplace").decode("utf-8")
+    return said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}..."
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """Where in the user's own file it happened, as far as the traceback tells."""
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f" in line {error.lineno}"
+    lines = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == str(path):
+            lines.append(traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return f" in line {lines[-1]}" if lines else ""
+
+
+def is_field(axis: str) -> bool:
+    """Whether an axis is a config field or option with its values, and not a name of the user's own with variants."""
+    return axis in RunConfig.model_fields or axis in OPTIONS
+
+
+def in_words(labels: Mapping[str, Any]) -> str:
+    """A place on axes, or a choice of parameters, as text: "learning_rate 0.00012, acquisition entropy"."""
+    return ", ".join(
+        f"{name} {label:.4g}" if isinstance(label, float) else f"{name} {one_line(label)}"
+        for name, label in labels.items()
+    )

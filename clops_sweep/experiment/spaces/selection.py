@@ -1,0 +1,252 @@
+"""What is selected of search spaces: their runs and searches, as options change them. Plain data; reads no results."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
+from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
+from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace, all_requests, load_spaces, names_in
+from clops_sweep.experiment.spaces.where import Where
+
+_Loaded = TypeVar("_Loaded")
+
+_LONGEST_FILE_NAME = 150
+"""In bytes: figures and tables add their own names to that of a search space, and file names end at 255 bytes."""
+
+_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""What turns the direction of writing, so that a text is not what it seems to be."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Search spaces, and what options make of them.
+
+    Attributes:
+        given: the search spaces as they are written.
+        settings: overrides the base configs, by field.
+        seeds: seeds 0 .. seeds - 1 instead of the spaces'.
+        limit: only so many runs; of a search, only so many trials.
+        where: a condition on config fields (see `Where`); not for searches.
+        files: where they come from, if from files.
+
+    Raises:
+        BadInput: a number is out of bounds, `settings` is no mapping, `where` is no text; a name or label cannot be
+            printed, or names of search spaces cannot be those of files beside each other (see `check_names`).
+    """
+
+    given: tuple[SearchSpace, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int | None = None
+    limit: int | None = None
+    where: str | None = None
+    files: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_limits(self, {"seeds": SEEDS, "limit": LIMIT})
+        if not isinstance(self.settings, Mapping) or not all(isinstance(name, str) for name in self.settings):
+            raise BadInput(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
+        if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
+            raise BadInput(f"where = {shown(self.where)}: expected a condition such as 'storage_fraction == 0.5'")
+        check_names(self.given)
+
+    @classmethod
+    def of_files(cls, files: Sequence[Path], **options: Any) -> Selection:
+        """What search-space files define.
+
+        Raises:
+            BadInput: see `load_spaces`.
+        """
+        spaces = [space for file in files for space in spaces_of(file)]
+        return cls(tuple(spaces), files=tuple(files), **options)
+
+    @classmethod
+    def of(cls, space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], **options: Any) -> Selection:
+        """A search space, several, or what the file of that path defines.
+
+        Raises:
+            BadInput: it is none of them.
+        """
+        if isinstance(space, str | PathLike):
+            return cls.of_files([Path(space)], **options)
+        spaces = (space,) if isinstance(space, SearchSpace) else space
+        if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(it, SearchSpace) for it in spaces):
+            raise BadInput("expected a SearchSpace, a list of them, or the path of a search-space file")
+        return cls(tuple(spaces), **options)
+
+    @cached_property
+    def spaces(self) -> list[SearchSpace]:
+        """The search spaces, as the options change them, but for those that are left out."""
+        spaces = [space.overridden(self.settings) for space in self.given if space not in self.left_out]
+        return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
+
+    @cached_property
+    def left_out(self) -> list[SearchSpace]:
+        """Of several search spaces those whose scenario is none of the data set that is set for all of them."""
+        dataset = self.settings.get("dataset")
+        if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self.settings:
+            return []
+        info = DATASETS[dataset]
+        fits = [info.has(space.base.scenario) or space.base.scenario in SCENARIOS.added for space in self.given]
+        unfit = [space for space, fit in zip(self.given, fits, strict=True) if not fit]
+        return unfit if len(unfit) < len(self.given) else []
+
+    @cached_property
+    def requests(self) -> list[RunRequest]:
+        """The runs asked for, in order.
+
+        Raises:
+            BadInput: there is none, and no search; or anything is wrong with the spaces and options.
+        """
+        requests = all_requests(self.spaces)
+        if self.where is not None and requests:
+            holds = Where(self.where)
+            requests = [request for request in requests if holds(request.config)]
+        fields = ("dataset", "scenario", "task_order", "task_classes", "network", "leads")
+        different = {(it.space, *(getattr(it.config, name) for name in fields)): it for it in requests}
+        for request in different.values():
+            _check_declared(request.space, request.config)
+        if not requests and not self.searches:
+            raise BadInput(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
+        return requests[: self.limit]
+
+    @cached_property
+    def searches(self) -> list[SearchSpace]:
+        """The search spaces with a search in the place of axes."""
+        found = [(space, space.search) for space in self.spaces if space.search is not None]
+        if found and self.where:
+            raise BadInput(
+                f"--where keeps some of a list of runs, and search space {found[0][0].name!r} has none before it is "
+                "run; bound its distributions instead"
+            )
+        for space, _ in found:
+            for config in configs_at_bounds(space):
+                _check_declared(space.name, config)
+        trials = [search.n_trials if self.limit is None else min(self.limit, search.n_trials) for _, search in found]
+        return [
+            replace(space, search=replace(search, n_trials=n)) for (space, search), n in zip(found, trials, strict=True)
+        ]
+
+    @cached_property
+    def configs(self) -> list[RunConfig]:
+        """The configs asked for; of a search, those at its bounds."""
+        searched = [config for space in self.searches for config in configs_at_bounds(space)]
+        return [request.config for request in self.requests] + searched
+
+
+def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
+    """The configs at the bounds of a search, which need all the data that its trials may need; none without one."""
+    if space.search is None:
+        return []
+    settings = [space.search.settings(corner) for corner in space.search.corners()]
+    return [space.base.replace(**setting, seed=space.seeds[0]) for setting in settings]
+
+
+def spaces_of(file: Path) -> list[SearchSpace]:
+    """What a search-space file defines, see `load_spaces`.
+
+    Raises:
+        BadInput: it defines none, or ends in any other way than by an interrupt.
+    """
+    return _executed(file, load_spaces)
+
+
+def load_plugins(file: Path) -> None:
+    """Executes a file for the data sets and plug-ins that it declares; it need not define a search space.
+
+    Raises:
+        BadInput: there is no such file, or it ends in any other way than by an interrupt.
+    """
+    _executed(file, names_in)
+
+
+def _executed(file: Path, load: Callable[[Path], _Loaded]) -> _Loaded:
+    try:
+        return load(file)
+    except OSError as error:  # a name that no file can have, or a file that may not be read
+        raise BadInput(f"{shorten(file)}: cannot be read ({error.strerror or one_line(error)})") from None
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # one that the file has made up, which is no Exception
+        raise BadInput(f"{file} raises {type(error).__name__}: {one_line(error)}") from None
+
+
+def file_name(name: str) -> str:
+    """A search space's name as the beginning of file names and anchors."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "space"
+
+
+def check_names(spaces: Sequence[SearchSpace]) -> None:
+    """Sees to it that search spaces can be written about: on a terminal, in a database, and in files beside each other.
+
+    Raises:
+        BadInput: a name or label with characters that only a terminal would obey, a name that is too long for a file,
+            or two that would be one on some file system.
+    """
+    names: dict[str, str] = {}
+    for space in spaces:
+        for what, text in _texts(space):
+            if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in _CONTROLS for c in text):
+                raise BadInput(f"{what} {shown(text)}: expected characters that can be printed")
+        own = file_name(space.name)
+        if len(own.encode()) > _LONGEST_FILE_NAME:
+            raise BadInput(
+                f"search space {shown(space.name)}: a name for files may have {_LONGEST_FILE_NAME} bytes, and this one "
+                f"has {len(own.encode())}; expected a shorter one"
+            )
+        key = unicodedata.normalize("NFC", own).casefold()
+        if key in names:
+            raise BadInput(
+                f"search spaces {shown(names[key])} and {shown(space.name)}: their files would have one name; expected "
+                "names that differ in letters or digits, and not in case alone"
+            )
+        names[key] = space.name
+
+
+def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
+    """What a search space calls itself, its axes and the labels on them, each with what it is."""
+    yield "search space name", space.name
+    axes = space.axes if space.search is None else space.search.parameters
+    for axis, values in axes.items():
+        yield f"search space {space.name!r}: axis", str(axis)
+        for label in values if isinstance(values, Mapping) else ():
+            yield f"search space {space.name!r}, axis {axis!r}: label", str(label)
+
+
+def _check_declared(space: str, config: RunConfig) -> None:
+    """Check what is known of a data set before it is prepared: how many tasks, classes and leads it has.
+
+    Raises:
+        BadInput: the task order is no permutation of the tasks, there is no such class, or the paper's network is to
+            take several leads at once.
+    """
+    info = DATASETS[config.dataset]
+    numbers = [it for group in config.task_classes or () for it in group if isinstance(it, int)]
+    wrong = [it for it in numbers if info.classes is not None and not 0 <= it < info.classes]
+    if wrong and config.scenario in ("class_il", "class_il_union"):
+        raise BadInput(
+            f"search space {space!r}: task_classes: {config.dataset} has {info.classes} classes and no class "
+            f"{shown(wrong[0])}; expected numbers from 0 to {(info.classes or 0) - 1}"
+        )
+    if config.network == PAPER_NETWORK and config.leads == "all" and info.simultaneous_leads > 1:
+        raise BadInput(
+            f"search space {space!r}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
+            f"{info.simultaneous_leads}; set leads = 'one', or network = 'resnet1d_wang'"
+        )
+    tasks = info.task_count(config.scenario, config.task_classes, config.domain)
+    if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
+        raise BadInput(
+            f"search space {space!r}: task_order {shown(list(config.task_order))}: {config.scenario} of "
+            f"{config.dataset} has {tasks} tasks; expected a permutation of 0..{tasks - 1}"
+        )

@@ -1,0 +1,1 @@
+"""What trains: native kernels, one module, or several modules in lockstep."""

@@ -1,0 +1,40 @@
+"""Which learner computes: the native kernels on a CPU where they were built, PyTorch everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clops_sweep import native
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.module_learner import ModuleLearner
+from clops_sweep.learning.learners.native_learner import NativeLearner
+from clops_sweep.learning.learners.stacked_learner import StackedLearner, can_be_stacked
+
+
+def make_learner(
+    seeds: Sequence[int],
+    kind: LossKind,
+    outputs: int,
+    learning_rate: float,
+    bank: FrameBank,
+    network: str = PAPER_NETWORK,
+    options: Mapping[str, Any] | None = None,
+    *,
+    together: bool | None = None,
+) -> Learner:
+    """The fastest learner of a network with its options for the device of the bank; arguments as in `Learner`.
+
+    Runs of a module are computed in lockstep on a GPU, where that is possible, or wherever `together` says so.
+    """
+    if network == PAPER_NETWORK and bank.device.type == "cpu" and not together:
+        variant = native.chosen()
+        if variant is not None:
+            return NativeLearner(seeds, kind, outputs, learning_rate, bank, variant)
+    wanted = bank.device.type != "cpu" if together is None else together
+    can_be = wanted and can_be_stacked(network, (1, *bank.shape)[-2:], outputs, options or {}, bank.device)
+    of_modules = StackedLearner if can_be else ModuleLearner
+    return of_modules(seeds, kind, outputs, learning_rate, bank, network, options)

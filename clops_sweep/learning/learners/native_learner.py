@@ -1,0 +1,329 @@
+"""NativeLearner: the paper's network on a CPU by the native kernels, which work on the memory of PyTorch tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clops_sweep import native
+from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay, gather_targets
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learners.beta import TaskInstanceParameters
+from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
+from clops_sweep.learning.learners.penalty import Penalty
+from clops_sweep.learning.learners.run_networks import Loss
+from clops_sweep.learning.networks.network import CHANNELS, initial_parameters
+
+
+class NativeLearner(Learner):
+    """The same numbers as `PaperNetwork` by a `ModuleLearner`, to rounding, several times faster.
+
+    What is not overridden is PyTorch's, on the memory that the kernels work on too.
+
+    Args:
+        seeds: one a run.
+        kind: kind of output.
+        outputs: C.
+        learning_rate: of Adam.
+        bank: where rows become frames, on the CPU.
+        variant: which kernels, of `native.available()`.
+
+    Attributes:
+        statistics: running means of the three blocks, [S * channels] each, and their running variances.
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        kind: LossKind,
+        outputs: int,
+        learning_rate: float,
+        bank: FrameBank,
+        variant: str,
+    ) -> None:
+        super().__init__(seeds, kind, outputs, learning_rate, bank, initial_parameters(seeds, outputs))
+        blocks = [len(seeds) * channels for channels in CHANNELS[1:]]
+        self.statistics = [*map(torch.zeros, blocks), *map(torch.ones, blocks)]
+        self.variant = variant
+        self.backend = f"native-{variant}"
+        adam = self.optimizer
+        self._adam_memory = [values.numpy() for values in (adam.values, adam.first, adam.second)]
+        self._core = native.core(
+            variant=variant,
+            softmax=kind == "softmax",
+            runs=len(seeds),
+            outputs=outputs,
+            parameters=self.parameters.flat.numpy(),
+            gradient=self._gradient.flat.numpy(),
+            means=[mean.numpy() for mean in self.statistics[:3]],
+            variances=[variance.numpy() for variance in self.statistics[3:]],
+            frames=bank.stored.numpy(),
+            gain=_optional(bank.gain),
+            offset=_optional(bank.offset),
+        )
+
+    def gradient(
+        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `Learner.gradient`."""
+        return self._differentiate_batch(
+            batch, dropout_keys, running=False, track=track_statistics
+        ), self._gradient.flat
+
+    def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
+        """As `Learner.memory_gradient`."""
+        self._differentiate_batch(batch, dropout_keys, running=True, track=False)
+        return self._gradient.flat
+
+    def _differentiate_batch(
+        self, batch: Batch, dropout_keys: torch.Tensor, *, running: bool, track: bool
+    ) -> torch.Tensor:
+        losses = torch.empty(batch.rows.shape)
+        self._core.gradient(*self._given(batch, dropout_keys), running, track, losses.numpy())
+        return losses
+
+    def _given(self, batch: Batch, dropout_keys: torch.Tensor) -> tuple[NDArray[np.generic], ...]:
+        rows = self.bank.rows(batch.rows)
+        return _array(rows), _array(batch.targets), _array(batch.weights), _array(batch.draws), _array(dropout_keys)
+
+    def backpropagate(
+        self,
+        rows: torch.Tensor,
+        draws: torch.Tensor | None,
+        dropout_keys: torch.Tensor | None,
+        by_logits: Callable[..., torch.Tensor],
+        *given: torch.Tensor,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `Learner.backpropagate`."""
+        logits = torch.empty(*rows.shape, self.outputs)
+        track = batch_statistics and track_statistics
+        self._core.forward(
+            _array(self.bank.rows(rows)),
+            _optional(draws),
+            _optional(dropout_keys),
+            not batch_statistics,
+            track,
+            logits.numpy(),
+        )
+        self._core.backward(_array(self._by_runs(by_logits)(logits, *given)))
+        return logits, self._gradient.flat
+
+    def mean_of_instance_gradients(
+        self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor, of_each: Literal["square", "abs"]
+    ) -> torch.Tensor:
+        """As `Learner.mean_of_instance_gradients`, many instances at a time."""
+        sums = torch.zeros_like(self.parameters.flat)
+        by_logits = self._instances_by_logits(rows, loss, given)
+        self._core.sum_of_each(_array(self.bank.rows(rows)), _array(by_logits), of_each == "abs", sums.numpy())
+        return sums.div_(rows.shape[1])
+
+    def _of_seeds(self, seeds: Sequence[int]) -> Self:
+        return type(self)(seeds, self.kind, self.outputs, self._learning_rate, self.bank, self.variant)
+
+    def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
+        for mine, theirs in zip(self.statistics, whole.statistics, strict=True):
+            mine.copy_(theirs.view(whole.parameters.runs, -1)[list(runs)].flatten())
+
+    def _draw_parameters(self, task: int) -> None:
+        self.parameters.flat.copy_(initial_parameters(self.seeds, self.outputs, task).flat)
+        for number, tensor in enumerate(self.statistics):
+            tensor.fill_(0 if number < 3 else 1)
+
+    def state(self) -> dict[str, Any]:
+        """As `Learner.state`."""
+        return super().state() | {"statistics": self.statistics}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """As `Learner.restore`."""
+        super().restore(state)
+        for tensor, value in zip(self.statistics, state["statistics"], strict=True):
+            tensor.copy_(value)
+
+    def apply(self, gradient: torch.Tensor) -> None:
+        """As `Learner.apply`."""
+        self._step(gradient)
+
+    def apply_penalised(self, gradient: torch.Tensor, penalty: Penalty) -> None:
+        """As `Learner.apply_penalised`, in one pass over all of them."""
+        self._step(gradient, penalty)
+
+    def _step(self, gradient: torch.Tensor, penalty: Penalty | None = None) -> None:
+        adam = self.optimizer
+        self._core.adam(*self._adam_memory, _array(gradient), self._learning_rate, adam.steps, _penalty(penalty))
+        self.optimizer.steps += 1
+
+    def train_by_logits(
+        self,
+        epoch: Epoch,
+        by_logits: Callable[..., torch.Tensor],
+        given: Callable[[EpochBatch], Sequence[torch.Tensor]],
+        table: LogitTable | None = None,
+    ) -> None:
+        """As `Learner.train_by_logits`; between the kernels of two steps Python does no more than it is asked for."""
+        shapes = {size: (self.parameters.runs, size, self.outputs) for size in epoch.sizes}
+        logits = {size: torch.empty(shape) for size, shape in shapes.items()}
+        # Between the kernels Python finds cold caches and leaves some: whatever can be had before is had before.
+        steps = zip(epoch.sizes, epoch.batches(), strict=True)
+        needed = [(logits[size], *given(batch)) for size, batch in steps]
+        by_runs = self._by_runs(by_logits)
+
+        def found(number: int) -> NDArray[np.generic]:
+            array: NDArray[np.generic] = by_runs(*needed[number]).numpy()
+            return array
+
+        self._core.train_by_logits(
+            _array(self.bank.rows(epoch.whole.rows)),
+            _array(epoch.kept("dropout keys")),
+            [logits[size].numpy() for size in epoch.sizes],
+            found,
+            *self._steps(len(epoch.sizes)),
+            None
+            if table is None
+            else (_changed(table.values), *(_array(epoch.kept(of)) for of in (READ, PULL, WRITTEN))),
+        )
+
+    def train_along(
+        self,
+        epoch: Epoch,
+        memories: Sequence[str],
+        direction: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    ) -> None:
+        """As `Learner.train_along`, with memory gradients in float64: what is made of them is computed in that."""
+        parameters, whole, keys = self.parameters, epoch.whole, epoch.kept("dropout keys")
+        rows, targets, weights, _, dropout = self._given(whole, keys)
+        size = parameters.flat.numel() // parameters.runs
+        memory = torch.empty(parameters.runs, len(memories), size, dtype=torch.float64)
+
+        flat = self._gradient.flat
+        alone = flat[None] if parameters.runs == 1 else None  # needs no copy: it is followed before there is another
+
+        def found() -> NDArray[np.generic]:
+            followed = direction(parameters.by_run(flat) if alone is None else alone, memory)
+            return _array(flat if followed is alone else parameters.from_runs(followed))
+
+        past = [self._given(*epoch.memory(name)) for name in memories]
+        self._core.train_along(
+            rows, targets, weights, epoch.sizes, dropout, past, memory.numpy(), found, *self._steps(len(epoch.sizes))
+        )
+
+    def _steps(self, count: int) -> tuple[Any, ...]:
+        """What the kernels need for the next steps of Adam, which then have been taken."""
+        self.optimizer.steps += count
+        return *self._adam_memory, self._learning_rate, self.optimizer.steps - count
+
+    def train_epoch(
+        self,
+        task: Instances,
+        replay: Replay | None,
+        order: torch.Tensor,
+        batch_size: int,
+        dropout_keys: torch.Tensor,
+        beta: TaskInstanceParameters | None = None,
+        penalty: Penalty | None = None,
+    ) -> None:
+        """As `Learner.train_epoch`, without a return to Python between batches."""
+        rows, targets, factors = _in_order(task, replay, order)
+        adam = self.optimizer
+        arguments: dict[str, Any] = dict.fromkeys(("beta", "beta_first", "beta_second"))
+        arguments |= {"beta_penalty": [], "beta_learning_rate": [], "beta_steps": 0}
+        if beta is not None:
+            arguments = {
+                "beta": _array(beta.values),
+                "beta_first": _array(beta.optimizer.first),
+                "beta_second": _array(beta.optimizer.second),
+                "beta_penalty": list(beta.penalties),
+                "beta_learning_rate": list(beta.learning_rates),
+                "beta_steps": beta.optimizer.steps,
+            }
+        self._core.train_epoch(
+            rows=_array(self.bank.rows(rows)),
+            targets=_array(targets),
+            factors=_array(factors),
+            order=_array(order),
+            task_size=task.rows.shape[1],
+            batch_size=batch_size,
+            keys=_array(dropout_keys),
+            first=_array(adam.first),
+            second=_array(adam.second),
+            learning_rate=self._learning_rate,
+            steps=adam.steps,
+            penalty=_penalty(penalty),
+            **arguments,
+        )
+        steps = -(-order.shape[1] // batch_size)
+        adam.steps += steps
+        if beta is not None:
+            beta.optimizer.steps += steps
+
+    def logits(
+        self, rows: torch.Tensor, *, noise: torch.Tensor | None = None, shift: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """As `Learner.logits`."""
+        return self._predict(rows, noise, shift, probabilities=False)
+
+    def probabilities(self, rows: torch.Tensor, *, noise: torch.Tensor | None = None) -> torch.Tensor:
+        """As `Learner.probabilities`."""
+        return self._predict(rows, noise, None, probabilities=True)
+
+    def dropout_probabilities(
+        self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """As `Learner.dropout_probabilities`."""
+        result = torch.empty(*rows.shape, samples, self.outputs)
+        self._core.predict(
+            _array(self.bank.rows(rows)), _optional(noise), None, True, samples, _array(dropout_keys), result.numpy()
+        )
+        return result
+
+    def _predict(
+        self, rows: torch.Tensor, noise: torch.Tensor | None, shift: torch.Tensor | None, *, probabilities: bool
+    ) -> torch.Tensor:
+        result = torch.empty(*rows.shape, 1, self.outputs)
+        shifted = None if shift is None else (self.parameters.flat + shift).numpy()
+        self._core.predict(
+            _array(self.bank.rows(rows)), _optional(noise), shifted, probabilities, 1, None, result.numpy()
+        )
+        return result.squeeze(2)
+
+
+def _in_order(
+    task: Instances, replay: Replay | None, order: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Rows, targets and factors of the union of a task's instances and the replayed ones, in the order of the epoch."""
+    union, factors = task, torch.ones(task.rows.shape)
+    if replay is not None:
+        union = Instances.union([task, replay.instances])
+        factors = torch.cat([factors, replay.factors], dim=1)
+    return union.rows.gather(1, order), gather_targets(union.targets, order), factors.gather(1, order)
+
+
+def _array(tensor: torch.Tensor) -> NDArray[np.generic]:
+    """The tensor's own memory; a copy of it only where the tensor is a strided view."""
+    array: NDArray[np.generic] = (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
+    return array
+
+
+def _penalty(penalty: Penalty | None) -> tuple[NDArray[np.generic] | None, ...] | None:
+    if penalty is None:
+        return None
+    path = None if penalty.path is None else _changed(penalty.path)
+    return _array(penalty.importance), _array(penalty.centre), path
+
+
+def _changed(tensor: torch.Tensor) -> NDArray[np.generic]:
+    """The tensor's own memory, which the kernels write to: of a copy nobody would see it."""
+    if not tensor.is_contiguous():
+        raise ValueError("what steps write to, the values of a table or the path of a penalty, must be contiguous")
+    return _array(tensor)
+
+
+def _optional(tensor: torch.Tensor | None) -> NDArray[np.generic] | None:
+    return None if tensor is None else _array(tensor)

@@ -1,0 +1,86 @@
+"""StackedModules: the modules of S runs computed at once, by `torch.func.vmap` over their parameters and buffers.
+
+Dropout is the one random thing that can be: its masks are functions of the run's keys and of a counter, as the paper
+network's are, so a run's do not depend on what it is stacked with. All other draws within `vmap` are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+
+import torch
+from torch.func import functional_call, vmap
+
+from clops_sweep.learning.networks.dropout import CountedDropout
+from clops_sweep.learning.networks.run_module import Mode, RunModule
+
+Views = Mapping[str, torch.Tensor]
+"""Parameters of S modules by name, each [S, ...]."""
+
+
+class StackedModules:
+    """Modules of one network, which from now on live in memory that is common to all of them.
+
+    Args:
+        modules: one a run, on their device.
+        parameters: those that are trained.
+        dropout: where their masks come from.
+    """
+
+    def __init__(
+        self, modules: Sequence[RunModule], parameters: Views, dropout: type[CountedDropout] = CountedDropout
+    ) -> None:
+        self._first, self._dropout = modules[0], dropout
+        self._parameters = parameters
+        each = [dict(module.module.named_parameters()) for module in modules]
+        self._frozen = {
+            name: torch.stack([of_run[name].detach() for of_run in each]) for name in each[0] if name not in parameters
+        }
+        self.buffers = {name: torch.stack([module.buffers[name] for module in modules]) for name in modules[0].buffers}
+        for run, module in enumerate(modules):
+            for name, buffer in module.buffers.items():
+                buffer.data = self.buffers[name][run]
+
+    def logits(
+        self,
+        frames: torch.Tensor,
+        mode: Mode,
+        keys: torch.Tensor | None = None,
+        draws: torch.Tensor | None = None,
+        *,
+        parameters: Views | None = None,
+        track_statistics: bool = True,
+    ) -> torch.Tensor:
+        """Float32 [S, B, channels, samples] to [S, B, C].
+
+        Args:
+            frames: the modules may write to them.
+            mode: of all layers.
+            keys: int32 [S, 2], of the dropout masks, in the modes that have some.
+            draws: int64 [B], their counters; a multiple of the frames where dropout repeats instances.
+            parameters: others in the place of their own.
+            track_statistics: whether their buffers change, in training.
+
+        Raises:
+            ValueError: the modules returned something else.
+        """
+        self._first.set(mode)
+        learns = mode.startswith("training")
+        buffers = {name: values.clone() if learns else values for name, values in self.buffers.items()}
+        values = {**(self._parameters if parameters is None else parameters), **self._frozen, **buffers}
+
+        def of_run(
+            values: dict[str, torch.Tensor], frames: torch.Tensor, keys: torch.Tensor | None = None
+        ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+            with nullcontext() if keys is None or draws is None else self._dropout(keys, draws):
+                logits = functional_call(self._first.module, values, (frames,))
+            self._first.check(logits, len(frames if draws is None else draws), frames.dtype)
+            return logits, {name: values[name] for name in buffers}  # also where a layer has put others there
+
+        logits, after = vmap(of_run, randomness="error")(values, frames, *(() if keys is None else (keys,)))
+        if learns and track_statistics:
+            with torch.no_grad():
+                for name, buffer in self.buffers.items():
+                    buffer.copy_(after[name])
+        return logits

@@ -1,0 +1,1 @@
+"""AUC and other scores, evaluation, the R matrix and task difficulty."""

@@ -1,0 +1,159 @@
+"""Evaluation of S networks on one split of every task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clops_sweep.data.scenarios import LossKind, Scenario, Subset
+from clops_sweep.errors import Diverged
+from clops_sweep.experiment.columns import MEASURES
+from clops_sweep.learning import losses
+from clops_sweep.learning.learners.run_networks import RunNetworks
+from clops_sweep.learning.metrics.auc import TaskAucs
+from clops_sweep.learning.metrics.hits import TaskHits
+
+SplitName = Literal["validation", "test"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How S runs do on one split.
+
+    Attributes:
+        auc: float64 [S, N], on each task.
+        accuracy: float64 [S, N].
+        balanced_accuracy: float64 [S, N].
+        f1: float64 [S, N]; see `TaskHits`.
+        loss: float64 [S, N], mean loss on each task.
+        left_out: int64 [S, N], classes or labels without an AUC.
+        union: float64 [S, 4], the `MEASURES` on all tasks' instances together; nan unless asked for.
+    """
+
+    auc: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    balanced_accuracy: NDArray[np.float64]
+    f1: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    left_out: NDArray[np.int64]
+    union: NDArray[np.float64]
+
+
+class Evaluator:
+    """One split of all tasks, evaluated in one pass through the network.
+
+    Args:
+        scenario: the tasks.
+        split: which of their splits.
+        learner: the networks.
+        runs: S.
+        joint: whether the networks are trained on all tasks at once. The measures over the union of the tasks are then
+            computed too, and where each task is a group of the softmax's classes, those of a task are of telling its
+            own classes apart: of their logits alone, of a pair of the difference of the two.
+    """
+
+    def __init__(self, scenario: Scenario, split: SplitName, learner: RunNetworks, runs: int, *, joint: bool) -> None:
+        subsets: list[Subset] = [getattr(task, split) for task in scenario.tasks]
+        self._names = [f"{scenario.name}, task {task.name}, {split}" for task in scenario.tasks]
+        self._kind, self._learner = scenario.kind, learner
+        self._sizes = [len(subset.rows) for subset in subsets]
+        device = learner.bank.device
+        targets = [subset.targets for subset in subsets]
+        self._group = scenario.outputs // len(subsets) if joint and scenario.by_position else 0
+        judged, self._judged_kind = targets, scenario.kind
+        if self._group == 2:  # judged by one score, the difference of the two logits
+            judged, self._judged_kind = [task[:, [2 * k + 1]] for k, task in enumerate(targets)], "binary"
+        elif self._group:
+            judged = [task[:, self._own(k)] for k, task in enumerate(targets)]
+        self._aucs = TaskAucs(judged, self._names, device, [len(task.outputs) for task in scenario.tasks])
+        self._hits = TaskHits(self._judged_kind, judged, device)
+        self._left_out = np.tile(np.array(self._aucs.left_out, dtype=np.int64), (runs, 1))
+        together = np.concatenate(targets)
+        self._union = (
+            (
+                TaskAucs([together], [f"{scenario.name}, all tasks, {split}"], device),
+                TaskHits(scenario.kind, [together], device),
+            )
+            if joint
+            else None
+        )
+        rows = np.concatenate([subset.rows for subset in subsets])
+        self._rows = torch.from_numpy(rows).to(device).expand(runs, -1)
+        self._targets = torch.from_numpy(together).to(device).expand(runs, -1, -1)
+
+    def evaluate(self) -> Evaluation:
+        """Every task of the split, for every run, with the networks as they are.
+
+        Raises:
+            Diverged: some networks' outputs are no numbers any more.
+        """
+        return self._evaluation(self._learner.logits(self._rows))
+
+    def evaluate_and_predict(self) -> tuple[Evaluation, NDArray[np.float32]]:
+        """The same, and the probabilities of every instance, float32 [S, n of all tasks, outputs].
+
+        Raises:
+            Diverged: some networks' outputs are no numbers any more.
+        """
+        logits = self._learner.logits(self._rows)
+        return self._evaluation(logits), losses.probabilities(self._kind, logits).cpu().numpy()
+
+    def _evaluation(self, logits: torch.Tensor) -> Evaluation:
+        judged = self._of_own_classes(logits) if self._group else logits
+        auc = self._aucs(_scores(self._judged_kind, judged))
+        runs, tasks = auc.shape
+        loss = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes, dim=1)
+        found = [
+            auc,
+            torch.stack([part.mean(1) for part in loss], dim=1),
+            logits.abs().flatten(1).amax(1, keepdim=True).isfinite(),
+            self._hits.counts(judged).flatten(1),
+        ]
+        if self._union:
+            aucs, hits = self._union
+            found += [aucs(_scores(self._kind, logits)), hits.counts(logits).flatten(1)]
+        # One transfer for everything: on a GPU this is where the host waits for the epoch.
+        arrived = torch.cat([part.double() for part in found], dim=1).cpu().numpy()
+        ends = list(accumulate(part.shape[1] for part in found))
+        parts = [arrived[:, first:last] for first, last in pairwise([0, *ends])]
+        self._check(parts[2][:, 0] > 0, logits)
+        union = np.full((runs, len(MEASURES)), np.nan)
+        if self._union:
+            scores = self._union[1].scores(parts[5][:, None])
+            union = np.concatenate([parts[4], *scores], axis=1)
+        return Evaluation(
+            parts[0].copy(),
+            *self._hits.scores(parts[3].reshape(runs, tasks, -1)),
+            parts[1].copy(),
+            self._left_out,
+            union,
+        )
+
+    def _check(self, finite: NDArray[np.bool_], logits: torch.Tensor) -> None:
+        diverged = np.flatnonzero(~finite)
+        if diverged.size:
+            first = int(np.argmin(logits[diverged[0]].isfinite().all(1).cpu().numpy()))
+            task = int(np.searchsorted(np.cumsum(self._sizes), first, side="right"))
+            raise Diverged(
+                f"{self._names[task]}: the network's outputs are not finite, training has diverged; a smaller "
+                "learning_rate may help",
+                diverged.tolist(),
+            )
+
+    def _own(self, task: int) -> slice:
+        return slice(self._group * task, self._group * (task + 1))
+
+    def _of_own_classes(self, logits: torch.Tensor) -> torch.Tensor:
+        """The logits of the classes of each instance's task, [S, n, g]; of a pair by how much the second is larger."""
+        parts = [part[:, :, self._own(task)] for task, part in enumerate(logits.split(self._sizes, dim=1))]
+        return torch.cat([part.diff() for part in parts] if self._group == 2 else parts, dim=1)
+
+
+def _scores(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
+    """What instances are ranked by: in the order of the probabilities, which saturate and would then be ties."""
+    return losses.log_odds(logits) if kind == "softmax" else logits

@@ -1,0 +1,97 @@
+"""The paper's network as a module, and its initial parameters, which the native kernels have too.
+
+Three blocks Conv1d(kernel 7, stride 3) - BatchNorm - MaxPool(2) - ReLU - Dropout(0.1) with 4, 16 and 32 channels, then
+Linear(320, 100) - ReLU - Linear(100, C). The paper applies ReLU before pooling; the two commute, and this order is
+cheaper. Input is a frame of 1 x 2500 samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from clops_sweep.learning import streams
+from clops_sweep.learning.networks.dropout import DROPOUT
+from clops_sweep.learning.parameters import Parameters
+
+CHANNELS = (1, 4, 16, 32)
+KERNEL, STRIDE = 7, 3
+FEATURES, HIDDEN = 320, 100
+
+
+class PaperNetwork(nn.Module):
+    """The network without kernels of its own: what a machine without a C++ compiler computes, and a GPU.
+
+    Its initial parameters and dropout masks are those of the native kernels (see `draw` and `dropout.PaperDropout`), so
+    runs agree but for rounding.
+
+    Args:
+        channels: of a frame, 1.
+        samples: of a frame, 2500.
+        outputs: C.
+    """
+
+    def __init__(self, channels: int, samples: int, outputs: int) -> None:
+        super().__init__()
+        del channels, samples
+        self._outputs = outputs
+        self.conv1, self.norm1 = nn.Conv1d(1, 4, KERNEL, STRIDE), nn.BatchNorm1d(4)
+        self.conv2, self.norm2 = nn.Conv1d(4, 16, KERNEL, STRIDE), nn.BatchNorm1d(16)
+        self.conv3, self.norm3 = nn.Conv1d(16, 32, KERNEL, STRIDE), nn.BatchNorm1d(32)
+        self.dropout = nn.Dropout(DROPOUT)
+        self.linear1, self.linear2 = nn.Linear(FEATURES, HIDDEN), nn.Linear(HIDDEN, outputs)
+
+    @torch.no_grad()
+    def draw(self, seed: int, task: int) -> None:
+        """Takes the initial parameters of a run."""
+        views = initial_parameters([seed], self._outputs, task).views
+        for name, parameter in self.named_parameters():
+            parameter.copy_(views[name][0])
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Float32 [B, 1, 2500] to logits [B, C]."""
+        hidden = frames
+        for conv, norm in ((self.conv1, self.norm1), (self.conv2, self.norm2), (self.conv3, self.norm3)):
+            assert conv.bias is not None
+            # Batch statistics cancel the bias. Its gradient would be rounding noise, which Adam turns into full steps:
+            # here it is exactly zero.
+            bias = conv.bias.detach() + 0 * conv.bias if norm.training else conv.bias
+            hidden = norm(F.conv1d(hidden, conv.weight, bias, STRIDE))
+            hidden = self.dropout(F.max_pool1d(hidden, 2).relu())
+        logits: torch.Tensor = self.linear2(self.linear1(hidden.flatten(1)).relu())
+        return logits
+
+
+def parameter_shapes(outputs: int) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every parameter of one network, in the order in which they are laid out."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for block, (inputs, channels) in enumerate(pairwise(CHANNELS), start=1):
+        shapes[f"conv{block}.weight"] = (channels, inputs, KERNEL)
+        shapes[f"conv{block}.bias"] = (channels,)
+        shapes[f"norm{block}.weight"] = (channels,)
+        shapes[f"norm{block}.bias"] = (channels,)
+    shapes |= {"linear1.weight": (HIDDEN, FEATURES), "linear1.bias": (HIDDEN,)}
+    shapes |= {"linear2.weight": (outputs, HIDDEN), "linear2.bias": (outputs,)}
+    return shapes
+
+
+def initial_parameters(seeds: Sequence[int], outputs: int, task: int = 0) -> Parameters:
+    """PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
+    shapes = parameter_shapes(outputs)
+    parameters = Parameters.zeros(len(seeds), shapes, torch.device("cpu"))
+    for run, seed in enumerate(seeds):
+        generator = streams.generator(seed, "initial parameters", task)
+        for name, shape in shapes.items():
+            layer, _, kind = name.partition(".")
+            if layer.startswith("norm"):
+                parameters.views[name][run].fill_(1.0 if kind == "weight" else 0.0)
+                continue
+            fan_in = torch.Size(shapes[f"{layer}.weight"][1:]).numel()
+            bound = fan_in**-0.5
+            drawn = generator.uniform(-bound, bound, shape).astype("float32")
+            parameters.views[name][run].copy_(torch.from_numpy(drawn))
+    return parameters

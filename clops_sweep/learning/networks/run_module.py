@@ -1,0 +1,153 @@
+"""RunModule: the module of one run, made from its seed and computed in one of three modes that must be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from clops_sweep.errors import BadInput, reason, user_code
+from clops_sweep.learning import streams
+from clops_sweep.learning.global_streams import GlobalStreams
+from clops_sweep.learning.networks.network import PaperNetwork
+from clops_sweep.learning.process_state import torch_state_kept
+
+Mode = Literal["training", "training without dropout", "sampling", "evaluation"]
+"""Training: batch statistics, dropout on or not. Sampling: running statistics, dropout on. Evaluation: dropout off."""
+
+MakeModule = Callable[..., nn.Module]
+"""From channels, samples, outputs and the options by name to a new module."""
+
+
+def made(
+    name: str,
+    make: MakeModule,
+    seed: int,
+    shape: tuple[int, int],
+    outputs: int,
+    options: Mapping[str, Any],
+    task: int = 0,
+) -> nn.Module:
+    """A new module on the CPU; all that its initial weights draw from global generators follows from the run's seed.
+
+    Lazy layers find their sizes, and draw their weights, in a pass over zeros.
+
+    Args:
+        name: of the network, for messages.
+        make: what was registered under it.
+        seed: of the run.
+        shape: channels and samples of a frame.
+        outputs: C.
+        options: the network's own.
+        task: for which it is made anew.
+
+    Raises:
+        BadInput: it raises, or returns no module.
+    """
+    device = torch.device("cpu")
+    generators = GlobalStreams(device)
+    with torch_state_kept(), generators.kept(), torch.enable_grad():
+        generators.seed(int(streams.sequence(seed, "initial parameters", task).generate_state(1, "uint64")[0]))
+        given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
+        wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
+        with user_code(lambda error: BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
+            module: Any = make(*shape, outputs, **options)
+            if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
+                with torch.no_grad():
+                    module.eval()(torch.zeros(2, *shape))
+    if not isinstance(module, nn.Module):
+        raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
+    if isinstance(module, PaperNetwork):
+        module.draw(seed, task)
+    return module
+
+
+class RunModule:
+    """A module whose parameters and gradients are views into vectors of the learner.
+
+    Args:
+        module: on its device already.
+        outputs: C.
+        statistics: names of the layers that keep running statistics.
+    """
+
+    def __init__(self, module: nn.Module, outputs: int, statistics: Collection[str]) -> None:
+        self.module = module
+        self._outputs = outputs
+        self._keep_statistics = [layer for name, layer in module.named_modules() if name in statistics]
+        self._mode: Mode | None = None
+
+    def live_in(self, parameters: dict[str, torch.Tensor], gradients: dict[str, torch.Tensor]) -> None:
+        """Moves parameters, with their values, and gradients into other memory, given by name."""
+        for name, parameter in trained(self.module).items():
+            parameters[name].copy_(parameter.data)
+            parameter.data = parameters[name]
+            parameter.grad = gradients[name]
+
+    def logits(self, frames: torch.Tensor, mode: Mode, passes: int | None = None) -> torch.Tensor:
+        """Float32 [B, channels, samples] to [B, C], or [passes, C] where dropout repeats instances.
+
+        Raises:
+            ValueError: the module returned something else.
+        """
+        self.set(mode)
+        logits: torch.Tensor = self.module(frames)
+        self.check(logits, passes or len(frames), frames.dtype)
+        if torch.is_grad_enabled() and not logits.requires_grad:
+            raise ValueError("the network returned logits that hang on none of its parameters; expected a gradient")
+        return logits
+
+    def check(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> None:
+        """See whether they are what the network returned when it was tried: dense [B, C], of the dtype of its frames.
+
+        Raises:
+            ValueError: they are not.
+        """
+        kind = str(dtype).removeprefix("torch.")
+        expected = f"for {instances} instances; expected a dense {kind} tensor {[instances, self._outputs]}"
+        if not isinstance(logits, torch.Tensor):
+            raise ValueError(f"the network returned {type(logits).__name__} {expected}")
+        if logits.shape != (instances, self._outputs):
+            raise ValueError(f"the network returned logits {list(logits.shape)} {expected}")
+        if logits.layout != torch.strided or logits.dtype != dtype:
+            raise ValueError(f"the network returned logits of {logits.layout} {logits.dtype} {expected}")
+
+    @property
+    def buffers(self) -> dict[str, torch.Tensor]:
+        """Running statistics, and what else the module keeps; looked up each time, for layers may put others there."""
+        return dict(self.module.named_buffers())
+
+    @torch.no_grad()
+    def take_buffers(self, values: dict[str, torch.Tensor]) -> None:
+        """Copies what `buffers` of such a module were."""
+        for name, buffer in self.module.named_buffers():
+            buffer.copy_(values[name])
+
+    @contextmanager
+    def buffers_kept(self) -> Iterator[None]:
+        """They are afterwards what they were before."""
+        before = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
+        try:
+            yield
+        finally:
+            self.take_buffers(before)
+
+    def set(self, mode: Mode) -> None:
+        """Puts the layers into a mode."""
+        if mode == self._mode:
+            return  # going through all layers takes as long as computing some
+        dropout = mode in ("training", "sampling")
+        self.module.train(dropout)
+        if mode in ("sampling", "training without dropout"):
+            for layer in self._keep_statistics:
+                layer.training = not dropout
+        self._mode = mode
+
+
+def trained(module: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that training changes, by name; those that ask for no gradient stay what they are."""
+    return {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}

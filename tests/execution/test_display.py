@@ -1,0 +1,259 @@
+"""What is said of a sweep that runs: lines elsewhere, a live display on a terminal that is gone at the end."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clops_sweep import RunConfig
+from clops_sweep.execution.display.best_cell import BestCell
+from clops_sweep.execution.display.display_lines import called, duration, ended, resumed
+from clops_sweep.execution.display.live import SweepDisplay
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import (
+    Failed,
+    Finished,
+    FoundFinished,
+    Paused,
+    Report,
+    Resumed,
+    Running,
+    Unrecorded,
+    WorkerDied,
+)
+
+fcntl = pytest.importorskip("fcntl")
+termios = pytest.importorskip("termios")
+
+
+def job(*seeds: int, name: str = "Random storage", **settings: object) -> Job:
+    configs = tuple(RunConfig(**{"seed": seed, **settings}) for seed in seeds)
+    return Job(configs, tuple(f"run {name} {seed}" for seed in seeds), names=(name,) * len(seeds))
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("of", "report", "line"),
+    [
+        (job(3), Finished(0.8123, -0.0456), "finished  Random storage, seed 3: AUC 0.812, BWT -0.046"),
+        (job(3), Finished(0.8, NAN), "finished  Random storage, seed 3: AUC 0.800"),
+        (job(0, 1), Finished(0.8, 0.1), "finished  Random storage, 2 seeds: mean AUC 0.800, mean BWT +0.100"),
+        (job(3), FoundFinished(elsewhere=True), "finished  Random storage, seed 3, by another sweep on this store"),
+        (job(3), FoundFinished(elsewhere=False), "finished  Random storage, seed 3, in the store already"),
+        (job(3), Failed(("it",)), "failed    Random storage, seed 3  (clops-sweep status shows why)"),
+        (job(1, 2, 3), Failed(("it",)), "failed    1 of Random storage, 3 seeds  (clops-sweep status shows why)"),
+        (job(3), Unrecorded("the disk is full"), "not recorded  Random storage, seed 3: the disk is full"),
+    ],
+)
+def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed | Unrecorded, line: str) -> None:
+    assert ended(of, report) == line
+
+
+def test_what_jobs_are_called() -> None:
+    several = Job(
+        (RunConfig(mc_samples=5), RunConfig(mc_samples=9)), ("a", "b"), names=("mc_samples 5", "mc_samples 9")
+    )
+    assert called(several) == "mc_samples 5, seed 0, and 1 other in lockstep"
+    assert called(Job((RunConfig(strategy="gem"),), ("a",))) == "gem, seed 0"
+    line = "resumed   Random storage, seed 3: at task 2/6, epoch 1/40, from its checkpoint"
+    assert resumed(job(3), Resumed(2, 6, 1, 40)) == line
+
+
+def test_the_best_cell_is_the_one_with_the_best_mean_over_its_seeds() -> None:
+    best = BestCell()
+    assert str(best) == ""
+    best.add([("lucky", 0.9), ("steady", 0.8)])
+    assert str(best) == "AUC 0.900 (lucky, 1 seed)"
+    best.add([("lucky", 0.6)])
+    best.add([("steady", 0.85)])
+    assert str(best) == "AUC 0.825 (steady, 2 seeds)"
+
+
+def test_durations() -> None:
+    assert [duration(it) for it in (-3, 0.2, 59.4, 60, 3599, 3600, 90_000)] == [
+        *("1 s", "1 s", "59 s", "1 min 00 s", "59 min 59 s", "1 h 00 min", "25 h 00 min")
+    ]
+
+
+def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on servers that build and test
+    jobs = [job(seed, name="how much: storage_fraction 0.1, " + "long " * 30) for seed in range(4)]
+    reports: list[tuple[Job, Report | WorkerDied]] = [
+        (jobs[0], Resumed(2, 6, 3, 40)),
+        (jobs[0], Running(2, 6, 3, 40)),
+        (jobs[0], WorkerDied("gone")),
+        (jobs[0], Resumed(2, 6, 1, 40)),
+        (jobs[0], Finished(0.8, 0.1)),
+        (jobs[1], Running(1, 6, 1, 40)),
+        (jobs[1], Paused({})),
+        (jobs[1], Resumed(3, 6, 1, 40)),  # nobody wonders: it is the same sweep
+        (jobs[1], Failed(jobs[1].run_ids)),
+        (jobs[2], Running(1, 6, 1, 40)),
+    ]
+    with SweepDisplay() as display:
+        display.begin([it.configs[0] for it in jobs], Path("/tmp/log"))
+        display.starting("starting Ray")
+        for it, report in reports:
+            display.started(it)
+            display.report(it, report)
+        assert display.unfinished() == [jobs[2]]
+        display.trial_ended("trial 3 failed", jobs[3].run_ids)
+    said = capsys.readouterr().out
+    name = "how much: storage_fraction 0.1, " + "long " * 30
+    assert said.splitlines() == [
+        "4 runs to do; Ray's own output goes to /tmp/log",
+        "starting Ray",
+        f"resumed   {name}, seed 0: at task 2/6, epoch 3/40, from its checkpoint",
+        f"resumed   {name}, seed 0: at task 2/6, epoch 1/40, from its checkpoint",
+        f"[1/4] finished  {name}, seed 0: AUC 0.800, BWT +0.100",
+        f"[2/4] failed    {name}, seed 1  (clops-sweep status shows why)",
+        "trial 3 failed",
+    ]
+
+
+ON_A_TERMINAL = """
+import time
+from pathlib import Path
+from clops_sweep import RunConfig
+from clops_sweep.execution.display.live import SweepDisplay
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import Finished, Resumed, Running
+
+names = ["storage_fraction 0.1, acquisition_fraction 0.25, Random storage and acquisition", "CLOPS"]
+jobs = [Job((RunConfig(seed=i),) * 3, (f"{i} a", f"{i} b", f"{i} c"), names=(names[i],) * 3) for i in (0, 1)]
+with SweepDisplay() as display:
+    display.begin([config for job in jobs for config in job.configs], Path.cwd() / "log")
+    display.starting("starting Ray")
+    time.sleep(0.4)
+    for job in jobs:
+        display.started(job)
+    display.stops_in_order = True
+    display.report(jobs[1], Finished(0.8, 0.1, (0.7, 0.8, 0.9)))
+    display.report(jobs[0], Resumed(2, 6, 3, 40))
+    display.report(jobs[0], Running(2, 6, 4, 40))
+    Path("ready").touch()
+    while not display.interrupted:
+        time.sleep(0.01)
+    time.sleep(0.4)
+    display.stopping()
+    time.sleep(0.4)
+print("interrupted; resume with: ...")
+"""
+BESIDE_REFRESHES = """
+import sys
+import threading
+from pathlib import Path
+from clops_sweep import RunConfig
+from clops_sweep.execution.display.live import SweepDisplay
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import FoundFinished
+
+def refresh():
+    while not done.is_set():
+        display._live.refresh()
+
+sys.setswitchinterval(1e-6)
+done = threading.Event()
+with SweepDisplay() as display:
+    display.begin([RunConfig()] * 500, Path.cwd() / "log")
+    thread = threading.Thread(target=refresh)
+    thread.start()
+    for i in range(100):
+        job = Job((RunConfig(),), (str(i // 10),))
+        if i % 10 < 5:
+            display.started(job)
+        else:
+            display.report(job, FoundFinished(True))
+        display.warn(f"a word of warning, and it is number {i} of a hundred")
+    done.set()
+    thread.join()
+"""
+COLUMNS = 60
+
+
+def screens(written: str) -> list[str]:
+    """What a terminal shows after each of its lines is begun, and at the end; as far as the display makes use of it."""
+    lines, row, column, found = [""], 0, 0, []
+    for token in re.findall(r"\x1b\[[?\d;]*[a-zA-Z]|.", written, flags=re.DOTALL):
+        if token == "\r":
+            column = 0
+        elif token == "\n":
+            found.append("\n".join(lines))
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif token.endswith("A") and len(token) > 1:
+            row -= int(token[2:-1] or 1)
+        elif token == "\x1b[2K":
+            lines[row] = ""
+        elif len(token) == 1:
+            if column == COLUMNS:
+                row, column = row + 1, 0
+                lines += [""] * (row == len(lines))
+            lines[row] = lines[row].ljust(column)[:column] + token + lines[row][column + 1 :]
+            column += 1
+    return [*found, "\n".join(lines)]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Callable[[str], str]:
+    """What a terminal gets of a program with a display, which its user interrupts where it is ready for that."""
+
+    def run(program: str) -> str:
+        child, end = pty.fork()
+        if child == 0:
+            os.chdir(tmp_path)
+            environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
+            os.execve(sys.executable, [sys.executable, "-c", program], environment)
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+        written, pressed, began = b"", False, time.monotonic()
+        while time.monotonic() - began < 60:
+            try:
+                written += os.read(end, 4096)
+            except OSError:  # all is said
+                break
+            # What the terminal has not read yet when an interrupt comes is thrown away by the kernel.
+            if (tmp_path / "ready").exists() and not (pressed or select.select([end], [], [], 0)[0]):
+                pressed = bool(os.write(end, b"\x03"))
+        os.waitpid(child, 0)
+        os.close(end)
+        return written.decode()
+
+    return run
+
+
+def test_a_terminal_shows_where_everything_is_and_keeps_nothing_of_it(terminal: Callable[[str], str]) -> None:
+    written = terminal(ON_A_TERMINAL)
+    shown = screens(written)
+    row = r"\nstorage_fraction 0.1, \w*…  3 seeds  task 2/6, epoch 4/40\s"
+    assert any("0 finished, 0 running, 0 failed, 6 pending; starting Ray" in screen for screen in shown)
+    assert any("3 finished, 3 running, 0 failed, 0 pending; about " in screen for screen in shown)
+    assert any("3 finished, 3 running, 0 failed, 0 pending; stopping" in screen for screen in shown)
+    assert any(re.search(row, screen) for screen in shown)
+    assert max(len(line) for screen in shown for line in screen.splitlines()) <= COLUMNS
+    assert "^C" in written
+    assert " ".join(shown[-1].split()) == (
+        "6 runs to do Ray's own output goes to log "
+        "resumed storage_fraction 0.1, acquisition_fraction 0.25, Random storage and acquisition, 3 seeds: "
+        "at task 2/6, epoch 3/40, from its checkpoint "
+        "stopping: running trials are being checkpointed (Ctrl-C again stops at once) "
+        "best: AUC 0.800 (CLOPS, 3 seeds) interrupted; resume with: ..."
+    )
+
+
+def test_what_is_printed_while_the_display_is_refreshed_stays(terminal: Callable[[str], str]) -> None:
+    kept = " ".join(screens(terminal(BESIDE_REFRESHES))[-1].split())
+    said = (f"a word of warning, and it is number {i} of a hundred" for i in range(100))
+    assert kept == " ".join(["500 runs to do Ray's own output goes to log", *said])

@@ -1,0 +1,230 @@
+"""Runs that fail: rows that say why, taken up again when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from launching import (
+    ALL_METRICS,
+    ONE_WORKER,
+    TABLES,
+    Sweep,
+    Tables,
+    assert_counted_like_fine_tuning,
+    assert_equal,
+    runs_alone,
+)
+from preloaded import Preloaded
+from ray._common.utils import get_system_memory
+from ray._private.utils import get_used_memory
+
+from clops_sweep import RunConfig
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS
+
+Launch = Callable[..., Sweep]
+
+BREAKABLE = """
+import resource
+from pathlib import Path
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+
+FLAG = Path({flag!r})
+
+@acquisition_function("breakable")
+def breakable(context, rows):
+    from clops_sweep.learning.replay.acquisition import random
+    if FLAG.exists():
+        raise RuntimeError("the flag is up")
+    return random(context, rows)
+
+@acquisition_function("greedy")
+def greedy(context, rows):
+    import numpy as np
+    from clops_sweep.learning.replay.acquisition import random
+    if FLAG.exists():  # the process may not have much more memory than it has, and wants it
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**28, before[1]))
+        try:
+            np.ones(2**29, np.uint8)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+    return random(context, rows)
+
+@acquisition_function("crowded")
+def crowded(context, rows):
+    import torch
+    from clops_sweep.learning.replay.acquisition import random
+    from clops_sweep.execution.worker import lockstep_runner
+    lockstep_runner._PAUSES = (0.1, 0.1)  # a store that does not take a run is not waited for
+    seen = FLAG.with_name("seen")
+    if FLAG.exists() and not seen.exists():  # what PyTorch raises when somebody else has the GPU's memory for a moment
+        seen.touch()
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    return random(context, rows)
+
+SPACE = SearchSpace(
+    name="breakable",
+    base=RunConfig(epochs_per_task=2, mc_samples=3),
+    axes={{"variant": {{
+        "good": {{"storage_fraction": 0.1}},
+        "bad": {{"acquisition": "breakable"}},
+        "greedy": {{"acquisition": "greedy"}},
+        "crowded": {{"acquisition": "crowded"}},
+    }}}},
+    seeds=range(2),
+)
+"""
+
+
+def test_failed_and_unrecorded_runs_are_taken_up_again(
+    launch: Launch, attach: Launch, commands: Preloaded, alone: Tables, tmp_path: Path, prepared_root: Path
+) -> None:
+    results, flag = tmp_path / "results", tmp_path / "flag"
+    flag.touch()
+    (tmp_path / "breakable.py").write_text(BREAKABLE.format(flag=str(flag)))
+    command = ("breakable.py", "--stack", "1", "--no-report")
+    good = RunConfig(epochs_per_task=2, mc_samples=3, storage_fraction=0.1)
+    key = good.data_key
+    frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
+    recorded, unrecorded = (good.replace(seed=seed).run_id(frames.data_hash) for seed in (0, 1))
+    in_the_way = results / "curves" / f"finished-{unrecorded}.parquet"
+    in_the_way.mkdir(parents=True)  # a disk that takes everything but one part of one run
+
+    failing = attach(*command, "--max-retries", "1")
+    assert failing.wait() == 1
+    assert "8 runs asked for, 3 finished, 1 pending, 4 failed" in failing.output
+    assert "not recorded  good, seed 1: [Errno 21]" in failing.output
+    assert str(in_the_way) in failing.output
+    runs = pd.read_parquet(results / "runs").set_index("run_id")
+    failed = runs[runs["status"] == "failed"]
+    assert recorded in runs.index
+    assert sorted(runs.loc[runs["status"] == "finished", "acquisition"]) == ["bald_mcd", "crowded", "crowded"]
+    assert sorted(failed["acquisition"]) == ["breakable", "breakable", "greedy", "greedy"]
+    errors = failed.groupby("acquisition")["error"]
+    assert errors.get_group("breakable").str.contains("RuntimeError: the flag is up").all()
+    assert errors.get_group("greedy").str.contains("MemoryError: Unable to allocate").all()
+
+    status = launch("status", script=commands)
+    assert status.wait() == 0
+    assert f"3 runs finished, 4 failed in {results}" in status.output
+    assert (
+        f"failed {failed.index[failed['acquisition'] == 'breakable'][0]}: RuntimeError: the flag is up" in status.output
+    )
+
+    in_the_way.rmdir()
+    flag.unlink()
+    retried = attach(*command, "--retry", "failed")
+    assert retried.wait() == 0
+    assert "5 runs to do; " in retried.output
+    runs = pd.read_parquet(results / "runs")
+    assert runs["status"].tolist() == ["finished"] * 8
+    assert np.isfinite(runs[ALL_METRICS].to_numpy()).all()
+    for name, frame in alone.items():
+        found = pd.read_parquet(results / name)
+        assert_equal(name, _of(found, {recorded, unrecorded}), _of(frame, {recorded, unrecorded}))
+
+
+def test_failed_runs_are_left_alone_unless_asked_for(
+    launch: Launch, commands: Preloaded, tmp_path: Path, prepared_root: Path
+) -> None:
+    config = next(load_spaces(tmp_path / "space.py")[0].requests()).config
+    key = config.data_key
+    frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
+    run_id = config.run_id(frames.data_hash)
+    row = {"run_id": run_id, **config_row(config), "status": "failed", "error": "ValueError: no"}
+    table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], schema=SCHEMAS["runs"])
+    RunStore(tmp_path / "results").write_failed(run_id, table)
+    left = launch("space.py", "--limit", "1", "--no-report", script=commands)
+    assert left.wait() == 1
+    assert left.output.startswith("nothing is pending: 1 run asked for, 0 finished, 0 pending, 1 failed")
+
+
+DELICATE = """
+from clops_sweep import RunConfig, SearchSpace, strategy
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+@strategy("delicate")
+class Delicate(FineTuning):
+    def begin_task(self, task):
+        if len(self.training.seeds) > 4:
+            import torch
+            raise torch.OutOfMemoryError("CUDA out of memory")  # what PyTorch raises on a GPU that is too small
+        for run, seed in enumerate(self.training.seeds):
+            if seed == 2 and task == 1:  # what a learning rate that is too high comes to
+                self.training.learner.parameters.views["linear2.bias"][run] = float("nan")
+            if seed == 4 and task == 2:
+                raise RuntimeError("not with this seed")
+
+SPACE = SearchSpace("delicate", RunConfig(strategy="delicate", epochs_per_task=1), seeds=range(6))
+"""
+
+
+def test_runs_that_fail_do_not_take_those_with_them_that_they_were_in_lockstep_with(
+    attach: Launch, tmp_path: Path, prepared_root: Path
+) -> None:
+    (tmp_path / "delicate.py").write_text(DELICATE)
+    sweep = attach("delicate.py", "--stack", "6", "--max-retries", "0", "--checkpoint-every", "1", "--no-report")
+    assert sweep.wait() == 1
+    lines = sweep.output.splitlines()
+    assert lines[1:3] == ["connecting to the Ray cluster at auto", "starting workers"]
+    assert lines[3] == "[6/6] failed    2 of delicate, 6 seeds  (clops-sweep status shows why)"
+    assert lines[4] == "6 runs asked for, 4 finished, 0 pending, 2 failed"
+    results = tmp_path / "results"
+    found = {name: pd.read_parquet(results / name) for name in TABLES}
+    failed = found["runs"][found["runs"]["status"] == "failed"].set_index("seed")["error"]
+    assert set(failed.index) == {2, 4}
+    assert "Diverged: the network has diverged in epoch 1 of task 2: a parameter is not finite" in failed[2]
+    assert "RuntimeError: not with this seed" in failed[4]
+    whole = [RunConfig(strategy="finetune", epochs_per_task=1, seed=seed) for seed in (0, 1, 3, 5)]
+    assert_counted_like_fine_tuning(found, runs_alone(whole, prepared_root))
+    [kept] = (results / ".work" / "checkpoints").iterdir()  # of the run alone, for --retry failed
+    assert kept.stem == found["runs"].set_index("seed")["run_id"][4]
+
+
+HUNGRY = """
+import time
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+
+@acquisition_function("hungry")
+def hungry(context, rows):
+    import numpy as np
+    from clops_sweep.learning.replay.acquisition import random
+    taken = []
+    while True:  # as much as it gets: memory that is taken costs time
+        taken.append(np.ones({size} // 10 if len(taken) < 10 else 0, np.uint8))
+        time.sleep(0.25)  # Ray looks as often
+    return random(context, rows)
+
+SPACE = SearchSpace(name="hungry", base=RunConfig(epochs_per_task=1, acquisition="hungry"), seeds=range(1))
+"""
+GIGABYTE = 10**9
+
+
+def test_a_worker_that_ray_ends_for_want_of_memory_is_a_failed_run_and_not_the_end_of_the_sweep(
+    launch: Launch, forked: Preloaded, commands: Preloaded, tmp_path: Path
+) -> None:
+    used, there = get_used_memory(), get_system_memory()
+    if there - used < 8 * GIGABYTE:
+        pytest.skip("may take five gigabytes of memory, and there are not many more")
+    (tmp_path / "hungry.py").write_text(HUNGRY.format(size=5 * GIGABYTE))
+    full = {"RAY_memory_usage_threshold": str((used + 2.5 * GIGABYTE) / there)}
+    ended = launch("hungry.py", "--no-report", "--max-retries", "0", *ONE_WORKER, changes=full, script=forked)
+    assert ended.wait() == 1
+    assert "1 run asked for, 0 finished, 0 pending, 1 failed" in ended.output
+    status = launch("status", script=commands)
+    assert status.wait() == 0
+    assert ": the machine ran out of memory and Ray ended the worker; fewer run at a time" in status.output
+
+
+def _of(frame: pd.DataFrame, run_ids: set[str]) -> pd.DataFrame:
+    return frame[frame["run_id"].isin(run_ids)].reset_index(drop=True)

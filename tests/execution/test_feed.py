@@ -1,0 +1,221 @@
+"""Which runs become a job, against workers that take their time by a clock of their own and compute nothing."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from clops_sweep import RunConfig
+from clops_sweep.execution.feed import SECONDS, GridFeed
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Report, WorkerDied, timed_out
+from clops_sweep.execution.retries import Retries
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import TableName
+
+Tables = Callable[..., dict[TableName, pa.Table]]
+
+
+@dataclass
+class Said:
+    """What a display was told of runs, by the first of each lockstep."""
+
+    reports: list[tuple[str, Report | WorkerDied]] = field(default_factory=list)
+
+    def report(self, job: Job, report: Report | WorkerDied) -> None:
+        self.reports.append((job.run_ids[0], report))
+
+
+def lockstep(number: int, runs: int = 1, **settings: Any) -> Job:
+    seeds = range(number * runs, (number + 1) * runs)
+    return Job(
+        tuple(RunConfig(seed=seed, **settings) for seed in seeds), tuple(f"{seed:024x}" for seed in seeds), None, ()
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    return store
+
+
+def feed_of(locksteps: Sequence[Job], store: RunStore, **options: Any) -> tuple[GridFeed, Said]:
+    said: Any = Said()
+    retries = Retries(store, 1, lambda config: "generated0001", {})
+    return GridFeed(locksteps, store, retries, said, **options), said
+
+
+@dataclass
+class Worked:
+    """What workers have done: jobs in the order of their ends, and seconds for which each had one."""
+
+    jobs: list[Job]
+    busy: list[float]
+    end: float
+
+
+def work(feed: GridFeed, workers: int, seconds: Callable[[Job], float], most: float = 60.0) -> Worked:
+    """Workers that have nothing to do but to take their time: each gets a job when it is free."""
+    free = [(0.0, worker) for worker in range(workers)]
+    running: list[tuple[float, int, int, Job, list[Job]]] = []
+    worked, number = Worked([], [0.0] * workers, 0.0), itertools.count()
+    while not feed.finished:
+        while free and (job := feed.next_job(workers)) is not None:
+            since, worker = heapq.heappop(free)
+            done, lasted = [], 0.0
+            for part in job.parts():
+                if lasted > most:
+                    break
+                done.append(part)
+                lasted += seconds(part)
+            worked.busy[worker] += lasted
+            heapq.heappush(running, (since + lasted, next(number), worker, job, done))
+        worked.end, _, worker, job, done = heapq.heappop(running)
+        for part in done:
+            feed.report(part, Finished(0.8, 0.0, (0.8,), seconds(part)))
+        feed.returned(job)
+        worked.jobs.append(job)
+        heapq.heappush(free, (worked.end, worker))
+        free = [(max(since, worked.end), one) for since, one in free]
+    return worked
+
+
+@pytest.mark.parametrize("each", [0.3, 1.0, 7.0])
+def test_a_job_has_as_many_runs_as_last_a_while_and_all_workers_end_together(store: RunStore, each: float) -> None:
+    runs, workers = 2_000, 8
+    feed, _ = feed_of([lockstep(number) for number in range(runs)], store)
+    worked = work(feed, workers, lambda job: each)
+    done = [run_id for job in worked.jobs for run_id in job.run_ids]
+    assert sorted(done) == [f"{number:024x}" for number in range(runs)]
+    sizes = [len(job.run_ids) for job in worked.jobs]
+    assert sizes[:workers] == [1] * workers  # nobody knows yet what a run takes
+    assert SECONDS - 2 * each < max(sizes) * each <= SECONDS
+    assert sizes[-workers:] == [1] * workers
+    assert len(sizes) < 80 + runs * each / SECONDS * 1.3
+    assert sum(worked.busy) > 0.99 * workers * worked.end
+
+
+def test_runs_that_take_long_are_alone_and_kinds_that_are_not_known_yet_too(store: RunStore) -> None:
+    short = [lockstep(number) for number in range(100)]
+    long = [lockstep(number, strategy="gem") for number in range(100, 120)]
+    feed, _ = feed_of([*short, *long], store)
+    worked = work(feed, 2, lambda job: 1.0 if job.configs[0].strategy == "clops" else 90.0)
+    kinds = [{config.strategy for config in job.configs} for job in worked.jobs]
+    assert {len(job.run_ids) for job, kind in zip(worked.jobs, kinds, strict=True) if kind == {"gem"}} == {1}
+    assert {"clops", "gem"} not in kinds
+
+
+def test_what_runs_take_follows_from_their_work(store: RunStore) -> None:
+    """Runs of a kind that train five times as many epochs are five times as long, before one of them has run."""
+    short = [lockstep(number, epochs_per_task=2) for number in range(200)]
+    long = [lockstep(number, epochs_per_task=10) for number in range(200, 400)]
+    feed, _ = feed_of([*short, *long], store)
+    worked = work(feed, 2, lambda job: 0.5 * job.configs[0].epochs_per_task)
+    lasting = [sum(0.5 * config.epochs_per_task for config in job.configs) for job in worked.jobs]
+    assert max(lasting) <= SECONDS
+    assert sorted({config.epochs_per_task for job in worked.jobs for config in job.configs}) == [2, 10]
+
+
+def test_runs_that_take_longer_than_was_thought_are_handed_to_others(store: RunStore) -> None:
+    runs = [lockstep(number) for number in range(400)]
+    feed, _ = feed_of(runs, store)
+    worked = work(feed, 4, lambda job: 0.5 if job.configs[0].seed < 100 else 50.0)
+    done = [run_id for job in worked.jobs for run_id in job.run_ids]
+    assert set(done) == {f"{number:024x}" for number in range(400)}
+    assert len(done) > 400  # some were in a job whose worker returned them
+    assert sum(worked.busy) == 100 * 0.5 + 300 * 50.0  # and nobody computed them twice
+    assert sum(worked.busy) > 0.97 * 4 * worked.end
+
+
+def test_stacks_stay_together_and_no_more_jobs_are_out_than_there_are_places(store: RunStore) -> None:
+    feed, _ = feed_of([lockstep(number, runs=5) for number in range(40)], store)
+    (first, second) = feed.next_job(2), feed.next_job(2)
+    assert first is not None
+    assert second is not None
+    assert feed.next_job(2) is None
+    feed.report(first, Finished(0.8, 0.0, (0.8,) * 5, 2.0))
+    feed.returned(first)
+    job = feed.next_job(2)
+    assert job is not None
+    assert [len(part.run_ids) for part in job.parts()] == [5] * 10  # a quarter of what is left, and not 15
+    assert [part.configs[0].seed for part in job.parts()] == list(range(10, 60, 5))
+    growing, _ = feed_of([lockstep(number) for number in range(40)], store, may_grow=True)
+    assert [sum(growing.next_job(places) is not None for _ in range(20)) for places in (0, 2, 6)] == [5, 1, 6]
+
+
+def test_a_lost_worker_loses_the_run_it_was_in(store: RunStore, finished_tables: Tables) -> None:
+    runs = [lockstep(number) for number in range(40)]
+    feed, said = feed_of(runs, store)
+    job = _job_of_several(feed, runs)
+    told, unsaid, lost, *others = job.parts()
+    feed.report(told, Finished(0.8, 0.0, (0.8,), 1.0))
+    store.write_finished(unsaid.run_ids[0], finished_tables(unsaid.run_ids[0], unsaid.configs[0]))
+    feed.died(job, WorkerDied("killed"))
+    assert said.reports == [(unsaid.run_ids[0], FoundFinished(elsewhere=False))]
+    deaths = 1
+    while not feed.finished:  # the run that kills its worker is given up at its second death, and no other run is
+        job = feed.next_job(1)
+        assert job is not None
+        assert not {*told.run_ids, *unsaid.run_ids} & set(job.run_ids)
+        for part in job.parts():
+            if part == lost:
+                deaths += 1
+                feed.died(job, WorkerDied("killed"))
+                break
+            feed.report(part, Finished(0.8, 0.0, (0.8,), 1.0))
+            store.write_finished(part.run_ids[0], finished_tables(part.run_ids[0], part.configs[0]))
+        else:
+            feed.returned(job)
+    assert deaths == 2
+    assert said.reports[1:] == [(lost.run_ids[0], Failed(lost.run_ids))]
+    done = {run_id for run_id, status in store.statuses().items() if status == "finished"}
+    assert done >= {part.run_ids[0] for part in others}
+    assert store.statuses()[lost.run_ids[0]] == "failed"
+
+
+def test_a_run_that_hangs_fails_and_the_others_of_its_job_go_on(store: RunStore) -> None:
+    runs = [lockstep(number, runs=2) for number in range(20)]
+    feed, said = feed_of(runs, store)
+    job = _job_of_several(feed, runs)
+    _, hanging, *others = job.parts()
+    feed.died(job, WorkerDied(timed_out(3), hung=hanging.run_ids[1:], later=hanging.run_ids[:1]))
+    assert said.reports == [(hanging.run_ids[1], Failed(hanging.run_ids[1:]))]
+    left: list[str] = []
+    while (next_job := feed.next_job(1)) is not None:
+        left += next_job.run_ids
+        for part in next_job.parts():
+            feed.report(part, Finished(0.8, 0.0, (0.8, 0.8), 1.0))
+        feed.returned(next_job)
+    assert hanging.run_ids[0] in left
+    assert hanging.run_ids[1] not in left
+    assert {run_id for part in others for run_id in part.run_ids} <= set(left)
+
+
+def test_a_store_that_cannot_be_read_ends_the_feed(store: RunStore, tmp_path: Path) -> None:
+    feed, _ = feed_of([lockstep(number) for number in range(3)], store)
+    job = feed.next_job(1)
+    assert job is not None
+    (tmp_path / "results").rename(tmp_path / "elsewhere")
+    feed.died(job, WorkerDied("killed"))
+    assert (feed.finished, feed.next_job(1)) == (True, None)
+    assert "the folder has gone" in str(feed.error)
+
+
+def _job_of_several(feed: GridFeed, runs: Sequence[Job]) -> Job:
+    """The first job of several locksteps: the one after the first, of which it is known then what it takes."""
+    first = feed.next_job(1)
+    assert first == runs[0]
+    feed.report(first, Finished(0.8, 0.0, (0.8,), 1.0))
+    feed.returned(first)
+    job = feed.next_job(1)
+    assert job is not None
+    assert len(job.parts()) > 4
+    return job

@@ -1,0 +1,356 @@
+"""A sweep as a job of a cluster of two nodes, with results in an object store; its driver and a node are lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from launching import (
+    TABLES,
+    Beginning,
+    Counted,
+    Sweep,
+    assert_counted_like_fine_tuning,
+    kill,
+    kill_all,
+    runs_alone,
+    tagged,
+    wait_for,
+)
+from preloaded import SWEEPS, Preloaded, new_tag
+from pyarrow import fs
+
+from clops_sweep import RunConfig
+from clops_sweep.execution.cluster.forked_worker import PLACE
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import TableName
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+RUNS = 24
+ONE_RUN = "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace(name='one', base=RunConfig())\n"
+BUCKET = "experiments"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="module")
+def credentials() -> Iterator[dict[str, str]]:
+    """In the environment of the tests as well: they read the store themselves."""
+    changes = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    yield changes
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
+
+
+@pytest.fixture(scope="module")
+def s3_port() -> Iterator[int]:
+    """The port of a server that is going to speak S3, as soon as it has started."""
+    pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[server]'")
+    port = _free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    yield port
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture(scope="module")
+def endpoint(s3_port: int, credentials: dict[str, str]) -> str:
+    """The server's address; it has one bucket."""
+    wait_for(lambda: _answers(s3_port), "the S3 server")
+    endpoint = f"127.0.0.1:{s3_port}"
+    options = {"endpoint_override": endpoint, "scheme": "http", "region": "us-east-1"}
+    fs.S3FileSystem(**options, allow_bucket_creation=True).create_dir(BUCKET)
+    return endpoint
+
+
+@pytest.fixture(scope="module")
+def results(endpoint: str) -> str:
+    return f"s3://{BUCKET}/results?endpoint_override={endpoint}&scheme=http&region=us-east-1"
+
+
+@pytest.fixture
+def clops_sweep(clops_sweep: Command, credentials: dict[str, str]) -> Command:
+    """The command, as somebody has it who may read the bucket."""
+
+    def run(*arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
+        return clops_sweep(*arguments, **credentials | changes)
+
+    return run
+
+
+@dataclass
+class Nodes:
+    """A cluster of two nodes, with two CPUs and one."""
+
+    tag: str
+    environment: dict[str, str]
+    dashboard: str
+    address: str
+    head: str
+    other: str
+    other_raylet: int
+
+
+@pytest.fixture(scope="module")
+def nodes(
+    environment: dict[str, str], credentials: dict[str, str], s3_port: int, commands: Preloaded
+) -> Iterator[Nodes]:
+    del s3_port  # only so that both start at the same time
+    temporary = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets need a short path
+    tag = new_tag()
+    port = _free_port()
+    changed = (
+        environment
+        | credentials
+        | {
+            "CLOPS_TEST_TAG": tag,
+            "RAY_TMPDIR": temporary,
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": uuid.uuid4().hex * 2,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_prestart_worker_first_driver": "0",
+            "RAY_health_check_period_ms": "200",  # a node is given up after as many looks, and not after 15 s of them
+            PLACE: f"{temporary}/workers",
+        }
+    )
+    commands.serve_workers(changed)
+    script = Path(__file__).with_name("two_nodes.py")
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(port)],
+        env=changed,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield Nodes(tag, changed, f"http://127.0.0.1:{port}", **json.loads(process.stdout.readline()))
+    finally:
+        kill_all(tag)
+        process.communicate()
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@dataclass
+class Story:
+    """What happened."""
+
+    counted: Counted
+    job: list[Beginning] = field(default_factory=list)  # what the job's workers were at when its driver was killed
+    resumed: list[Beginning] = field(default_factory=list)  # and those of the next launch first
+    held: list[Beginning] = field(default_factory=list)  # then, when the node was lost
+    checkpoints: set[str] = field(default_factory=set)  # when the driver was killed
+    last: Sweep | None = None
+
+
+def _submit(command: list[str], environment: dict[str, str]) -> None:
+    """Submits a job, again and again while the nodes are there but the agents that take jobs have not started yet."""
+    deadline = time.monotonic() + 120
+    while True:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+        if "No available agent" not in done.stderr or time.monotonic() > deadline:
+            break
+        time.sleep(1)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def story(
+    console_script: str, commands: Preloaded, nodes: Nodes, results: str, tmp_path_factory: pytest.TempPathFactory
+) -> Story:
+    folder = tmp_path_factory.mktemp("nodes")
+    story = Story(Counted(folder, runs=RUNS, scenario="time_il"))  # three tasks, and as many checkpoints
+    story.counted.gate.touch()
+    ray = str(Path(sys.executable).with_name("ray"))
+    options = ["--no-report", "--results", results, "--checkpoint-every", str(story.counted.epochs)]
+    sweep = [console_script, str(folder / "space.py"), *options]
+    submit = [ray, "job", "submit", "--address", nodes.dashboard, "--no-wait", "--", *sweep, "--address", "auto"]
+    _submit(submit, nodes.environment)
+    story.job = story.counted.wait_at_gate(workers=3)
+    for number, title in tagged(nodes.tag).items():
+        if results in title and " job " not in title:  # its driver
+            kill(number)
+    wait_for(lambda: not _alive(nodes.tag, story.job), "the end of the job's workers")
+    files = RunStore(results).files
+    found = files.system.get_file_info(fs.FileSelector(f"{BUCKET}/results/.work/checkpoints"))
+    story.checkpoints = {info.base_name for info in found}
+
+    alone = set(range(10))  # as many wait as could be needed, and it takes one that was not resumed to know the time
+    story.counted.gate.write_text(" ".join(map(str, alone)))
+    drivers = Preloaded(nodes.environment, SWEEPS, commands)
+    story.last = Sweep(drivers, folder, nodes.environment, *sweep[1:], "--address", nodes.address)
+    before = {one.pid for one in story.job}
+    new: list[Beginning] = []
+
+    def at_the_gate() -> bool:
+        new[:] = [one for one in story.counted.beginnings(task=1) if one.pid not in before]
+        return len({one.pid for one in new if one.seed not in alone}) == 3
+
+    wait_for(at_the_gate, "the workers of the next launch")
+    story.resumed = [one for one in new if one.seed in alone]
+    story.held = [one for one in new if one.seed not in alone]
+    kill(nodes.other_raylet)
+    for pid in {one.pid for one in new if one.node == nodes.other}:
+        kill(pid)
+    story.counted.gate.unlink()
+    story.last.wait()
+    drivers.close()
+    return story
+
+
+def _alive(tag: str, workers: list[Beginning]) -> set[int]:
+    return set(tagged(tag)) & {one.pid for one in workers}
+
+
+def test_the_runs_of_a_job_are_spread_over_both_nodes(story: Story, nodes: Nodes) -> None:
+    assert {one.node for one in story.job} == {nodes.head, nodes.other}
+
+
+def test_the_data_are_on_each_node_once_and_its_workers_share_them(story: Story, nodes: Nodes) -> None:
+    """In Ray's object store: the same place of the same file of shared memory for every worker of a node."""
+    places = {node: {tuple(one.frames) for one in story.job if one.node == node} for node in (nodes.head, nodes.other)}
+    assert len({one.pid for one in story.job if one.node == nodes.head}) == 2
+    assert [len(found) for found in places.values()] == [1, 1]
+    assert all(name.startswith("/dev/shm/plasma") for found in places.values() for name, _, _ in found)
+
+
+def test_checkpoints_lie_with_the_results_and_are_found_by_the_next_launch(story: Story) -> None:
+    assert len(story.checkpoints) == 3
+    assert sorted(one.seed for one in story.counted.beginnings(task=0)) == list(range(RUNS))
+    assert {one.seed for one in story.job} <= {one.seed for one in story.resumed}
+
+
+def test_once_it_is_known_how_long_they_take_workers_get_several_runs_at_a_time(story: Story) -> None:
+    """They are handed out in order. The first worker may wait at the end of a job that begins with runs that do not."""
+    _, second, third = sorted(one.seed for one in story.held)
+    assert third - second > 1
+
+
+def test_a_lost_driver_and_a_lost_node_cost_no_run_and_change_no_number(
+    story: Story, nodes: Nodes, results: str, prepared_root: Path
+) -> None:
+    assert story.last is not None
+    assert (story.last.returncode, story.last.errors) == (0, "")
+    assert f"{RUNS} runs asked for, {RUNS} finished, 0 pending, 0 failed" in story.last.output
+    lost = {one.seed for one in story.held if one.node == nodes.other}
+    assert lost
+    store = RunStore(results)
+    found: dict[str, pd.DataFrame] = {name: store.read(name) for name in TABLES}
+    assert sorted(found["runs"]["seed"]) == list(range(RUNS))
+    seeds = sorted(lost | {one.seed for one in story.job})
+    assert_counted_like_fine_tuning(found, runs_alone(story.counted.configs(seeds), prepared_root))
+    left = store.files.system.get_file_info(fs.FileSelector(f"{BUCKET}/results/.work/checkpoints"))
+    assert [info.base_name for info in left] == []
+
+
+def test_every_command_reads_results_in_an_object_store(
+    story: Story, results: str, clops_sweep: Command, tmp_path: Path
+) -> None:
+    run_id = next(iter(RunStore(results).statuses()))
+    for arguments, said in (
+        (("status",), f"{RUNS} runs finished, 0 failed in s3://"),
+        (("plan", story.counted.file), f"{RUNS} runs asked for, {RUNS} finished"),
+        (("show", run_id), run_id),
+        (("report", story.counted.file), "report: "),
+    ):
+        done = clops_sweep(*arguments, "--results", results)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert said in done.stdout
+    assert (tmp_path / "report" / "space" / "index.html").is_file()
+
+
+def test_runs_in_an_object_store_are_put_together(
+    results: str, finished_tables: Callable[..., dict[TableName, pa.Table]]
+) -> None:
+    store = RunStore(results.replace("/results", "/others"))
+    run_ids = [f"{number:024x}" for number in range(5)]
+    for run_id in run_ids:
+        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
+    before: dict[str, pd.DataFrame] = {name: store.read(name) for name in TABLES}
+    assert store.compact() == 20
+    again = RunStore(store.uri)
+    assert again.finished([*run_ids, "f" * 24]) == set(run_ids)
+    again.write_finished(run_ids[0], finished_tables(run_ids[0], RunConfig(), auc=0.1))  # it is finished already
+    for name in TABLES:
+        pd.testing.assert_frame_equal(again.read(name), before[name])
+        (part,) = again.files.names(again.folder(name))
+        assert part.startswith("compact-5-")
+    assert again.compact() == 0
+
+
+def test_what_may_not_be_read_is_not_taken_for_damaged(story: Story, results: str, clops_sweep: Command) -> None:
+    run_id = next(iter(RunStore(results).statuses()))
+    done = clops_sweep("show", run_id, "--results", results, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be read (" in done.stderr
+    assert "ACCESS_DENIED" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({f"/{BUCKET}/": "/nothing/"}, "there is no bucket 'nothing'"),
+        ({"127.0.0.1": "127.0.0.2"}, "Could not connect to server"),
+        ({"&region=us-east-1": "&colour=red"}, "Unexpected query parameter in S3 URI: 'colour'"),
+        ({f"/{BUCKET}/results": "/"}, "names no folder; expected something like s3://bucket/folder"),
+    ],
+    ids=["no bucket", "no server", "no such parameter", "no folder"],
+)
+def test_an_object_store_that_cannot_be_used_is_refused_before_anything_starts(
+    results: str, clops_sweep: Command, tmp_path: Path, changes: dict[str, str], sentence: str
+) -> None:
+    for old, new in changes.items():
+        results = results.replace(old, new)
+    (tmp_path / "space.py").write_text(ONE_RUN)
+    done = clops_sweep("space.py", "--results", results)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_missing_credentials_are_told_before_anything_starts(
+    results: str, clops_sweep: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "space.py").write_text(ONE_RUN)
+    done = clops_sweep("space.py", "--results", results, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "ACCESS_DENIED" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_password_in_the_address_of_a_store_is_not_printed(results: str, clops_sweep: Command) -> None:
+    done = clops_sweep("status", "--results", results.replace("s3://", "s3://somebody:secret@"))
+    assert done.returncode == 0
+    assert "secret" not in done.stdout + done.stderr

@@ -1,0 +1,489 @@
+"""Observers: each event once a launch, no harm whatever they do, and the built-in ones read by their own readers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+from launching import Sweep, kill, wait_for
+
+from clops_sweep import EpochEnd, RunConfig, RunEnd, TaskEnd
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.errors import BadInput
+from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.observers import thread
+from clops_sweep.execution.observers.events import after_epoch, after_run
+from clops_sweep.execution.observers.requested import check_observers, requested_observers
+from clops_sweep.execution.observers.thread import Observers
+from clops_sweep.execution.reports import WorkerDied
+from clops_sweep.execution.retries import Retries
+from clops_sweep.experiment.columns import METRICS
+from clops_sweep.experiment.events import Event, Place
+from clops_sweep.experiment.plugins.decorators import observer
+from clops_sweep.experiment.plugins.registry import OBSERVERS
+from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.learning.run import ContinualRun
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
+
+Launch = Callable[..., Sweep]
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "observers.md").read_text()
+EXAMPLE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+RUN, OTHER = "ab12", "cd34"
+
+
+@pytest.fixture(autouse=True)
+def as_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OBSERVERS, "_added", {})
+
+
+def place(task: int, epoch: int) -> Place:
+    return Place(task, f"task {task}", 2, epoch, 2)
+
+
+def events_of(run_id: str = RUN) -> list[Event]:
+    """Two tasks of two epochs."""
+    config = RunConfig()
+    found: list[Event] = []
+    for task in (1, 2):
+        found += [EpochEnd(run_id, config, place(task, epoch), {"auc": task + epoch / 10}) for epoch in (1, 2)]
+        found.append(TaskEnd(run_id, config, place(task, 2), {"auc": float(task), "test_auc": 0.5}))
+    return [*found, RunEnd(run_id, config, "finished", {"auc": 0.75, "bwt": -0.25})]
+
+
+Made = Callable[..., Observers]
+SECONDS = 30.0
+"""Longest wait for observers that are quick."""
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    """The sentences that a user reads."""
+    return []
+
+
+@pytest.fixture
+def made(tmp_path: Path, notes: list[str]) -> Iterator[Made]:
+    """Observers as a launch on the store in this folder has them."""
+    there: list[Observers] = []
+
+    def make(*texts: str, seconds: float = SECONDS) -> Observers:
+        check_observers(texts)
+        requested = requested_observers(texts, RunStore(tmp_path / "results"))
+        there.append(Observers(requested, notes.append, seconds))
+        return there[-1]
+
+    yield make
+    for observers in there:
+        observers.close(0)
+
+
+class Recorder:
+    """An observer that remembers its events, and raises, waits or ends its thread as a test needs it."""
+
+    def __init__(self, name: str, then: Callable[[], object] = lambda: None) -> None:
+        self.events: list[Event] = []
+        self._then = then
+        observer(name)(self.call)
+
+    def call(self, event: Event) -> None:
+        self.events.append(event)
+        self._then()
+
+
+def raising(error: BaseException) -> Callable[[], object]:
+    def then() -> None:
+        raise error
+
+    return then
+
+
+def test_a_launch_passes_no_event_of_a_run_twice(made: Made, notes: list[str]) -> None:
+    recorder, events, others = Recorder("recorder"), events_of(), events_of(OTHER)
+    observers = made("recorder")
+    for some in (events[:2], events[1:5], others, events, events, others):
+        observers.tell(some)
+    observers.close(SECONDS)
+    assert recorder.events == [*events[:5], *others, *events[5:]]
+    again = made("recorder")  # the next launch knows of nothing, and gets the events after the checkpoint
+    again.tell(events[3:])
+    again.close(SECONDS)
+    assert recorder.events[14:] == events[3:]
+    assert notes == []
+
+
+def test_a_run_that_failed_may_still_finish(made: Made) -> None:
+    recorder, observers = Recorder("recorder"), made("recorder")
+    end = events_of()[-1]
+    failed = RunEnd(RUN, end.config, "failed", {}, "ValueError: out of order")
+    for event in (failed, failed, end, failed, end):
+        observers.tell([event])
+    observers.close(SECONDS)
+    assert recorder.events == [failed, end]
+
+
+@pytest.mark.parametrize("hung", [False, True])
+def test_a_run_whose_worker_has_died_for_good_has_an_end(hung: bool, tmp_path: Path) -> None:
+    store, config = RunStore(tmp_path / "results"), RunConfig()
+    store.open_for_writing()
+    events: list[Event] = []
+    job = Job((config, config.replace(seed=1)), ("0a" * 12, "0b" * 12), names=("", ""))
+    retries = Retries(store, 0, lambda config: "generated0001", {}, events.extend)
+    if hung:
+        retries.without_hung(job, WorkerDied("it hangs", hung=job.run_ids[1:], later=job.run_ids[:1]))
+    else:
+        retries.after_death(job, "it hangs")
+    assert events == [RunEnd(run_id, job.runs[run_id], "failed", {}, "it hangs") for run_id in job.run_ids[hung:]]
+
+
+def test_a_class_is_made_once_in_the_thread_with_target_and_folder(made: Made, tmp_path: Path) -> None:
+    found: list[tuple[Any, ...]] = []
+
+    @observer("made")
+    class OfTarget:
+        def __init__(self, target: str | None, folder: str) -> None:
+            found.append((target, folder, threading.current_thread().name))
+
+        def __call__(self, event: Event) -> None: ...
+
+    observers = made("made:some:where")
+    assert found == []
+    observers.tell(events_of())
+    observers.close(SECONDS)
+    assert found == [("some:where", str(tmp_path / "results" / ".work" / "made"), "observers")]
+
+
+def test_an_observer_that_misbehaves_is_reported_once_and_harms_no_other(made: Made, notes: list[str]) -> None:
+    released = threading.Event()
+    raises = Recorder("raises", raising(ValueError("not\nthis time")))
+    leaves = Recorder("leaves", raising(SystemExit(3)))
+    interrupts = Recorder("interrupts", raising(KeyboardInterrupt()))
+    hangs = Recorder("hangs", released.wait)
+    good = Recorder("good")
+
+    @observer("unmade")
+    class Unmade:
+        def __init__(self, target: str | None, folder: str) -> None:
+            raise RuntimeError("no server")
+
+        def __call__(self, event: Event) -> None: ...
+
+    observers = made("raises", "unmade", "hangs", "leaves", "interrupts", "good", seconds=2)
+    began = time.monotonic()
+    observers.tell(events_of())
+    assert time.monotonic() - began < 1
+    while time.monotonic() - began < 2:
+        time.sleep(0.1)
+        observers.look()
+    observers.tell(events_of(OTHER))
+    observers.close(SECONDS)
+    later = "runs go on, and so do its later events"
+    no_more = "runs go on, and it gets no more events"
+    assert notes == [
+        f"observer 'raises' raises ValueError: not this time; {later}",
+        f"observer 'unmade' cannot be made (RuntimeError: no server); {no_more}",
+        f"observer 'hangs' has not returned within 2 s; {no_more}",
+        f"observer 'leaves' raises SystemExit: 3; {later}",
+        f"observer 'interrupts' raises KeyboardInterrupt: ; {later}",
+    ]
+    expected = [*events_of(), *events_of(OTHER)]
+    assert raises.events == leaves.events == interrupts.events == good.events == expected
+    assert hangs.events == expected[:1]
+    released.set()  # the thread that was given up ends, and takes no event from the queue
+
+
+def test_tune_s_callback_notices_what_hangs_while_runs_go_on(made: Made, notes: list[str]) -> None:
+    from clops_sweep.execution.tune import Watcher
+
+    released = threading.Event()
+    Recorder("hangs", released.wait)
+    observers = made("hangs", seconds=0.2)
+    observers.tell(events_of())
+    nothing: Any = SimpleNamespace(interrupted=False)
+    watcher = Watcher(nothing, nothing, nothing, None, observers)
+    until = time.monotonic() + SECONDS
+    while not notes and time.monotonic() < until:
+        watcher.on_step_end(0, [])
+    assert notes == ["observer 'hangs' has not returned within 0.2 s; runs go on, and it gets no more events"]
+    released.set()
+
+
+def test_the_end_waits_no_longer_than_its_limit(made: Made, notes: list[str]) -> None:
+    released = threading.Event()
+    hangs = Recorder("hangs", released.wait)
+    observers = made("hangs")
+    observers.tell(events_of())
+    began = time.monotonic()
+    observers.close(0.3)
+    assert time.monotonic() - began < 5
+    observers.close(0.3)
+    assert notes == ["observer 'hangs' has not returned at the end of the sweep; observers missed 6 events"]
+    released.set()
+    observers.tell(events_of(OTHER))
+    assert len(hangs.events) == 1
+
+
+def test_a_full_queue_drops_epochs_alone_and_says_once_how_many(
+    made: Made, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread, "_MOST_WAITING", 3)
+    released = threading.Event()
+    slow, observers = Recorder("slow", released.wait), made("slow")
+    events = [event for run in range(50) for event in events_of(f"{run:04x}")]
+    observers.tell(events[:1])
+    until = time.monotonic() + SECONDS
+    while not slow.events and time.monotonic() < until:
+        time.sleep(0.01)
+    observers.tell(events)
+    assert notes == []
+    released.set()
+    observers.close(SECONDS)
+    kept = [event for event in events if not isinstance(event, EpochEnd)]
+    assert [event for event in slow.events if not isinstance(event, EpochEnd)] == kept
+    dropped = len(events) - len(slow.events)
+    assert 190 <= dropped < 200
+    assert notes == [f"observers are slower than the runs and missed {dropped} epoch events"]
+
+
+def test_what_is_told_is_what_is_stored() -> None:
+    config, frames = tiny_config("class_il"), tiny_frames("class_il", tasks=3)
+    run = ContinualRun(config, frames)
+    told: list[Event] = []
+    while not run.finished:
+        told += after_epoch([RUN], run, run.advance())
+    result = run.result()
+    curves, r = result.curves, result.r_matrix
+    epochs = [event for event in told if isinstance(event, EpochEnd)]
+    assert [event.place.step for event in epochs] == list(range(1, len(epochs) + 1))
+    for event in epochs:
+        rows = curves[curves["epoch"] == event.place.step][: event.place.task]
+        assert event.metrics["auc"] == pytest.approx(rows["auc"].mean(), abs=1e-12)
+        assert {name: event.metrics[f"loss/{name}"] for name in rows["task"]} == dict(
+            zip(rows["task"], rows["loss"], strict=True)
+        )
+        assert len(event.metrics) == 5 * (1 + event.place.task)
+    for event in (event for event in told if isinstance(event, TaskEnd)):
+        k = event.place.task
+        known = r[(r["split"] == "test") & (r["evaluated_on"] <= k)]
+        matrix = known.pivot_table("auc", "trained_on", "evaluated_on").to_numpy()[:k]
+        assert event.metrics["test_auc"] == pytest.approx(matrix[-1].mean())
+        if k > 1:
+            forgotten = [matrix[-1, j] - matrix[j, j] for j in range(k - 1)]
+            assert event.metrics["test_bwt"] == pytest.approx(sum(forgotten) / (k - 1))
+        assert ("test_bwt" in event.metrics) == (k > 1)
+    (end,) = after_run({str(result.runs["run_id"].item()): config}, result)
+    assert isinstance(end, RunEnd)
+    assert end.metrics["test_bwt"] == result.runs["test_bwt"].item() == told[-1].metrics["test_bwt"]
+
+
+def test_tensorboard_reads_what_was_told(made: Made, notes: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="needs TensorBoard: pip install 'clops-sweep[tensorboard]'")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for some in (events_of()[:5], events_of()[3:]):  # the first launch was killed, and two events come again
+        observers = made(f"tensorboard:{tmp_path}/events")
+        observers.tell(some)
+        observers.close(SECONDS)
+    assert notes == []
+    found = EventAccumulator(str(tmp_path / "events" / RUN))
+    found.Reload()
+    scalars = {tag: [(it.step, round(it.value, 6)) for it in found.Scalars(tag)] for tag in found.Tags()["scalars"]}
+    assert scalars == {
+        "epoch/auc": [(1, 1.1), (2, 1.2), (3, 2.1), (4, 2.2)],
+        "task/auc": [(2, 1.0), (4, 2.0)],
+        "task/test_auc": [(2, 0.5), (4, 0.5)],
+        "run/auc": [(4, 0.75)],
+        "run/bwt": [(4, -0.25)],
+    }
+    assert "_hparams_/session_start_info" in found.SummaryMetadata.__self__.summary_metadata
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow_has_what_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlflow", reason="needs MLflow: pip install 'clops-sweep[mlflow]'")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # a database takes MLflow half a minute to make
+    for some in (events_of()[:2], events_of()[2:]):  # a run that is resumed goes on where it was
+        told = OBSERVERS["mlflow"]((tmp_path / "store").as_uri(), "")
+        for event in some:
+            told(event)
+    (run,) = (tmp_path / "store").glob("*/*/tags/mlflow.runName")
+    folder = run.parents[1]
+    assert run.read_text() == RUN
+    assert (folder / "params" / "storage_fraction").read_text() == "0.25"
+    lines = (folder / "metrics" / "epoch" / "auc").read_text().splitlines()
+    assert [line.split()[1:] for line in lines] == [["1.1", "1"], ["1.2", "2"], ["2.1", "3"], ["2.2", "4"]]
+    assert "status: 3" in (folder / "meta.yaml").read_text()
+
+
+def test_wandb_writes_what_was_told_without_a_net(
+    made: Made, notes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb", reason="needs W&B: pip install 'clops-sweep[wandb]'")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    observers = made("wandb:somebody/study")
+    observers.tell(events_of())
+    observers.close(60)
+    assert notes == []
+    (file,) = (tmp_path / "results" / ".work" / "wandb" / "wandb").glob(f"offline-run-*-{RUN}/run-{RUN}.wandb")
+    assert _history(file) == [("epochs", str(n)) for n in (1, 2, 2, 3, 4, 4)]
+
+
+def _history(file: Path) -> list[tuple[str, str]]:
+    """What a file of W&B has logged: seven bytes, then a log of LevelDB of messages of protocol buffers."""
+    from wandb.proto import wandb_internal_pb2
+
+    content, at, found = file.read_bytes(), 7, []
+    while at + 7 <= len(content):
+        size, kind = int.from_bytes(content[at + 4 : at + 6], "little"), content[at + 6]
+        assert kind == 1, "whole messages"
+        record = wandb_internal_pb2.Record.FromString(content[at + 7 : at + 7 + size])
+        at += 7 + size
+        for item in record.history.item:
+            name = item.key or "/".join(item.nested_key)
+            if name == "epochs":
+                found.append((name, item.value_json))
+    return found
+
+
+def test_the_example_runs_and_changes_no_number(attach: Launch, prepared_root: Path, tmp_path: Path) -> None:
+    assert len(EXAMPLE.splitlines()) <= 30
+    raising = (
+        "\n\n@observer('raises')\ndef raises(event):\n    print('a line of its own')\n    raise OSError('no room')\n"
+    )
+    (tmp_path / "my_sweep.py").write_text(EXAMPLE + raising)
+    sweep = attach("my_sweep.py", "--no-report", "--observe", "progress_file", "--observe", "raises")
+    assert sweep.wait() == 0, sweep.output + sweep.errors
+    said = "observer 'raises' raises OSError: no room; runs go on, and so do its later events"
+    assert sweep.output.count(said) == 1
+    lines = (tmp_path / "progress.txt").read_text().splitlines()
+    runs = pd.read_parquet(tmp_path / "results" / "runs")
+    assert len(lines) == 2 * (6 * 2 + 6 + 1)
+    for run_id, seed, bwt in zip(runs["run_id"], runs["seed"], runs["bwt"], strict=True):
+        own = [line.removeprefix(f"{run_id} seed {seed} ") for line in lines if line.startswith(run_id)]
+        assert own[0].startswith("epoch 1 (task 1/6): AUC ")
+        assert own[2].startswith("after task 0-1: test AUC ")
+        assert own[-1] == f"finished: BWT {bwt:+.3f}"
+    (space,) = load_spaces(tmp_path / "my_sweep.py")
+    alone = ContinualRun(space.base.replace(seed=0), open_frames("synthetic", prepared_root=prepared_root)).run()
+    assert alone.runs[list(METRICS)].equals(runs.loc[runs["seed"] == 0, list(METRICS)].reset_index(drop=True))
+    (log,) = (tmp_path / "results" / ".work" / "logs").glob("*.log")
+    assert "a line of its own" in log.read_text()
+    assert "a line of its own" not in sweep.output + sweep.errors
+    assert not list((tmp_path / "results" / ".work" / "checkpoints").glob("*"))
+
+
+OF_TWO_LAUNCHES = """
+import os
+from pathlib import Path
+
+from clops_sweep import EpochEnd, RunConfig, RunEnd, SearchSpace, observer
+
+FOLDER = Path(__file__).parent
+SHORT, LONG = 1, 20
+
+
+@observer("ends_the_driver")
+def ends_the_driver(event):
+    step = 10**6 if isinstance(event, RunEnd) else event.place.step
+    with (FOLDER / f"events-{os.getpid()}").open("a") as file:
+        file.write(f"{event.config.epochs_per_task} {type(event).__name__} {step}\\n")
+    if isinstance(event, RunEnd) and event.config.epochs_per_task == SHORT:
+        os._exit(3)
+
+
+SPACE = SearchSpace(
+    "s", RunConfig(strategy="finetune", dataset="synthetic"), {"epochs_per_task": [SHORT, LONG]}, seeds=range(1)
+)
+"""
+
+
+def test_nothing_computed_is_lost_when_an_observer_ends_the_driver_and_a_worker_is_killed(
+    attach: Launch, tmp_path: Path
+) -> None:
+    (tmp_path / "space.py").write_text(OF_TWO_LAUNCHES)
+    command = ("space.py", "--no-report", "--checkpoint-every", "5", "--observe", "ends_the_driver")
+    first = attach(*command)
+    assert first.wait() == 3
+    second = attach(*command)
+    file = tmp_path / f"events-{second.process.pid}"
+    wait_for(file.exists, "an event of the run that is left")
+    (worker,) = second.workers()
+    kill(worker)
+    assert second.wait() == 0, second.output + second.errors
+    assert "2 finished, 0 pending, 0 failed" in second.output
+    told = [line.split() for line in file.read_text().splitlines()]
+    assert {epochs for epochs, _, _ in told} == {"20"}  # the short run is in the store
+    assert len({tuple(each) for each in told}) == len(told)
+    steps = [int(step) for _, _, step in told]
+    assert steps == sorted(steps)
+    assert told[-1] == ["20", "RunEnd", str(10**6)]
+
+
+def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "my_sweep.py").write_text(EXAMPLE)
+    load_spaces(tmp_path / "my_sweep.py")
+    names: dict[str, Any] = {"progress_file": OBSERVERS["progress_file"]}
+    exec(CONTRACT, names)
+    names["test_contract"]()
+    with pytest.raises(
+        ContractViolation, match=r"^observer 'observer_under_test' raises AttributeError: 'RunEnd' object"
+    ):
+        check_observer(lambda event: event.place)
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (
+            ["tensorbord"],
+            "--observe 'tensorbord': no such observer (did you mean 'tensorboard'?); there are tensorboard, ",
+        ),
+        (["mine:"], "--observe 'mine:': nothing stands behind the colon; expected mine:TARGET"),
+        (["mine:there"], "--observe 'mine:there': a function takes no target; expected mine, or a class"),
+        (["mine", "mine"], "--observe mine is there twice; expected it once"),
+        ("mine", "observe = 'mine': expected a list of names, such as ['mine']"),
+        (["mlflow"], "--observe mlflow needs the package mlflow: pip install mlflow"),
+    ],
+)
+def test_what_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch, texts: Any, sentence: str) -> None:
+    observer("mine")(lambda event: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(BadInput, match=f"^{re.escape(sentence)}"):
+        check_observers(texts)
+
+
+def test_mlflow_must_be_told_where_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with pytest.raises(BadInput, match=r"^--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLF"):
+        check_observers(["mlflow"])
+
+
+def test_what_is_no_observer_is_refused_where_it_is_declared(clops_sweep: Command, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^observer 'mine': expected a function of an event; nothing\(\) is none "):
+
+        @observer("mine")
+        def nothing() -> None: ...
+
+    with pytest.raises(BadInput, match=r"^observer 'mine': class Mute has no method __call__; expected one that takes"):
+
+        @observer("mine")
+        class Mute: ...
+
+    with pytest.raises(BadInput, match=r"^observer 'mlflow' is built in; register yours under another name"):
+        observer("mlflow")(print)
+    (tmp_path / "space.py").write_text(EXAMPLE)
+    done = clops_sweep("space.py", "--observe", "progress")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert done.stderr.startswith("clops-sweep: --observe 'progress': no such observer")
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,82 @@
+"""The example of docs/own_network.md, as a user would run it; and a network that cannot be trained."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from launching import Sweep
+
+from clops_sweep.errors import BadInput
+from clops_sweep.execution.plugins import packed_plugins
+from clops_sweep.experiment.plugins.registry import NETWORKS
+
+Launch = Callable[..., Sweep]
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "own_network.md").read_text()
+EXAMPLE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BUDGET = ("--set", "epochs_per_task=1", "--set", "mc_samples=2", "--seeds", "1")
+
+
+def test_the_example_runs_and_can_be_repeated(attach: Launch, clops_sweep: Command, tmp_path: Path) -> None:
+    assert len(EXAMPLE.splitlines()) <= 30
+    (tmp_path / "my_network.py").write_text(EXAMPLE)
+    sweep = attach(
+        "my_network.py",
+        *BUDGET,
+        "--where",
+        "network == 'small_resnet' and width == 8",
+        "--set",
+        "width=8",
+        "--no-report",
+    )
+    assert sweep.wait() == 0, sweep.output + sweep.errors
+    runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("strategy")
+    assert sorted(runs.index) == ["clops", "finetune"]
+    assert set(runs["network"]) == {"small_resnet"}
+    assert set(runs["width"]) == {8}
+    assert set(runs["backend"]) == {"torch"}
+    again = clops_sweep("rerun", runs.loc["clops", "run_id"], "--verify", "--plugins", "my_network.py")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_the_contract_suite_is_where_the_page_says() -> None:
+    names: dict[str, object] = {}
+    exec(CONTRACT, names)
+    assert callable(names["test_contract"])
+    assert callable(names["check_network"])
+
+
+def test_one_that_cannot_be_handed_to_workers_is_named() -> None:
+    lock = threading.Lock()
+    sentence = (
+        r"^network 'mine' cannot be handed to workers \(TypeError: cannot pickle '_thread.lock' object\); make what"
+    )
+    with (
+        NETWORKS.temporarily("mine", lambda channels, samples, outputs: lock),
+        pytest.raises(BadInput, match=sentence),
+    ):
+        packed_plugins()
+
+
+BUILT_IN = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+
+
+def test_the_networks_of_the_page_are_those_there_are() -> None:
+    assert sorted(BUILT_IN) == sorted(set(NETWORKS) - set(NETWORKS.added))
+
+
+def test_one_that_cannot_be_trained_is_refused_before_ray_starts(clops_sweep: Command, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(EXAMPLE.replace("nn.Linear(width, outputs)", "nn.Linear(width + 1, outputs)"))
+    done = clops_sweep("bad.py", "--where", "network == 'small_resnet'")
+    assert done.returncode == 2
+    said = "clops-sweep: network 'small_resnet': raises on frames [3, 1, 2500], in layer '7' (Linear) (RuntimeError: "
+    assert done.stderr.startswith(said)
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,315 @@
+"""Plug-ins that do what they should not: each run of theirs fails with a sentence, and no other."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+from launching import ATTACHED, ONE_WORKER, Counted, Sweep, comparable, runs_alone
+from preloaded import Preloaded
+
+from clops_sweep import RunConfig
+from clops_sweep.errors import BadInput
+from clops_sweep.execution.plugins import packed_plugins
+from clops_sweep.execution.reports import bounded, is_timed_out, timed_out
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.spaces.search_space import load_spaces
+
+Launch = Callable[..., Sweep]
+
+HARMFUL = """
+import helpers
+from helpers import scores
+from clops_sweep import RunConfig, SearchSpace, acquisition_function, strategy
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+@strategy("stuck")
+class Stuck(FineTuning):
+    def __init__(self, training):
+        import time
+        if training.seeds[0] == 0:
+            time.sleep(600)
+        super().__init__(training)
+
+@acquisition_function("sleeps")
+def sleeps(context, rows):
+    import time
+    if context.seeds[0] == 0:
+        time.sleep(600)
+    return scores(context, rows)
+
+@acquisition_function("keeps_the_interpreter")
+def keeps_the_interpreter(context, rows):
+    import ctypes
+    if context.seeds[0] == 0:
+        ctypes.PyDLL(None).sleep(600)
+    return scores(context, rows)
+
+@acquisition_function("mute")
+def mute(context, rows):
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+        @property
+        def __suppress_context__(self):
+            raise ValueError
+    raise Mute
+
+@acquisition_function("wordy")
+def wordy(context, rows):
+    raise ValueError("\\udc80 begins " + 3 * 10**6 * "x" + " ends")
+
+@acquisition_function("leaves")
+def leaves(context, rows):
+    import sys
+    sys.exit(3)
+
+@acquisition_function("nothing")
+def nothing(context, rows):
+    print(f"seed {{context.seeds[0]}} is asked\\nfor scores")
+    return None
+
+@acquisition_function("untidy")
+def untidy(context, rows):
+    import os, random, warnings
+    import numpy as np
+    import torch
+    result = helpers.scores(context, rows)
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch._C._set_deterministic_algorithms(True)  # by name it takes PyTorch seconds, for it imports its compiler
+    torch.manual_seed(1); np.random.seed(1); random.seed(1)
+    np.seterr(all="raise")
+    warnings.simplefilter("error")
+    os.chdir("/")
+    os.environ.clear()
+    return result
+
+VARIANTS = {names}
+SPACE = SearchSpace(
+    "harmful",
+    RunConfig(epochs_per_task=1, mc_samples=3),
+    axes={{"variant": {{n: {{"strategy" if n == "stuck" else "acquisition": n}} for n in VARIANTS}}}},
+    seeds=range(2),
+)
+"""
+
+HELPERS = """
+WORDS = ("beside",)
+
+def scores(context, rows):
+    from clops_sweep.learning.replay.acquisition import random
+    assert WORDS == ("beside",)
+    return random(context, rows)
+"""
+
+NAMES = [
+    *("untidy", "bald_mcd", "sleeps", "keeps_the_interpreter", "stuck", "mute", "wordy", "leaves", "nothing", "random")
+]
+
+
+@pytest.fixture(scope="module")
+def harmed(
+    ray_at_hand: dict[str, str], drivers: Preloaded, forked: Preloaded, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Sweep, Sweep]]:
+    """Two sweeps that mostly wait for what hangs, so they do it at the same time: of runs alone, and in lockstep."""
+    alone, together = (tmp_path_factory.mktemp(name) for name in ("alone", "together"))
+    (alone / "spaces").mkdir()
+    (alone / "spaces" / "helpers.py").write_text(HELPERS)
+    (alone / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
+    (together / "helpers.py").write_text(HELPERS)
+    (together / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
+    alone_options = ("--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
+    options = ("--stack", "4", "--epoch-timeout", "5", "--no-report")
+    sweeps = (
+        Sweep(drivers, alone, ray_at_hand, "spaces/harmful.py", *alone_options, *ATTACHED),
+        Sweep(forked, together, forked.environment, "harmful.py", *options, *ONE_WORKER),
+    )
+    yield sweeps
+    for sweep in sweeps:
+        sweep.close()
+
+
+def test_each_harms_its_own_runs_alone(
+    harmed: tuple[Sweep, Sweep], prepared_root: Path, clops_sweep: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    sweep, _ = harmed
+    assert sweep.wait() == 1
+    assert "20 runs asked for, 9 finished, 0 pending, 11 failed" in sweep.output, sweep.output + sweep.errors
+    runs = pd.read_parquet(sweep.folder / "results" / "runs")
+    finished = runs[runs["status"] == "finished"]
+    names = runs["acquisition"].where(runs["strategy"] == "clops", runs["strategy"])
+    found = sorted(zip(names[finished.index], finished["seed"], strict=True))
+    own = [(name, seed) for name in ("bald_mcd", "random", "untidy") for seed in (0, 1)]
+    assert found == sorted([*own, *((name, 1) for name in ("sleeps", "keeps_the_interpreter", "stuck"))])
+    errors = runs.assign(name=names).set_index(["name", "seed"])["error"]
+    assert "TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was ended" in errors["sleeps", 0]
+    assert 'harmful.py", line ' in errors["sleeps", 0]
+    assert ", in sleeps\n" in errors["sleeps", 0]
+    assert ", in __init__\n" in errors["stuck", 0]
+    assert errors["keeps_the_interpreter", 0].endswith(
+        "TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was ended"
+    )
+    assert errors["mute", 0] == "Mute: what was raised cannot be printed"
+    assert "ValueError: \\udc80 begins xxx" in errors["wordy", 0]
+    assert "xxx ends\n" in errors["wordy", 0]
+    assert errors["wordy", 0].splitlines()[-1].startswith("ValueError: \\udc80 begins xxx")
+    assert len(errors["wordy", 0]) < 25_000
+    assert errors["leaves", 0].rstrip().endswith("SystemExit: 3")
+    assert (
+        "acquisition function 'nothing' returned NoneType; expected a tensor of scores [S, m] = [1, "
+        in errors["nothing", 0]
+    )
+    for seed, run_id in runs.assign(name=names).set_index(["name", "seed"])["run_id"]["nothing"].items():
+        said = clops_sweep("logs", run_id, "--results", sweep.folder / "results").stdout
+        assert f":\n  seed {seed} is asked\n  for scores\n" in said
+        assert said.rstrip().endswith(errors["nothing", seed].rstrip().rpartition("\n")[2])
+    base = RunConfig(epochs_per_task=1, mc_samples=3)
+    alone = runs_alone([base.replace(seed=seed) for seed in (0, 1)], prepared_root)
+    for name, frame in alone.items():
+        stored = pd.read_parquet(sweep.folder / "results" / name)
+        stored = stored[stored["run_id"].isin(set(frame["run_id"]))]
+        pd.testing.assert_frame_equal(comparable(name, stored), frame, check_exact=True, check_dtype=False)
+
+
+def test_a_run_that_hangs_is_found_among_those_in_lockstep(harmed: tuple[Sweep, Sweep]) -> None:
+    _, sweep = harmed
+    assert sweep.wait() == 1
+    assert "4 runs asked for, 3 finished, 0 pending, 1 failed" in sweep.output, sweep.output + sweep.errors
+    assert "failed" in sweep.output
+    runs = pd.read_parquet(sweep.folder / "results" / "runs").set_index(["acquisition", "seed"])
+    assert runs["status"]["sleeps", 0] == "failed"
+
+
+def test_results_that_are_deleted_in_mid_sweep_are_not_half_made_again(attach: Launch, tmp_path: Path) -> None:
+    counted = Counted(tmp_path, runs=4)
+    counted.gate.touch()
+    sweep = attach("space.py", "--no-report", workers=2)
+    counted.wait_at_gate(2)
+    shutil.rmtree(tmp_path / "results")
+    counted.gate.unlink()
+    assert sweep.wait() == 1
+    assert f"stopped: results {tmp_path / 'results'}: the folder has gone" in sweep.errors
+    assert not (tmp_path / "results").exists()
+
+
+UNSHIPPABLE = """
+import threading
+from clops_sweep import RunConfig, SearchSpace, acquisition_function
+LOCK = threading.Lock()
+
+@acquisition_function("locked")
+def locked(context, rows):
+    with LOCK:
+        return rows
+
+SPACE = SearchSpace("locked", RunConfig(strategy="finetune"), seeds=range(1))
+"""
+
+
+def test_one_that_cannot_be_handed_to_workers_is_refused_before_any_starts(
+    launch: Launch, forked: Preloaded, tmp_path: Path
+) -> None:
+    (tmp_path / "locked.py").write_text(UNSHIPPABLE)
+    sweep = launch("locked.py", "--no-report", script=forked)
+    assert sweep.wait() == 2
+    assert sweep.errors.splitlines()[-1] == (
+        "clops-sweep: acquisition 'locked' cannot be handed to workers (TypeError: cannot pickle '_thread.lock' "
+        "object); make what it holds on to inside of it, when it is called"
+    )
+    assert "Traceback" not in sweep.errors
+    assert not (tmp_path / "results" / ".work" / "logs").exists()
+
+
+def test_one_that_workers_cannot_take_up_fails_whoever_uses_it() -> None:
+    module = ModuleType("only_here")
+    exec("def score(context, rows):\n    return rows\n", vars(module))
+    sys.modules["only_here"] = module
+    try:
+        with ACQUISITION_FUNCTIONS.temporarily("mine", module.score):
+            packed = packed_plugins()["acquisition"]["mine"]
+    finally:
+        del sys.modules["only_here"]
+    unpacked = packed.unpacked()
+    with pytest.raises(
+        RuntimeError, match=r"^acquisition 'mine' cannot be taken up by workers \(ModuleNotFoundError: "
+    ):
+        unpacked.member(None, None)
+
+
+def test_one_that_arrives_as_something_else_fails_whoever_uses_it() -> None:
+    class Luggage:
+        def __call__(self, context: object, rows: object) -> object:
+            return rows
+
+        def __reduce__(self) -> Any:
+            return str, ()
+
+    with ACQUISITION_FUNCTIONS.temporarily("mine", Luggage()):
+        unpacked = packed_plugins()["acquisition"]["mine"].unpacked()
+    with pytest.raises(RuntimeError, match="TypeError: what arrives there cannot be called"):
+        unpacked.member(None, None)
+
+
+def test_modules_beside_a_file_go_with_what_makes_use_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ACQUISITION_FUNCTIONS, "_added", {})
+    for number, name in enumerate(("a", "b")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "helpers.py").write_text(f"import helpers as me\nimport other\nNUMBER = {number}\n")
+        (folder / "other.py").write_text("import helpers\ndef number():\n    return helpers.NUMBER\n")
+        (folder / "space.py").write_text(
+            "import helpers\nfrom clops_sweep import RunConfig, SearchSpace, acquisition_function\n"
+            f"@acquisition_function('f_{name}')\ndef score(context, rows):\n"
+            "    return helpers.NUMBER, helpers.me.NUMBER, helpers.other.number()\n"
+            "SPACE = SearchSpace('s', RunConfig())\n"
+        )
+        load_spaces(folder / "space.py")
+    code = (
+        "import sys, pickle\n"
+        "for packed in pickle.load(sys.stdin.buffer):\n"
+        "    print(*packed.unpacked().member(None, None))\n"
+    )
+    packed = pickle.dumps(list(packed_plugins()["acquisition"].values()))
+    done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, cwd="/", check=False)
+    assert done.stdout.decode() == "0 0 0\n1 1 1\n", done.stderr.decode()
+
+
+def test_long_errors_keep_their_beginning_and_their_end() -> None:
+    error = "Traceback (most recent call last):\nValueError: " + 10**6 * "x" + "\nthe end"
+    assert len(bounded(error)) < 21_000
+    assert bounded(error).startswith("Traceback (most recent call last):\nValueError: xxx")
+    assert bounded(error).endswith("x\nthe end")
+    assert bounded("short") == "short"
+    assert is_timed_out(timed_out(3, "  File\n"))
+    assert not is_timed_out("ValueError: no")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+def test_a_time_that_no_epoch_can_take_is_refused(
+    clops_sweep: Callable[..., Any], tmp_path: Path, seconds: str
+) -> None:
+    (tmp_path / "space.py").write_text(
+        "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('s', RunConfig())\n"
+    )
+    done = clops_sweep("space.py", "--epoch-timeout", seconds)
+    assert done.returncode == 2
+    assert f"Invalid value for '--epoch-timeout': '{seconds}': expected a number" in done.stderr
+
+
+def test_a_lock_is_named_where_it_is_packed() -> None:
+    lock = threading.Lock()
+    with (
+        ACQUISITION_FUNCTIONS.temporarily("mine", lambda context, rows: lock),
+        pytest.raises(BadInput, match=r"^acquisition 'mine' cannot be handed to workers \(TypeError: cannot pickle"),
+    ):
+        packed_plugins()

@@ -1,0 +1,94 @@
+"""Private folders of launches: no other user enters them, and those of killed launches are removed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from launching import ONE_WORKER, Sweep
+from preloaded import Preloaded
+
+from clops_sweep.execution.worker.scratch import private_folder, remove_left_behind
+
+Launch = Callable[..., Sweep]
+
+OWNER = """
+import sys
+from pathlib import Path
+from clops_sweep.execution.worker.scratch import private_folder
+
+with private_folder(Path(sys.argv[1])) as folder:
+    (folder / "file").touch()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_a_folder_is_removed_once_its_process_is_gone_and_not_before(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        folder = Path(owner.stdout.readline().strip())
+        assert folder.stat().st_mode & 0o777 == 0o700
+        remove_left_behind(tmp_path)
+        assert (folder / "file").exists()
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+    assert (folder / "file").exists()
+    with private_folder(tmp_path) as ours:
+        assert list(tmp_path.iterdir()) == [ours]
+        remove_left_behind(tmp_path)
+        assert ours.is_dir()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_else_is_removed_and_no_link_is_followed(tmp_path: Path) -> None:
+    precious, base = tmp_path / "precious", tmp_path / "base"
+    kept = [precious, base / "clops-without-a-lock", base / "other"]
+    if os.getuid() == 0:
+        kept.append(base / "clops-of-another-user")
+    left = base / "clops-left"
+    for folder in (*kept, left):
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+        if folder.name != "clops-without-a-lock":
+            (folder / "lock").touch()
+    if os.getuid() == 0:
+        os.chown(base / "clops-of-another-user", 12345, 12345)
+    (left / "inside").symlink_to(precious)
+    (base / "clops-link").symlink_to(precious)  # where one of ours might be expected
+    linked = base / "clops-linked-lock"
+    linked.mkdir()
+    (linked / "lock").symlink_to(precious / "lock")
+    remove_left_behind(base)
+    assert not left.exists()
+    assert all((folder / "file").exists() for folder in kept)
+    assert (base / "clops-link").is_symlink()
+    assert linked.is_dir()
+
+
+def test_a_launch_removes_what_a_killed_one_left_and_leaves_nothing(
+    launch: Launch, forked: Preloaded, short: Path
+) -> None:
+    command, changes = ("space.py", "--no-report", *ONE_WORKER), {"TMPDIR": str(short)}
+    killed = launch(*command, script=forked, changes=changes)
+    killed.read_until("[1/")
+    killed.kill()
+    killed.wait_until_gone()
+    assert list(short.glob("clops-*/session_*"))
+    last = launch(*command, script=forked, changes=changes)
+    assert last.wait() == 0, last.errors
+    assert list(short.iterdir()) == []

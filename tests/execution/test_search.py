@@ -1,0 +1,214 @@
+"""A search through the installed command: real Ray, real processes, real training, and everything that may kill it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from launching import ATTACHED, ONE_WORKER, Sweep, kill, kill_all
+from preloaded import Preloaded
+
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.cli.command import main
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.learning.result import RunResult
+from clops_sweep.search.records import StudyRecord
+from clops_sweep.search.study import read_study
+from clops_sweep.store.run_store import RunStore
+
+SPACE = """
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+
+SPACE = SearchSpace(
+    name="tuned",
+    base=RunConfig(epochs_per_task=2, mc_samples=3),
+    search=OptunaSearch(
+        parameters={{
+            "learning_rate": FloatDistribution(1e-4, 1e-2, log=True),
+            "storage": {{"by beta": {{}}, "random": {{"storage_order": "random"}}}},
+        }},
+        n_trials={trials},
+        pruning=True,
+        max_concurrent=1,
+    ),
+    seeds=range(2),
+)
+"""
+TRIALS = 6
+
+
+@pytest.fixture(scope="module")
+def searched(
+    drivers: Preloaded, ray_at_hand: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """The folder of a search whose driver was killed, that was extended, and lost its workers on the way."""
+    folder = tmp_path_factory.mktemp("searched")
+    launches: list[Sweep] = []
+    try:
+        (folder / "space.py").write_text(SPACE.format(trials=3))
+        launches.append(Sweep(drivers, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
+        launches[0].read_until("trial 0 complete")  # the second is being trained then
+        launches[0].kill()
+        kill_all(launches[0].tag)  # and its workers, as when the power fails
+        before = {path: path.stat().st_mtime_ns for path in folder.glob("results/*/finished-*.parquet")}
+
+        (folder / "space.py").write_text(SPACE.format(trials=TRIALS))
+        launches.append(Sweep(drivers, folder, ray_at_hand, "space.py", *ATTACHED, *ONE_WORKER))
+        launches[1].read_until("trial 1 ")
+        workers = launches[1].workers()
+        assert workers
+        for worker in workers:
+            kill(worker)
+        assert (launches[1].wait(), launches[1].errors) == (0, "")
+        (folder / "output").write_text(launches[1].output)
+        assert {path: path.stat().st_mtime_ns for path in before} == before  # what was finished was not repeated
+        yield folder
+    finally:
+        for launch in launches:
+            launch.close()
+
+
+@pytest.fixture(scope="module")
+def record(searched: Path) -> StudyRecord:
+    (space,) = load_spaces(searched / "space.py")
+    found = read_study(space, RunStore(searched / "results"))
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(record: StudyRecord, prepared_root: Path) -> dict[str, tuple[RunConfig, RunResult]]:
+    """Every run of every trial, trained to its end in Python, without Ray, store or search."""
+    frames = open_frames("synthetic", prepared_root=prepared_root, split_seed=0, normalize="none")
+    found = {}
+    for trial in record.trials:
+        storage = {"storage_order": "random"} if trial.labels["storage"] == "random" else {}
+        for seed, run_id in enumerate(trial.run_ids):
+            rate = trial.labels["learning_rate"]
+            config = RunConfig(epochs_per_task=2, mc_samples=3, seed=seed, learning_rate=rate, **storage)
+            assert config.run_id(frames.data_hash) == run_id
+            found[run_id] = config, ContinualRun(config, frames).run()
+    return found
+
+
+def _r(result: RunResult) -> pd.DataFrame:
+    matrix = result.r_matrix[result.r_matrix["split"] == "validation"]
+    return matrix.pivot_table("auc", "trained_on", "evaluated_on")
+
+
+def test_trials_are_what_their_runs_give_alone(
+    searched: Path, record: StudyRecord, alone: dict[str, tuple[RunConfig, RunResult]]
+) -> None:
+    assert [trial.number for trial in record.trials] == list(range(TRIALS))
+    runs = pd.read_parquet(searched / "results" / "runs").set_index("run_id")
+    reached: dict[int, list[float]] = {}
+    for trial in record.trials:
+        matrices = [_r(alone[run_id][1]) for run_id in trial.run_ids]
+        state = "complete"
+        for tasks in (1, 2, 4):
+            value = fmean(matrix.loc[tasks, :tasks].mean() for matrix in matrices)
+            assert trial.intermediate[tasks] == pytest.approx(value, rel=1e-12)
+            reached.setdefault(tasks, []).append(value)
+            if sum(other > value for other in reached[tasks]) >= max(1, len(reached[tasks]) // 2):
+                state = "pruned"
+                break
+        assert (trial.number, trial.state) == (trial.number, state)
+        assert len(trial.intermediate) == (3 if state == "complete" else [1, 2, 4].index(tasks) + 1)
+        aucs = [float(alone[run_id][1].runs["auc"].iloc[0]) for run_id in trial.run_ids]
+        if state == "complete":
+            assert runs.loc[list(trial.run_ids), "auc"].tolist() == aucs
+            assert trial.values == (fmean(aucs),)
+        else:
+            assert not runs.index.isin(trial.run_ids).any()
+    assert 0 < len(record.of("pruned")) < TRIALS
+    assert (runs["status"] == "finished").all()
+
+
+def test_a_pruned_run_is_the_beginning_of_the_whole_one(
+    searched: Path, record: StudyRecord, alone: dict[str, tuple[RunConfig, RunResult]], prepared_root: Path
+) -> None:
+    frames = open_frames("synthetic", prepared_root=prepared_root, split_seed=0, normalize="none")
+    trial = record.of("pruned")[0]
+    epochs = 2 * max(trial.intermediate)
+    for run_id in trial.run_ids:
+        state: Any = torch.load(searched / "results" / ".work" / "checkpoints" / f"{run_id}.pt", weights_only=True)
+        config, whole = alone[run_id]
+        curves = whole.curves.pivot_table("auc", "epoch", "task", sort=False).to_numpy()
+        assert len(state["curves"]) == epochs < len(curves)
+        for saved, expected in zip(state["curves"], curves, strict=False):
+            assert saved["auc"][0].tolist() == expected.tolist()
+        resumed = ContinualRun(config, frames)
+        resumed.restore(state)
+        result = resumed.run()
+        for name in ("r_matrix", "curves"):
+            pd.testing.assert_frame_equal(getattr(result, name), getattr(whole, name), check_exact=True)
+
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def command(
+    searched: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Command:
+    """The command in this process, on the results of the search."""
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+        status: object = 0
+        try:
+            main([str(argument) for argument in (*arguments, "--results", searched / "results")])
+        except SystemExit as error:
+            status = error.code
+        assert isinstance(status, int)
+        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
+
+    return run
+
+
+def test_what_is_said_and_shown(searched: Path, command: Command, record: StudyRecord) -> None:
+    output = (searched / "output").read_text().splitlines()
+    pruned = len(record.of("pruned"))
+    counts = f"search 'tuned': 6 trials asked for, {6 - pruned} complete, {pruned} pruned, 0 failed, 0 pending"
+    assert any(line.startswith(f"trial {TRIALS - 1} ") for line in output)
+    assert output[-4] == counts
+    assert output[-3].startswith(
+        f"  best so far: auc {record.best[0].values[0]:.4g} in trial {record.best[0].number} ("
+    )
+    assert output[-2:] == [
+        f"results: {searched}/results",
+        f"report: {searched}/results/report/space/index.html",
+    ]
+    figures = {path.name for path in (searched / "results/report/space/figures").iterdir()}
+    assert {"tuned-history.svg", "tuned-history.png", "tuned-curves.svg"} <= figures
+    again = command(searched / "space.py", "--no-report")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.splitlines() == output[-4:-1]
+    assert command("plan", searched / "space.py", "--limit", "20").stdout.splitlines()[0] == counts
+    status = command("status").stdout
+    assert f"search 'tuned': trials {6 - pruned} complete, {pruned} pruned, 0 failed" in status
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--where", "seed == 0"], "--where keeps some of a list of runs, and search space 'tuned' has none"),
+        (["--set", "learning_rate=0.1"], "search space 'tuned' searches over 'learning_rate' itself; change its"),
+        (["--set", "epochs_per_task=3"], "search space 'tuned': its study in "),
+        (["--seeds", "3"], "search space 'tuned': its study in "),
+    ],
+)
+def test_options_that_would_make_another_search_of_it(
+    searched: Path, command: Command, options: list[str], sentence: str
+) -> None:
+    refused = command(searched / "space.py", *options)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"clops-sweep: {sentence}")
+    assert refused.stderr.count("\n") == 1

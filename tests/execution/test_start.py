@@ -1,0 +1,165 @@
+"""The start of Ray on machines that make it hard: it takes longer, or one sentence says what is in the way."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from launching import ONE_WORKER, Sweep, Tables, assert_same
+from preloaded import Preloaded
+
+from clops_sweep.errors import BadInput
+from clops_sweep.execution.start_check import check_ray_can_start, memory_limit_in_words
+
+Launch = Callable[..., Sweep]
+
+CLOCK = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "faketime" / "libfaketimeMT.so.1"
+
+BUSY = """
+import os
+import signal
+import threading
+import time
+import types
+from ray._private import node, services
+from clops_sweep.cli.command import main
+from clops_sweep.execution import ray_internals
+
+node.time = types.SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=lambda: 1000 * time.monotonic())
+ray_internals._SECONDS_TO_START = {seconds}
+start = services.start_raylet
+
+def slowly(*arguments, **options):
+    started = start(*arguments, **options)
+    os.kill(started.process.pid, signal.SIGSTOP)
+    threading.Timer(3, os.kill, (started.process.pid, signal.SIGCONT)).start()
+    return started
+
+services.start_raylet = slowly
+main()
+"""
+"""The command, with a raylet that does nothing for three seconds, and a Ray whose own limits are less."""
+
+COMMAND = ("space.py", "--no-report", "--set", "epochs_per_task=1", "--seeds", "1", *ONE_WORKER)
+LIMITS = {"RAY_raylet_start_wait_time_s": "1"}
+
+
+def test_a_busy_machine_gets_more_time_than_ray_gives(launch: Launch) -> None:
+    sweep = launch("-c", BUSY.format(seconds=180), *COMMAND, script=sys.executable, changes=LIMITS)
+    assert sweep.wait() == 0, sweep.errors
+
+
+def test_a_machine_that_is_too_busy_is_no_bad_input(launch: Launch) -> None:
+    sweep = launch("-c", BUSY.format(seconds=0.1), *COMMAND, script=sys.executable, changes=LIMITS)
+    assert sweep.wait() == 1
+    assert sweep.errors == (
+        "clops-sweep: stopped: Ray has not started within 0.1 s; this machine is too busy; once that is mended, "
+        f"resume with: clops-sweep {' '.join(COMMAND)}\n"
+    )
+    sweep.wait_until_gone()
+
+
+def test_a_limit_on_file_sizes() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**27, hard))
+    try:
+        with pytest.raises(BadInput, match=r"^file-size limit \(ulimit -f\): 128 MiB, and Ray needs a file of 256 MiB"):
+            check_ray_can_start({})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"PYTHONOPTIMIZE": "2"}, "PYTHONOPTIMIZE=2 (python -OO): Ray cannot start without docstrings; unset it, or"),
+        (
+            {"HOME": "{folder}"},
+            "HOME={folder}: Ray cannot write {folder}/.ray (Permission denied); set HOME to a folder",
+        ),
+    ],
+)
+def test_an_environment_in_which_ray_cannot_start(
+    console_script: str, environment: dict[str, str], without_privilege: list[str], launch: Launch, tmp_path: Path,
+    changes: dict[str, str], sentence: str,
+) -> None:  # fmt: skip
+    del launch  # it has written the search space
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o555)
+    changes = {name: value.format(folder=folder) for name, value in changes.items()}
+    done = subprocess.run(
+        [*without_privilege, console_script, *COMMAND],
+        cwd=tmp_path, env={**environment, **changes}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"clops-sweep: {sentence.format(folder=folder)}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_temporary_folder_whose_name_is_not_ascii(launch: Launch, forked: Preloaded) -> None:
+    with tempfile.TemporaryDirectory(prefix="é", dir="/tmp") as folder:
+        sweep = launch(*COMMAND, script=forked, changes={"TMPDIR": folder})
+        assert sweep.wait() == 0, sweep.errors
+        assert list(Path(folder).iterdir()) == []
+
+
+def test_a_limit_on_memory_is_named_where_ray_dies() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    assert memory_limit_in_words() == ""
+    resource.setrlimit(resource.RLIMIT_AS, (2**46, hard))
+    try:
+        assert memory_limit_in_words() == f"; virtual memory is limited to {2**26} MiB here (ulimit -v): raise that"
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def test_a_user_without_roots_rights(console_script: str, environment: dict[str, str]) -> None:
+    user = os.getuid()
+    before: list[str] = []
+    if user == 0:  # what the interpreter lies in may be root's alone to read
+        user = pwd.getpwnam("nobody").pw_uid
+        rights = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+        before = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *rights]
+        if shutil.which("setpriv") is None or subprocess.run([*before, "true"], capture_output=True).returncode:
+            pytest.skip("root's rights cannot be given up here")
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        (folder / "space.py").write_text(
+            "from clops_sweep import RunConfig, SearchSpace\nSPACE = SearchSpace('s', RunConfig(strategy='finetune'))\n"
+        )
+        for path in (folder, folder / "space.py"):
+            os.chown(path, user, -1)
+        changes = {"HOME": name, "TMPDIR": name, "CLOPS_PREPARED_ROOT": str(folder / "prepared")}
+        done = subprocess.run(
+            [*before, console_script, *COMMAND],
+            cwd=folder, env={**environment, **changes}, capture_output=True, text=True, check=False, timeout=250,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert {path.stat().st_uid for path in folder.rglob("*")} == {user}
+        assert not list(folder.glob("clops-*"))
+
+
+@pytest.mark.skipif(not CLOCK.exists(), reason="libfaketime is not installed")
+def test_a_clock_that_jumps_changes_nothing(launch: Launch, alone: Tables, tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("+0")
+    changes = {
+        "LD_PRELOAD": str(CLOCK),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+    }
+    sweep = launch("space.py", "--no-report", "--max-retries", "0", changes=changes)
+    for number, jump in ((1, "+2d"), (3, "-2d")):
+        sweep.read_until(f"[{number}/")
+        clock.write_text(jump)
+    assert sweep.wait() == 0, sweep.output
+    assert sweep.errors == ""
+    assert_same(tmp_path / "results", alone)

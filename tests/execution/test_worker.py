@@ -1,0 +1,370 @@
+"""One continual-learning run gives the same tables wherever and after whatever it is computed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from clops_sweep import ContinualRun, RunConfig
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.errors import BadInput
+from clops_sweep.execution.reports import Failed, Finished, Noted, Paused, Report, Resumed, Running, Unrecorded
+from clops_sweep.experiment.columns import METRICS
+from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.store.run_store import RunStore
+
+BASE = RunConfig(epochs_per_task=2, mc_samples=3, seed=1)
+OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
+LONG = RunConfig(epochs_per_task=12, mc_samples=3)  # more than a step, even with compiled kernels
+SECONDS_PER_STEP = 0.05  # and not one: a run that takes several has fewer epochs
+FAILING = BASE.replace(task_order=(1, 0))  # six tasks have no such order
+STACKED = tuple(BASE.replace(seed=seed) for seed in (4, 1, 7))
+
+Tables = dict[str, pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def frames(prepared_root: Path) -> FrameSet:
+    key = BASE.data_key
+    return open_frames(key.dataset, prepared_root=prepared_root, **key.view)
+
+
+@pytest.fixture(scope="module")
+def alone(frames: FrameSet) -> Tables:
+    """The run in three lines of Python."""
+    return _comparable(ContinualRun(BASE, frames).run().tables)
+
+
+@pytest.fixture(scope="module")
+def long_alone(frames: FrameSet) -> Tables:
+    """The same of a long one."""
+    return _comparable(ContinualRun(LONG, frames).run().tables)
+
+
+@pytest.fixture(scope="module")
+def cluster(frames: FrameSet) -> Iterator[Any]:
+    from clops_sweep.execution.cluster.start import Resources, cluster, ray
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_OVERRIDE_RESOURCES", '{"CPU": 2, "GPU": 1}')  # as if Ray had found a GPU
+        with cluster(Resources(), {BASE.data_key: frames}):
+            yield ray
+
+
+class Actor:
+    """A Ray actor of the Trainable, as Tune makes, feeds and stops one."""
+
+    def __init__(
+        self,
+        ray: Any,
+        frames: FrameSet,
+        results: Path,
+        *jobs: Sequence[RunConfig],
+        gpus: float = 0,
+        until: Sequence[int | None] = (),
+        plugins: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        from ray import tune
+
+        from clops_sweep.execution.jobs import Job, Workplace
+        from clops_sweep.execution.tune import ContinualRunTrainable
+
+        self.ray = ray
+        self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]
+        self.results, self.checkpoints = results, results / "checkpoints"
+        RunStore(results).open_for_writing()
+        self.jobs = [
+            Job(tuple(job), ids, last) for job, ids, last in zip_longest(jobs, self.ids, until, fillvalue=None)
+        ]
+        workplace = Workplace(
+            frames={BASE.data_key: ray.put(frames)},
+            data_hashes={BASE.data_key: frames.data_hash},
+            store_uri=str(results),
+            checkpoints=str(self.checkpoints),
+            software={},
+            plugins=plugins or {},
+            max_retries=0,
+            checkpoint_every=0,
+        )
+        trainable = tune.with_parameters(ContinualRunTrainable, workplace=workplace)
+        self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"job": self.jobs[0]})
+        self.call("__ray_call__", _impatience())
+
+    def call(self, method: str, *arguments: object) -> Any:
+        return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=250)
+
+    def take_up(self, job: int) -> None:
+        self.call("reset", {"job": self.jobs[job]})
+
+    def step(self) -> Report:
+        """A step of a job of one lockstep."""
+        ((part, report),) = self.call("train")["reports"]
+        assert part == 0
+        return report
+
+    def train(self) -> Report:
+        while True:
+            result = self.call("train")
+            if result["done"]:
+                ((_, report),) = result["reports"]
+                return report
+
+    def die(self) -> None:
+        self.ray.kill(self.actor)
+
+    def forget_results(self) -> None:
+        for path in self.results.glob("*/*"):
+            path.unlink()
+
+
+def _impatience() -> Callable[[object], None]:
+    """Makes the steps shorter of the process in which it is called; a store that does not take a run is not waited for.
+
+    A function in here goes to a worker by value.
+    """
+    seconds = SECONDS_PER_STEP
+
+    def change(trainable: object) -> None:
+        from clops_sweep.execution.worker import job_runner as worker
+        from clops_sweep.execution.worker import lockstep_runner
+
+        worker._SECONDS_PER_STEP = seconds
+        lockstep_runner._PAUSES = (0.1, 0.1)
+
+    return change
+
+
+def _comparable(tables: Any) -> Tables:
+    """What a run has computed: everything but when, where and how long."""
+    runs = tables["runs"][["run_id", "seed", "left_out", *METRICS, *(f"test_{name}" for name in METRICS)]]
+    return {"runs": runs, **{name: tables[name] for name in ("r_matrix", "curves", "instances")}}
+
+
+def _stored(results: Path, run_id: str) -> Tables:
+    store = RunStore(results)
+    return _comparable({name: store.read(name, [run_id]) for name in ("runs", "r_matrix", "curves", "instances")})
+
+
+def _assert_same(found: Tables, expected: Tables) -> None:
+    for name, frame in expected.items():
+        pd.testing.assert_frame_equal(_scalar(found[name]), _scalar(frame), check_exact=True, check_dtype=False)
+
+
+def _scalar(frame: pd.DataFrame) -> pd.DataFrame:
+    """Lists in cells as tuples: pandas does not compare lists."""
+    lists = [name for name in frame if frame[name].map(lambda value: isinstance(value, list | np.ndarray)).any()]
+    return frame.assign(**{name: frame[name].map(lambda v: None if v is None else tuple(v)) for name in lists})
+
+
+@pytest.fixture(scope="module")
+def actor(cluster: Any, frames: FrameSet, tmp_path_factory: pytest.TempPathFactory) -> Actor:
+    """An actor that has done BASE, as its first job, and goes on living."""
+    results = tmp_path_factory.mktemp("results")
+    actor = Actor(cluster, frames, results, [BASE], STACKED, [OTHER], [LONG], [FAILING])
+    assert isinstance(actor.train(), Finished)
+    return actor
+
+
+TOO_MANY = """
+import torch
+
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+
+class TooMany(FineTuning):
+    def begin_task(self, task):
+        if len(self.training.seeds) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")  # what PyTorch raises on a GPU that is too small
+"""
+
+
+@pytest.fixture(scope="module")
+def other_actor(cluster: Any, frames: FrameSet, actor: Actor) -> Actor:
+    """Another process on the same store, with a plug-in, from which `actor` takes over."""
+    space: dict[str, Any] = {"__name__": "space"}  # no module, so that the class goes to the worker by value
+    exec(TOO_MANY, space)
+    with STRATEGIES.temporarily("too_many", space["TooMany"]):
+        configs = tuple(OTHER.replace(strategy="too_many", seed=seed) for seed in range(5))
+        jobs = [OTHER], [LONG], [LONG.replace(seed=9)], configs
+        plugins = {"strategy": STRATEGIES.added}
+        other = Actor(cluster, frames, actor.results, *jobs, until=(None, None, None, 2), plugins=plugins)
+    other.train()
+    return other
+
+
+def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tables) -> None:
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+def test_an_actor_that_has_done_something_else_gives_the_same_tables(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.take_up(2)
+    assert isinstance(actor.train(), Finished)
+    actor.take_up(3)
+    assert isinstance(actor.step(), Running)  # and is given up in the middle
+    actor.take_up(0)
+    assert isinstance(actor.train(), Finished)
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+    assert set(RunStore(actor.results).statuses()) == {actor.ids[0][0], actor.ids[2][0]}
+
+
+def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.take_up(1)
+    assert isinstance(actor.train(), Finished)
+    _assert_same(_stored(actor.results, actor.ids[1][1]), alone)
+    assert RunStore(actor.results).read("runs").set_index("seed")["stack"].to_dict() == {4: 3, 1: 3, 7: 3}
+
+
+def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.take_up(4)
+    assert actor.train() == Failed(actor.ids[4])
+    (row,) = RunStore(actor.results).read("runs").to_dict("records")
+    assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[4][0], "failed", "[1, 0]")
+    where = ("data_hash", "semantics_version", "started_at", "device", "host", "stack")
+    assert not [name for name in where if pd.isna(row[name])]
+    assert "Traceback" in row["error"]
+    assert "task_order" in row["error"]
+    actor.take_up(0)
+    assert isinstance(actor.train(), Finished)
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.checkpoints.mkdir(exist_ok=True)
+    (actor.checkpoints / f"{actor.ids[0][0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
+    actor.take_up(0)
+    assert isinstance(actor.train(), Finished)
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+def test_a_checkpoint_of_another_version_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
+    actor.forget_results()
+    actor.checkpoints.mkdir(exist_ok=True)
+    torch.save({"task": 1, "epoch": 0, "weights": torch.zeros(3)}, actor.checkpoints / f"{actor.ids[0][0]}.pt")
+    actor.take_up(0)
+    assert isinstance(actor.train(), Finished)
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+def test_a_store_that_has_gone_is_not_made_anew_and_the_run_has_not_failed(actor: Actor, tmp_path: Path) -> None:
+    actor.forget_results()
+    actor.take_up(3)
+    assert isinstance(actor.step(), Running)
+    elsewhere = tmp_path / "elsewhere"
+    actor.results.rename(elsewhere)
+    try:
+        assert actor.train() == Unrecorded(f"results {actor.results}: the folder has gone")
+        assert not actor.results.exists()
+    finally:
+        elsewhere.rename(actor.results)
+    assert RunStore(actor.results).statuses() == {}
+
+
+def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: Actor, long_alone: Tables) -> None:
+    actor.forget_results()
+    stopped = other_actor
+    stopped.take_up(1)
+    progress = stopped.step()
+    assert isinstance(progress, Running)
+    time.sleep(SECONDS_PER_STEP)  # nobody asks for another step, and it goes on
+    stopped.call("stop")
+    (saved,) = actor.checkpoints.iterdir()
+    state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
+    assert state["run_ids"] == list(stopped.ids[1])
+    task, epoch = state["task"] + 1, state["epoch"]
+    assert (task, epoch) > (progress.task, progress.epoch)
+    assert RunStore(actor.results).statuses() == {}
+
+    actor.take_up(3)
+    assert actor.step() == Resumed(task, progress.tasks, epoch + 1, LONG.epochs_per_task)
+    assert isinstance(actor.train(), Finished)
+    assert list(actor.checkpoints.iterdir()) == []
+    _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
+
+
+def test_the_checkpoint_of_another_run_is_set_aside_and_said(actor: Actor, other_actor: Actor, alone: Tables) -> None:
+    """Copied over a run's own, it once gave that run the numbers of the other."""
+    actor.forget_results()
+    other_actor.take_up(2)
+    assert isinstance(other_actor.step(), Running)
+    other_actor.call("stop")
+    (saved,) = actor.checkpoints.iterdir()
+    place = saved.rename(saved.with_name(f"{actor.ids[0][0]}.pt"))
+    actor.take_up(0)
+    aside = f"{place}.foreign"
+    assert actor.step() == Noted(
+        f"{place}: is the checkpoint of another run; it was set aside as {aside}, and the run starts anew"
+    )
+    assert isinstance(actor.train(), Finished)
+    assert [str(path) for path in actor.checkpoints.iterdir()] == [aside]
+    Path(aside).unlink()
+    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="workers are forked on Linux alone")
+def test_workers_of_a_ray_of_its_own_begin_with_pytorch_imported(cluster: Any) -> None:
+    there = cluster.remote(num_cpus=0)(lambda: "torch" in __import__("sys").modules)
+    assert cluster.get(there.remote(), timeout=250)
+
+
+def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
+    from clops_sweep.execution.cluster.start import check_fits
+    from clops_sweep.execution.jobs import Resources
+
+    check_fits(Resources(cpus_per_trial=2, gpus_per_trial=1))
+    with pytest.raises(BadInput, match=r"^--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs$"):
+        check_fits(Resources(cpus_per_trial=3))
+    warnings: list[str] = []
+    check_fits(Resources(cpus_per_trial=3, address="auto"), warnings.append)
+    assert warnings == ["--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs; waiting for one that has"]
+
+
+def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
+    other_actor: Actor, frames: FrameSet
+) -> None:
+    before = set(other_actor.checkpoints.glob("*"))
+    other_actor.take_up(3)
+    paused = other_actor.train()
+    assert isinstance(paused, Paused)
+    assert paused.finished == ()
+    assert list(paused.auc_so_far) == list(other_actor.ids[3])
+    expected = [ContinualRun(OTHER.replace(seed=seed), frames) for seed in range(5)]
+    for auc, run in zip(paused.auc_so_far.values(), expected, strict=True):
+        while run.tasks_trained < 2:
+            run.advance()
+        assert auc == run.auc_so_far(2)[0]
+    assert len(set(other_actor.checkpoints.iterdir()) - before) == 3  # of 2, 1 and 2 runs
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a PyTorch that can use no GPU")
+def test_a_worker_with_a_gpu_that_pytorch_cannot_use_does_not_quietly_compute_on_the_cpu(
+    cluster: Any, frames: FrameSet, tmp_path: Path
+) -> None:
+    actor = Actor(cluster, frames, tmp_path, [BASE], gpus=0.5)
+    assert actor.train() == Failed(actor.ids[0])
+    actor.die()
+    (error,) = RunStore(tmp_path).read("runs")["error"]
+    assert f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none" in error
+
+
+def test_as_many_trials_at_a_time_as_there_are_shares_of_a_gpu(cluster: Any) -> None:
+    from clops_sweep.execution.cluster.start import places
+    from clops_sweep.execution.jobs import Resources
+
+    assert places(Resources()) == 2
+    assert places(Resources(gpus_per_trial=1)) == 1
+    assert places(Resources(cpus_per_trial=0.25, gpus_per_trial=0.25)) == 4
+    assert places(Resources(cpus_per_trial=0.5, gpus_per_trial=0.1)) == 4
