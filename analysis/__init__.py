@@ -1,11 +1,207 @@
 """Figures, tables and the report page, computed from the store alone.
 
-Every figure has a function that computes a small typed record from the store, and another that draws it. In a
-notebook::
+Every figure has a function that computes a small typed record from the store, and another that draws it::
 
-    from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
-    from clops_sweep.analysis.report.notebook import open_sweep
+    from clops_sweep.analysis import draw_heatmap, heatmap, open_sweep
 
     grid, *others = open_sweep("search_spaces/quickstart.py", "results")
     draw_heatmap(heatmap(grid, "bwt"))
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .claims.catalogue import Claim, Contrast, Side
+    from .claims.verdicts import Evidence, Verdict, verdicts
+    from .collect import Cell, Experiment
+    from .figures.agreement import (
+        RankAgreement,
+        ReplayOverlap,
+        draw_rank_agreement,
+        draw_replay_overlap,
+        rank_agreement,
+        replay_overlap,
+    )
+    from .figures.cost import CostFrontier, cost_frontier, draw_cost_frontier
+    from .figures.curves import LearningCurves, draw_learning_curves, learning_curves
+    from .figures.differences import difference_heatmap
+    from .figures.difficulty_figures import Distributions, distributions, draw_distributions, draw_similarity
+    from .figures.forgetting import Forgetting, draw_forgetting, forgetting
+    from .figures.heatmaps import Heatmap, Panel, draw_heatmap, heatmap
+    from .figures.importance import Importance, draw_importance, importance
+    from .figures.optimization_history import OptimizationHistory, draw_optimization_history, optimization_history
+    from .figures.pareto import ParetoFront, draw_pareto_front, pareto_front
+    from .figures.profiles import Profile, draw_profile, profile
+    from .figures.r_matrices import RMatrix, draw_r_matrices, r_matrix
+    from .figures.tracings import Tracing, draw_tracings, tracing_of, tracings
+    from .figures.trajectories import TaskTrajectories, beta_trajectories, draw_trajectories
+    from .figures.variance import VarianceBySource, power_of_t_test, splits_needed, variance_by_source
+    from .metrics import Metric, metric_named
+    from .report.notebook import open_sweep
+    from .results import Reference, ResultTable, Row, result_table
+    from .statistics import (
+        Estimate,
+        PairedDifference,
+        bootstrap_interval,
+        bootstrap_intervals,
+        estimate,
+        estimates,
+        holm,
+        paired_difference,
+        paired_differences,
+    )
+    from .tables.comparisons import Comparison, Comparisons, comparisons
+    from .tables.strategies import StrategyComparison, compare_strategies, draw_strategies
+
+__all__ = [
+    "Cell",
+    "Claim",
+    "Comparison",
+    "Comparisons",
+    "Contrast",
+    "CostFrontier",
+    "Distributions",
+    "Estimate",
+    "Evidence",
+    "Experiment",
+    "Forgetting",
+    "Heatmap",
+    "Importance",
+    "LearningCurves",
+    "Metric",
+    "OptimizationHistory",
+    "PairedDifference",
+    "Panel",
+    "ParetoFront",
+    "Profile",
+    "RMatrix",
+    "RankAgreement",
+    "Reference",
+    "ReplayOverlap",
+    "ResultTable",
+    "Row",
+    "Side",
+    "StrategyComparison",
+    "TaskTrajectories",
+    "Tracing",
+    "VarianceBySource",
+    "Verdict",
+    "beta_trajectories",
+    "bootstrap_interval",
+    "bootstrap_intervals",
+    "compare_strategies",
+    "comparisons",
+    "cost_frontier",
+    "difference_heatmap",
+    "distributions",
+    "draw_cost_frontier",
+    "draw_distributions",
+    "draw_forgetting",
+    "draw_heatmap",
+    "draw_importance",
+    "draw_learning_curves",
+    "draw_optimization_history",
+    "draw_pareto_front",
+    "draw_profile",
+    "draw_r_matrices",
+    "draw_rank_agreement",
+    "draw_replay_overlap",
+    "draw_similarity",
+    "draw_strategies",
+    "draw_tracings",
+    "draw_trajectories",
+    "estimate",
+    "estimates",
+    "forgetting",
+    "heatmap",
+    "holm",
+    "importance",
+    "learning_curves",
+    "metric_named",
+    "open_sweep",
+    "optimization_history",
+    "paired_difference",
+    "paired_differences",
+    "pareto_front",
+    "power_of_t_test",
+    "profile",
+    "r_matrix",
+    "rank_agreement",
+    "replay_overlap",
+    "result_table",
+    "splits_needed",
+    "tracing_of",
+    "tracings",
+    "variance_by_source",
+    "verdicts",
+]
+
+_LAZY = {
+    **dict.fromkeys(("Claim", "Contrast", "Side"), "claims.catalogue"),
+    **dict.fromkeys(("Evidence", "Verdict", "verdicts"), "claims.verdicts"),
+    **dict.fromkeys(("Cell", "Experiment"), "collect"),
+    **dict.fromkeys(
+        (
+            "RankAgreement",
+            "ReplayOverlap",
+            "draw_rank_agreement",
+            "draw_replay_overlap",
+            "rank_agreement",
+            "replay_overlap",
+        ),
+        "figures.agreement",
+    ),
+    **dict.fromkeys(("CostFrontier", "cost_frontier", "draw_cost_frontier"), "figures.cost"),
+    **dict.fromkeys(("LearningCurves", "draw_learning_curves", "learning_curves"), "figures.curves"),
+    "difference_heatmap": "figures.differences",
+    **dict.fromkeys(
+        ("Distributions", "distributions", "draw_distributions", "draw_similarity"), "figures.difficulty_figures"
+    ),
+    **dict.fromkeys(("Forgetting", "draw_forgetting", "forgetting"), "figures.forgetting"),
+    **dict.fromkeys(("Heatmap", "Panel", "draw_heatmap", "heatmap"), "figures.heatmaps"),
+    **dict.fromkeys(("Importance", "draw_importance", "importance"), "figures.importance"),
+    **dict.fromkeys(
+        ("OptimizationHistory", "draw_optimization_history", "optimization_history"), "figures.optimization_history"
+    ),
+    **dict.fromkeys(("ParetoFront", "draw_pareto_front", "pareto_front"), "figures.pareto"),
+    **dict.fromkeys(("Profile", "draw_profile", "profile"), "figures.profiles"),
+    **dict.fromkeys(("RMatrix", "draw_r_matrices", "r_matrix"), "figures.r_matrices"),
+    **dict.fromkeys(("Tracing", "draw_tracings", "tracing_of", "tracings"), "figures.tracings"),
+    **dict.fromkeys(("TaskTrajectories", "beta_trajectories", "draw_trajectories"), "figures.trajectories"),
+    **dict.fromkeys(("VarianceBySource", "power_of_t_test", "splits_needed", "variance_by_source"), "figures.variance"),
+    **dict.fromkeys(("Metric", "metric_named"), "metrics"),
+    "open_sweep": "report.notebook",
+    **dict.fromkeys(("Reference", "ResultTable", "Row", "result_table"), "results"),
+    **dict.fromkeys(
+        (
+            "Estimate",
+            "PairedDifference",
+            "bootstrap_interval",
+            "bootstrap_intervals",
+            "estimate",
+            "estimates",
+            "holm",
+            "paired_difference",
+            "paired_differences",
+        ),
+        "statistics",
+    ),
+    **dict.fromkeys(("Comparison", "Comparisons", "comparisons"), "tables.comparisons"),
+    **dict.fromkeys(("StrategyComparison", "compare_strategies", "draw_strategies"), "tables.strategies"),
+}
+"""Where names are imported from on first use: importing a figure loads matplotlib."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    found = globals()[name] = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

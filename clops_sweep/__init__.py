@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from clops_sweep.data.declared.dataset import dataset
     from clops_sweep.data.declared.one_by_one import Recording
     from clops_sweep.data.declared.recordings import Recordings
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
     from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
+    from clops_sweep.errors import BadInput
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.events import EpochEnd, RunEnd, TaskEnd
     from clops_sweep.experiment.plugins.decorators import (
@@ -41,43 +44,79 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.plugins.options import BoolOption, ChoiceOption, FloatOption, IntOption
     from clops_sweep.experiment.spaces.optuna_search import OptunaSearch, SuccessiveHalving
     from clops_sweep.experiment.spaces.search_space import SearchSpace
+    from clops_sweep.learning import losses, streams
+    from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
+    from clops_sweep.learning.learners.learner import Learner
+    from clops_sweep.learning.learners.penalty import Penalty
+    from clops_sweep.learning.learners.run_networks import RunNetworks
+    from clops_sweep.learning.parameters import Parameters
+    from clops_sweep.learning.replay import division
+    from clops_sweep.learning.replay.buffer import Buffer
+    from clops_sweep.learning.replay.memory import Memory
     from clops_sweep.learning.run import ContinualRun
+    from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+    from clops_sweep.learning.strategies.fixed_memory import FixedMemory
     from clops_sweep.search.launch import Outcome
+    from clops_sweep.search.study import read_study
 
 if sys.platform == "win32":  # no fcntl, no SIGHUP
     raise ImportError("clops-sweep runs on Linux and macOS; on Windows, use WSL")
 
 __version__ = "0.2.0"
 __all__ = [
+    "BadInput",
+    "Batch",
     "BoolOption",
+    "Buffer",
     "CategoricalDistribution",
     "ChoiceOption",
     "ContinualRun",
+    "Epoch",
+    "EpochBatch",
     "EpochEnd",
+    "FixedMemory",
     "FloatDistribution",
     "FloatOption",
+    "FrameSet",
+    "InstanceRecord",
+    "Instances",
     "IntDistribution",
     "IntOption",
+    "Learner",
+    "Memory",
     "OptunaSearch",
     "Outcome",
+    "Parameters",
+    "Penalty",
     "Recording",
     "Recordings",
+    "Replay",
     "RunConfig",
     "RunEnd",
+    "RunNetworks",
     "ScenarioTasks",
     "SearchSpace",
+    "Strategy",
     "SuccessiveHalving",
     "TaskEnd",
     "TaskInstances",
+    "Training",
     "__version__",
     "acquisition_function",
+    "data_hash",
     "dataset",
+    "division",
+    "losses",
     "network",
     "observer",
+    "open_frames",
+    "prepare",
     "read",
+    "read_study",
     "scenario",
     "storage_function",
     "strategy",
+    "streams",
     "sweep",
 ]
 
@@ -96,15 +135,30 @@ _LAZY = {
     ),
     **dict.fromkeys(("EpochEnd", "RunEnd", "TaskEnd"), "clops_sweep.experiment.events"),
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
+    **dict.fromkeys(("data_hash", "open_frames", "prepare"), "clops_sweep.data.preparing.prepare"),
+    **dict.fromkeys(("Batch", "Epoch", "EpochBatch", "Instances", "Replay"), "clops_sweep.learning.batches"),
+    **dict.fromkeys(("InstanceRecord", "Strategy", "Training"), "clops_sweep.learning.strategies.base"),
+    **dict.fromkeys(("losses", "streams"), "clops_sweep.learning"),
+    "BadInput": "clops_sweep.errors",
+    "Buffer": "clops_sweep.learning.replay.buffer",
     "ContinualRun": "clops_sweep.learning.run",
+    "FixedMemory": "clops_sweep.learning.strategies.fixed_memory",
+    "FrameSet": "clops_sweep.data.frames",
+    "Learner": "clops_sweep.learning.learners.learner",
+    "Memory": "clops_sweep.learning.replay.memory",
     "Outcome": "clops_sweep.search.launch",
+    "Parameters": "clops_sweep.learning.parameters",
+    "Penalty": "clops_sweep.learning.learners.penalty",
     "Recording": "clops_sweep.data.declared.one_by_one",
     "Recordings": "clops_sweep.data.declared.recordings",
     "RunConfig": "clops_sweep.experiment.config",
+    "RunNetworks": "clops_sweep.learning.learners.run_networks",
     "SearchSpace": "clops_sweep.experiment.spaces.search_space",
     "dataset": "clops_sweep.data.declared.dataset",
+    "division": "clops_sweep.learning.replay",
+    "read_study": "clops_sweep.search.study",
 }
-"""Where the names are that are imported when somebody asks for them: the command is to hear an interrupt before."""
+"""Where names are imported from on first use: the command can be interrupted before that."""
 
 
 def sweep(
@@ -230,7 +284,10 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         import importlib
 
-        found = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        package = importlib.import_module(_LAZY[name])
+        if not hasattr(package, name):  # a module of it
+            importlib.import_module(f"{_LAZY[name]}.{name}")
+        found = globals()[name] = getattr(package, name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
