@@ -595,19 +595,27 @@ def test_a_temporary_folder_that_ray_cannot_use(
 TRIALS = search("max_concurrent=1", "{'batch_size': [8, 16]}")
 
 
-@pytest.fixture
-def studied(tmp_path: Path, place: Path, prepared_root: Path) -> Path:
-    """A folder of results beside which a study with a complete trial lies."""
-    (place / "space.py").write_text(TRIALS)
+@pytest.fixture(scope="module")
+def study_folder(tmp_path_factory: pytest.TempPathFactory, prepared_root: Path) -> Path:
+    """A folder of results beside a study with one complete trial; shared: tests change copies of it."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "space.py").write_text(TRIALS)
     asked = Asked(
-        Selection.of(place / "space.py"), PreparedData.found(prepared_root, None), RunStore(tmp_path / "results")
+        Selection.of(folder / "space.py"), PreparedData.found(prepared_root, None), RunStore(folder / "results")
     )
     asked.store.open_for_writing()
     (space,) = asked.selection.searches
     study = SearchStudy(space, asked.store, data_hashes(asked, space))
     study.ask().complete([0.5])
     study.close()
-    return tmp_path / "results"
+    return folder / "results"
+
+
+@pytest.fixture
+def studied(tmp_path: Path, place: Path, study_folder: Path) -> Path:
+    """A copy of `study_folder`."""
+    (place / "space.py").write_text(TRIALS)
+    return shutil.copytree(study_folder, tmp_path / "results")
 
 
 @pytest.mark.parametrize(
