@@ -711,11 +711,10 @@ def test_a_user_s_code_that_exits_where_no_error_is_expected(clops_sweep: Comman
     assert done.stderr.startswith("clops-sweep: space.py, line 3: __str__ ends the command (SystemExit: 0)")
 
 
-def test_warnings_that_are_made_errors_break_nothing(clops_sweep: Command, tmp_path: Path) -> None:
+def test_warnings_that_are_made_errors_break_nothing(in_turn: Command, tmp_path: Path) -> None:
     (tmp_path / "space.py").write_text(TRIALS)
-    for arguments in (["plan", "space.py"], ["data", "list"], ["doctor"]):
-        done = clops_sweep(*arguments, PYTHONWARNINGS="error")
-        assert (done.returncode, done.stderr) == (0, ""), arguments
+    done = in_turn(["plan", "space.py"], ["data", "list"], ["doctor"], PYTHONWARNINGS="error")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_early_interrupt_is_one_word(console_script: str, environment: dict[str, str], tmp_path: Path) -> None:
