@@ -91,6 +91,6 @@ def test_a_launch_removes_what_a_killed_one_left_and_leaves_nothing(
     wait_for(lambda: all("Agent" in title for title in killed.processes().values()), "the end of Ray and its workers")
     kill_all(killed.tag)
     assert list(short.glob("clops-*/session_*"))
-    last = launch(*command, script=forked, changes=changes)
+    last = launch(*command, "--where", "strategy == 'finetune'", "--seeds", "1", script=forked, changes=changes)
     assert last.wait() == 0, last.errors
     assert list(short.iterdir()) == []
