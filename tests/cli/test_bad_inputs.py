@@ -595,19 +595,27 @@ def test_a_temporary_folder_that_ray_cannot_use(
 TRIALS = search("max_concurrent=1", "{'batch_size': [8, 16]}")
 
 
-@pytest.fixture
-def studied(tmp_path: Path, place: Path, prepared_root: Path) -> Path:
-    """A folder of results beside which a study with a complete trial lies."""
-    (place / "space.py").write_text(TRIALS)
+@pytest.fixture(scope="module")
+def study_folder(tmp_path_factory: pytest.TempPathFactory, prepared_root: Path) -> Path:
+    """A folder of results beside a study with one complete trial; shared: tests change copies of it."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "space.py").write_text(TRIALS)
     asked = Asked(
-        Selection.of(place / "space.py"), PreparedData.found(prepared_root, None), RunStore(tmp_path / "results")
+        Selection.of(folder / "space.py"), PreparedData.found(prepared_root, None), RunStore(folder / "results")
     )
     asked.store.open_for_writing()
     (space,) = asked.selection.searches
     study = SearchStudy(space, asked.store, data_hashes(asked, space))
     study.ask().complete([0.5])
     study.close()
-    return tmp_path / "results"
+    return folder / "results"
+
+
+@pytest.fixture
+def studied(tmp_path: Path, place: Path, study_folder: Path) -> Path:
+    """A copy of `study_folder`."""
+    (place / "space.py").write_text(TRIALS)
+    return shutil.copytree(study_folder, tmp_path / "results")
 
 
 @pytest.mark.parametrize(
@@ -703,11 +711,10 @@ def test_a_user_s_code_that_exits_where_no_error_is_expected(clops_sweep: Comman
     assert done.stderr.startswith("clops-sweep: space.py, line 3: __str__ ends the command (SystemExit: 0)")
 
 
-def test_warnings_that_are_made_errors_break_nothing(clops_sweep: Command, tmp_path: Path) -> None:
+def test_warnings_that_are_made_errors_break_nothing(in_turn: Command, tmp_path: Path) -> None:
     (tmp_path / "space.py").write_text(TRIALS)
-    for arguments in (["plan", "space.py"], ["data", "list"], ["doctor"]):
-        done = clops_sweep(*arguments, PYTHONWARNINGS="error")
-        assert (done.returncode, done.stderr) == (0, ""), arguments
+    done = in_turn(["plan", "space.py"], ["data", "list"], ["doctor"], PYTHONWARNINGS="error")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_early_interrupt_is_one_word(console_script: str, environment: dict[str, str], tmp_path: Path) -> None:

@@ -36,14 +36,6 @@ def test_preparing_again_returns_at_once(prepared_root: Path) -> None:
     assert (prepared_root / "synthetic" / "manifest.json").stat().st_mtime_ns == before
 
 
-def test_two_preparations_are_bit_equal(synthetic: FrameSet, prepared_root: Path, tmp_path: Path) -> None:
-    prepare("synthetic", prepared_root=tmp_path, data_root=None)
-    for file in sorted((prepared_root / "synthetic").iterdir()):
-        if file.is_file() and file.name != VERIFIED:
-            assert (tmp_path / "synthetic" / file.name).read_bytes() == file.read_bytes(), file.name
-    assert open_frames("synthetic", prepared_root=tmp_path).data_hash == synthetic.data_hash
-
-
 def test_frames_are_plain_read_only_arrays_that_pickle_out_of_band(synthetic: FrameSet) -> None:
     buffers: list[pickle.PickleBuffer] = []
     in_band = pickle.dumps(synthetic, protocol=5, buffer_callback=buffers.append)
@@ -141,8 +133,16 @@ def _killed_preparation(root: Path, after: float, environment: dict[str, str], c
     process.communicate()
 
 
-def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole(
-    synthetic: FrameSet, tmp_path: Path, environment: dict[str, str], commands: Preloaded
+def _assert_bit_equal(found: Path, expected: Path) -> None:
+    """Every file of two prepared folders, but for the note of what was verified when."""
+    files = [file for file in sorted(expected.iterdir()) if file.is_file() and file.name != VERIFIED]
+    assert {"frames.npy", "index.parquet", "manifest.json"} <= {file.name for file in files}
+    for file in files:
+        assert (found / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole_and_the_next_is_bit_equal_to_any(
+    synthetic: FrameSet, prepared_root: Path, tmp_path: Path, environment: dict[str, str], commands: Preloaded
 ) -> None:
     for after in (0.05, 0.9):
         _killed_preparation(tmp_path, after, environment, commands)
@@ -152,6 +152,7 @@ def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole(
         with pytest.raises(BadInput, match="clops-sweep data prepare synthetic"):
             open_frames("synthetic", prepared_root=tmp_path)
     prepare("synthetic", prepared_root=tmp_path, data_root=None)
+    _assert_bit_equal(tmp_path / "synthetic", prepared_root / "synthetic")
     assert open_frames("synthetic", prepared_root=tmp_path).data_hash == synthetic.data_hash
     assert [path.name for path in tmp_path.iterdir()] == ["synthetic"]
 

@@ -73,8 +73,10 @@ def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_path: Path, number: int) -> None:
-    sweep = launch()
+def test_an_interrupt_before_the_first_trial_ends_at_once(
+    launch: Launch, forked: Preloaded, tmp_path: Path, number: int
+) -> None:
+    sweep = launch() if number == signal.SIGINT else launch(script=forked)
     sweep.read_until("runs to do")  # and Ray is being started
     sweep.interrupt(number)
     assert sweep.wait() == 130
@@ -101,9 +103,10 @@ def test_sigusr1_to_all_processes_stops_a_sweep_like_ctrl_c(launch: Launch, fork
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_an_interrupt_while_data_are_prepared(launch: Launch, tmp_path: Path, number: int) -> None:
+def test_an_interrupt_while_data_are_prepared(launch: Launch, commands: Preloaded, tmp_path: Path, number: int) -> None:
     prepared = tmp_path / "prepared"
-    sweep = launch(changes={"CLOPS_PREPARED_ROOT": str(prepared)})
+    changes = {"CLOPS_PREPARED_ROOT": str(prepared)}
+    sweep = launch(changes=changes) if number == signal.SIGINT else launch(changes=changes, script=commands)
     wait_for(lambda: list(prepared.glob(".*.partial")), "the preparation")
     sweep.interrupt(number)
     assert sweep.wait() == 130

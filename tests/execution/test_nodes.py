@@ -174,11 +174,12 @@ class Story:
     last: Sweep | None = None
 
 
-def _submit(command: list[str], environment: dict[str, str]) -> None:
+def _submit(drivers: Preloaded, folder: Path, *arguments: str) -> None:
     """Submits a job, again and again while the nodes are there but the agents that take jobs have not started yet."""
+    ray = "from ray.scripts.scripts import main; main()"  # what `ray` does, from a process that has it imported
     deadline = time.monotonic() + 120
     while True:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+        done = drivers.run(folder, drivers.environment, "job", "submit", *arguments, program=ray)
         if "No available agent" not in done.stderr or time.monotonic() > deadline:
             break
         time.sleep(1)
@@ -192,11 +193,10 @@ def story(
     folder = tmp_path_factory.mktemp("nodes")
     story = Story(Counted(folder, runs=RUNS, scenario="time_il"))  # three tasks, and as many checkpoints
     story.counted.gate.touch()
-    ray = str(Path(sys.executable).with_name("ray"))
+    drivers = Preloaded(nodes.environment, SWEEPS, commands)
     options = ["--no-report", "--results", results, "--checkpoint-every", str(story.counted.epochs)]
     sweep = [console_script, str(folder / "space.py"), *options]
-    submit = [ray, "job", "submit", "--address", nodes.dashboard, "--no-wait", "--", *sweep, "--address", "auto"]
-    _submit(submit, nodes.environment)
+    _submit(drivers, folder, "--address", nodes.dashboard, "--no-wait", "--", *sweep, "--address", "auto")
     story.job = story.counted.wait_at_gate(workers=3)
     for number, title in tagged(nodes.tag).items():
         if results in title and " job " not in title:  # its driver
@@ -208,7 +208,6 @@ def story(
 
     alone = set(range(10))  # as many wait as could be needed, and it takes one that was not resumed to know the time
     story.counted.gate.write_text(" ".join(map(str, alone)))
-    drivers = Preloaded(nodes.environment, SWEEPS, commands)
     story.last = Sweep(drivers, folder, nodes.environment, *sweep[1:], "--address", nodes.address)
     before = {one.pid for one in story.job}
     new: list[Beginning] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -45,11 +46,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", choices=[*AREAS, RUNS], action="append", help="an area; all by default")
     parser.add_argument("--cases", default="", help="only the cases whose names contain this")
     parser.add_argument("--sample", type=int, help="so many cases of each area, evenly spaced")
+    parser.add_argument(
+        "--prepared", type=Path, help="a folder with prepared synthetic data, to save their preparation"
+    )
     parser.add_argument("--say", action="store_true", help="print what every case was answered")
     asked = parser.parse_args(arguments)
     found: dict[str, list[Result]] = {}
     with tempfile.TemporaryDirectory(prefix="hostile-place-") as folder:
         template, prepared = Path(folder) / "template", Path(folder) / "prepared"
+        if asked.prepared:
+            shutil.copytree(asked.prepared / "synthetic", prepared / "synthetic")
         place.make(template, prepared)
         engine = Engine(template, prepared)
         for area in asked.only or [*AREAS, RUNS]:

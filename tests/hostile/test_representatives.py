@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from pathlib import Path
+
+import pytest
+from preloaded import Preloaded
 
 from tests.hostile.__main__ import AREAS
 
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import runpy, warnings
+warnings.simplefilter("ignore")
+runpy.run_module("tests.hostile", run_name="__main__", alter_sys=True)
+"""
 
-def test_a_few_bad_inputs_of_every_area_are_answered_in_one_sentence() -> None:
+
+@pytest.mark.parametrize("sample", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_few_bad_inputs_of_every_area_are_answered_in_one_sentence(
+    sample: int, environment: dict[str, str], commands: Preloaded, prepared_root: Path
+) -> None:
     areas = [argument for area in AREAS for argument in ("--only", area)]
-    command = [sys.executable, "-W", "ignore", "-m", "tests.hostile", *areas, "--sample", "3"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    prepared = ("--prepared", str(prepared_root))
+    done = commands.run(ROOT, environment, *areas, "--sample", str(sample), *prepared, program=PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1].split() == ["all", str(3 * len(AREAS)), "0"]
+    assert done.stdout.splitlines()[-1].split() == ["all", str(sample * len(AREAS)), "0"]

@@ -285,5 +285,5 @@ class SweepMachine(RuleBasedStateMachine):
 def test_any_history_of_a_sweep(finished_tables: Tables) -> None:
     run_state_machine_as_test(
         lambda: SweepMachine(finished_tables),
-        settings=settings(max_examples=25, stateful_step_count=15, suppress_health_check=[HealthCheck.too_slow]),
+        settings=settings(max_examples=15, stateful_step_count=15, suppress_health_check=[HealthCheck.too_slow]),
     )
