@@ -40,12 +40,7 @@ MEMORY = (
 )
 """A file system in memory, for tests that would mostly wait for the disk; None where there is none with enough room."""
 
-SHARED_SWEEPS = [
-    *(f"tests/sweep/test_{name}.py" for name in ("nodes", "plugins", "search", "undisturbed")),
-    "tests/test_face.py",
-    "tests/test_readme.py",
-    "tests/test_tutorials.py",
-]
+SHARED_SWEEPS = [f"test_{name}.py" for name in ("nodes", "plugins", "undisturbed", "face", "readme", "tutorials")]
 
 
 def pytest_configure() -> None:
@@ -62,8 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
 
     def place(item: pytest.Item) -> int:
-        file = item.nodeid.partition("::")[0]
-        return 0 if file in SHARED_SWEEPS else 1 if file.startswith("tests/sweep/") else 2
+        sweeps = "tests/execution/" in item.nodeid
+        return 0 if item.path.name in SHARED_SWEEPS and (sweeps or item.path.parent.name == "tests") else 2 - sweeps
 
     items.sort(key=place)
 
