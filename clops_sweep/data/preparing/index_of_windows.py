@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.reader import Index, Source, Windows
+from clops_sweep.data.records import Index, Source, Windows
 
 
 def index_of(sources: Sequence[Source], windows: Sequence[Windows]) -> Index:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.files.progress import with_progress
@@ -26,7 +26,7 @@ from clops_sweep.data.preparing.prepared_files import by_key, remember_files, wr
 from clops_sweep.data.preparing.reading import apart_where_bad, read_frames, windows_or_reason
 from clops_sweep.data.preparing.record_problems import Problems, with_names, without_duplicates
 from clops_sweep.data.published.sums_beside import SumsBeside
-from clops_sweep.data.reader import Index, OnError, Reader, Signals, Source, Windows
+from clops_sweep.data.records import Index, OnError, Signals, Source, Windows
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import BadInput
 
@@ -34,7 +34,7 @@ _Columns = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]
 
 
 def make_prepared_folder(
-    reader: Reader,
+    data: DataSet,
     folder: Path,
     data_root: Path | None,
     *,
@@ -48,11 +48,11 @@ def make_prepared_folder(
         BadInput: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
     """
     with one_sentence(data_root or folder):
-        declared = reader.name in DATASETS.added
-        before = states_of(by_key(reader, reader.tables(data_root))) if declared else {}
-        sources = reader.find(data_root)
-        tables = reader.tables(data_root)
-    workers = workers if reader.parallel else 1
+        declared = not data.built_in
+        before = states_of(by_key(data, data.tables(data_root))) if declared else {}
+        sources = data.find(data_root)
+        tables = data.tables(data_root)
+    workers = workers if data.parallel else 1
     problems = Problems(on_error)
     seen = SeenSamples()
     of_records = {file for source in sources for file in source.files}
@@ -60,20 +60,20 @@ def make_prepared_folder(
     sources = without_duplicates(with_names(sources, problems), problems)
     with (
         appearing_folder(folder) as staging,
-        record_pool(reader.name, len(sources), workers) as run,
+        record_pool(data.name, len(sources), workers) as run,
     ):
-        offered = _collect_windows(reader, sources, run, problems, progress)
-        chosen, dropped = _select(reader, offered)
-        _require_enough(reader, chosen.index, dropped)
-        columns, index, files, frames = _write_signals(reader, chosen, staging, run, seen, problems, dropped, progress)
-        _require_enough(reader, index, dropped)
+        offered = _collect_windows(data, sources, run, problems, progress)
+        chosen, dropped = _select(data, offered)
+        _require_enough(data, chosen.index, dropped)
+        columns, index, files, frames = _write_signals(data, chosen, staging, run, seen, problems, dropped, progress)
+        _require_enough(data, index, dropped)
         # Also records without a frame: once they are others, the set is to be made again.
-        keyed = by_key(reader, {*(file for source in sources for file in source.files), *tables})
-        files |= {reader.file_key(file): found for file, found in sums.result().items()}
-        files |= {key: file_sha256(file) for key, file in keyed.items() if key not in files and is_file(file)}
-        write_rest(reader, staging, frames, index, *columns, files, seen, dropped, problems, on_error)
+        keyed = by_key(data, {*(file for source in sources for file in source.files), *tables})
+        found = {data.file_key(file): sum_ for file, sum_ in (sums.result() | files).items()}
+        found |= {key: file_sha256(file) for key, file in keyed.items() if key not in found and is_file(file)}
+        write_rest(data, staging, frames, index, *columns, found, seen, dropped, problems, on_error)
         if declared:
-            remember_files(reader, staging, data_root, before, {key: keyed[key] for key in files})
+            remember_files(data, staging, data_root, before, {key: keyed[key] for key in found})
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +87,14 @@ class _Offered:
 
 
 def _collect_windows(
-    reader: Reader, sources: list[Source], run: Callable[..., Any], problems: Problems, progress: bool
+    data: DataSet, sources: list[Source], run: Callable[..., Any], problems: Problems, progress: bool
 ) -> _Offered:
     kept: list[Source] = []
     windows: list[Windows] = []
     dropped: Counter[str] = Counter()
-    results = run(partial(windows_or_reason, reader), sources)
+    results = run(partial(windows_or_reason, data.common), sources)
     pairs = zip(sources, results, strict=True)
-    for source, result in with_progress(pairs, len(sources), f"{reader.name}: labels", progress):
+    for source, result in with_progress(pairs, len(sources), f"{data.name}: labels", progress):
         if isinstance(result, str):
             problems.note(source.record, result)
             continue
@@ -103,12 +103,12 @@ def _collect_windows(
             kept.append(source)
             windows.append(result)
     if not kept:
-        raise _no_frame(reader, dropped, problems)
+        raise _no_frame(data, dropped, problems)
     return _Offered(kept, windows, index_of(kept, windows), dropped)
 
 
-def _select(reader: Reader, offered: _Offered) -> tuple[_Offered, Counter[str]]:
-    keep, reasons = reader.select(offered.index)
+def _select(data: DataSet, offered: _Offered) -> tuple[_Offered, Counter[str]]:
+    keep, reasons = data.select(offered.index)
     dropped = offered.dropped + Counter(reasons)
     if keep.all():
         return offered, dropped
@@ -123,7 +123,7 @@ def _select(reader: Reader, offered: _Offered) -> tuple[_Offered, Counter[str]]:
 
 
 def _write_signals(
-    reader: Reader,
+    data: DataSet,
     chosen: _Offered,
     staging: Path,
     run: Callable[..., Any],
@@ -131,28 +131,28 @@ def _write_signals(
     problems: Problems,
     dropped: Counter[str],
     progress: bool,
-) -> tuple[_Columns, Index, dict[str, str], FrameFile]:
+) -> tuple[_Columns, Index, dict[Path, str], FrameFile]:
     """Writes the frames; returns gain, offset and statistics, the index of what was kept, and hashes of the sources."""
     gains, offsets, statistics, kept = [], [], [], []
-    hashes: dict[str, str] = {}
+    hashes: dict[Path, str] = {}
     pairs = list(zip(chosen.sources, chosen.windows, strict=True))
     first = 0
-    with FrameFile(staging / FRAMES, np.dtype(reader.stored_as), len(chosen.index)) as file:
-        results = run(partial(read_frames, reader), pairs)
+    with FrameFile(staging / FRAMES, np.dtype(data.common.stored_as), len(chosen.index)) as file:
+        results = run(partial(read_frames, data.common), pairs)
         for what in with_progress(
             zip(chosen.sources, chosen.windows, results, strict=True),
             len(chosen.sources),
-            f"{reader.name}: signals",
+            f"{data.name}: signals",
             progress,
         ):
-            for source, windows, result in apart_where_bad(reader, *what):
+            for source, windows, result in apart_where_bad(data.common, *what):
                 begin, first = first, first + len(windows)
                 if isinstance(result, str):
                     problems.note(source.record, result)
                     continue
                 signals, of_each = result.signals, result.statistics
                 hashes |= result.hashes
-                good = _without_bad_frames(reader, source, windows, signals, of_each, seen, problems, dropped)
+                good = _without_bad_frames(data, source, windows, signals, of_each, seen, problems, dropped)
                 if not len(good):
                     continue
                 rows = slice(None) if len(good) == len(windows) else good
@@ -162,13 +162,13 @@ def _write_signals(
                 statistics.append(of_each[rows])
                 kept.append(begin + good)
     if not kept:
-        raise _no_frame(reader, dropped, problems)
+        raise _no_frame(data, dropped, problems)
     gain, offset = (np.concatenate(each).astype(np.float32) for each in (gains, offsets))
     return (gain, offset, np.concatenate(statistics)), chosen.index.of_rows(np.concatenate(kept)), hashes, file
 
 
 def _without_bad_frames(
-    reader: Reader,
+    data: DataSet,
     source: Source,
     windows: Windows,
     signals: Signals,
@@ -182,12 +182,12 @@ def _without_bad_frames(
     A record with such a lead is a problem, and left out as a whole: each lead then has the same records. So is a record
     with the samples of an earlier one, unless the publisher ships such.
     """
-    if dead := dead_leads(reader, source, windows, signals, statistics):
+    if dead := dead_leads(data, source, windows, signals, statistics):
         problems.note(source.record, dead[0])
         return np.zeros(0, np.int64)
-    missing, flat = unusable_frames(reader, signals, statistics)
+    missing, flat = unusable_frames(data, signals, statistics)
     good = np.flatnonzero(~missing & ~flat)
-    tolerant = reader.tolerates_repeats and problems.on_error == "stop"
+    tolerant = data.rules.tolerates_repeats and problems.on_error == "stop"
     if len(good) and (same := seen.problem(source, windows, signals, tolerant)):
         problems.note(source.record, same)
         return np.zeros(0, np.int64)
@@ -197,14 +197,14 @@ def _without_bad_frames(
     return good
 
 
-def _require_enough(reader: Reader, index: Index, dropped: Counter[str]) -> None:
-    if problem := reader.too_few(index, dropped):
+def _require_enough(data: DataSet, index: Index, dropped: Counter[str]) -> None:
+    if problem := data.too_few(index, dropped):
         raise BadInput(problem)
 
 
-def _no_frame(reader: Reader, dropped: Counter[str], problems: Problems) -> BadInput:
+def _no_frame(data: DataSet, dropped: Counter[str], problems: Problems) -> BadInput:
     reasons = [f"{count:,} frames dropped for {reason}" for reason, count in sorted(dropped.items())]
     if problems.skipped:
         reasons.append(f"records skipped: {len(problems.skipped):,}, the first one for {problems.skipped[0][1]}")
     why = ", ".join(reasons) or "the records hold nothing that can be labelled"
-    return BadInput(f"{reader.name}: no usable frame; {why}")
+    return BadInput(f"{data.name}: no usable frame; {why}")
