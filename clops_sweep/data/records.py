@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -251,6 +252,39 @@ class Index:
     def __len__(self) -> int:
         return len(self.patients)
 
+    @classmethod
+    def of(cls, sources: Sequence[Source], windows: Sequence[Windows]) -> Index:
+        """The frames of all windows, record after record; patients and domains are numbered in their order by name."""
+        people: list[str] = []
+        sizes: list[int] = []
+        times: list[Any] = []
+        domains: dict[str, list[str]] = {name: [] for name in windows[0].domains}
+        for offer in windows:
+            if offer.sizes is None:
+                people.append(str(offer.patient))
+                sizes.append(len(offer))
+            else:
+                people.extend(offer.patient)
+                sizes.extend(offer.sizes.tolist())
+            times.extend([None] if offer.time is None else np.atleast_1d(offer.time))
+            for name, column in domains.items():
+                value = offer.domains[name]
+                column.extend([value] if isinstance(value, str) else value)
+        patient_names = tuple(sorted(set(people)))
+        codes = {name: code for code, name in enumerate(patient_names)}
+        known = all(time is not None for time in times)
+        return cls(
+            patient_names,
+            tuple(chain.from_iterable(source.names for source in sources)),
+            np.repeat(np.array([codes[name] for name in people], np.int32), sizes),
+            np.repeat(np.arange(len(people), dtype=np.int32), sizes),
+            np.concatenate([w.leads for w in windows]).astype(np.int16),
+            np.concatenate([w.start for w in windows]).astype(np.float64),
+            np.concatenate([w.labels for w in windows]),
+            np.repeat(np.array(times, "datetime64[s]"), sizes) if known else None,
+            {name: _domain_of(column, sizes) for name, column in domains.items()},
+        )
+
     def take(self, rows: NDArray[Any]) -> Index:
         """The given frames alone, under the same patient and record names."""
         return Index(
@@ -297,3 +331,9 @@ def _in_use(codes: NDArray[np.int32], names: tuple[str, ...]) -> tuple[NDArray[n
     """Codes [n] of those names alone that they use, in the order of before."""
     used, again = np.unique(codes, return_inverse=True)
     return again.astype(np.int32), tuple(names[code] for code in used)
+
+
+def _domain_of(values: Sequence[str], sizes: Sequence[int]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """A domain of every frame [n] as a position in its names, sorted, from that of every record."""
+    names, codes = np.unique(np.array(values), return_inverse=True)
+    return np.repeat(codes.astype(np.int32), sizes), tuple(map(str, names))

@@ -21,7 +21,7 @@ from clops_sweep.errors import AbsentData, BadInput, one_line, user_code
 
 
 class DeclaredFunction:
-    """A data set's function, by the data set's name; pickled without the function's own objects."""
+    """The function of the data set of a name, and how far it was called."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -30,7 +30,6 @@ class DeclaredFunction:
         self._common: Common | None = None
         self._again: Iterator[tuple[int, Source]] | None = None
         self._at: tuple[int, InMemory] | None = None
-        self._same: tuple[Outline, InMemory] | None = None
         self._failed: BadInput | None = None
 
     def declared(self) -> Declared:
@@ -52,7 +51,7 @@ class DeclaredFunction:
         Recordings in memory come without their samples, which are taken from a second call.
         """
         self._root = root
-        self._again = self._at = self._same = self._failed = None
+        self._again = self._at = self._failed = None
         self._common, sources = self._called()
         return self._common, self._outlined(sources)
 
@@ -68,8 +67,6 @@ class DeclaredFunction:
         Raises:
             BadInput: they are not the same as in the first call, or the function raises.
         """
-        if self._same is not None and self._same[0] is outline:
-            return self._same[1]
         held = self._called_again(outline)
         if len(held) != outline.whole:
             raise self._changed(outline.record)
@@ -78,7 +75,6 @@ class DeclaredFunction:
         change = outline.first_change(Outline.made(held, self, outline.turn))
         if change is not None:
             raise self._changed(outline.names[change])
-        self._same = outline, held
         return held
 
     def refused(self, what: str) -> BadInput:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from itertools import repeat
 from typing import Any, Final, Protocol, Self
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,21 +119,21 @@ class Again(Protocol):
 class Outline(InMemory):
     """The same without the samples, which `function` gives again.
 
-    They are those from `begin` on of the recordings at `turn` among all that it gives, which are `whole`. Marks [b] of
-    some samples of each recording are what two calls are compared by.
+    They are those from `begin` on of the `whole` recordings that it gives at `turn`. `marks` [b] are checksums of some
+    samples of each recording, by which two calls are compared.
     """
 
     function: Again
     turn: int
     begin: int
     whole: int
-    marks: NDArray[np.uint64]
+    marks: Sequence[int]
 
     @classmethod
     def made(cls, held: InMemory, function: Again, turn: int) -> Outline:
         """What is kept of recordings while their samples are not at hand."""
         step = max(1, held.array.shape[2] // _SAMPLED)
-        marks = _marks(np.ascontiguousarray(held.array[:, :, ::step]).reshape(len(held), -1).view(np.uint8))
+        marks = [crc32(sampled) for sampled in np.ascontiguousarray(held.array[:, :, ::step])]
         absent = np.ndarray(held.array.shape, held.array.dtype, _NOTHING, strides=(0, 0, 0))
         columns = {**vars(held), "array": absent}
         return cls(**columns, function=function, turn=turn, begin=0, whole=len(held), marks=marks)
@@ -146,43 +147,15 @@ class Outline(InMemory):
         return self.function.samples(self).signals(common, windows)
 
     def first_change(self, other: Outline) -> int | None:
-        """The first recording that is not the same in both; None where all are."""
-        if (self.array.shape[1:], self.array.dtype) != (other.array.shape[1:], other.array.dtype):
-            return 0
-        if self._columns() == other._columns():
-            return None
-        for place, (mine, its) in enumerate(zip(self._rows(), other._rows(), strict=False)):
-            if mine != its:
-                return place
-        shorter = min(len(self), len(other))
-        return None if len(self) == len(other) else min(shorter, len(self) - 1)
-
-    def _columns(self) -> list[Sequence[Any]]:
-        nothing = [None] * len(self)
-        columns: list[Sequence[Any]] = [self.names, self.patients, self.labels.tolist(), self.marks.tolist()]
-        columns += [nothing if self.times is None else self.times.tolist(), self.parts or nothing]
-        return [*columns, *self.domains.values()]
+        """The first recording that is not the same in both, which are as many; None where all are."""
+        pairs = zip(self._rows(), other._rows(), strict=True)
+        return next((place for place, (mine, its) in enumerate(pairs) if mine != its), None)
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
-        return zip(*self._columns(), strict=True)
-
-
-def _marks(content: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """A mark of each row of bytes [b, k]: its words of eight bytes, each times an odd number of its own, modulo 2^64.
-
-    Where one word is another, so is the sum; where several are, as good as always.
-    """
-    words = content
-    if content.shape[1] % 8:
-        words = np.zeros((len(content), -(-content.shape[1] // 8) * 8), np.uint8)
-        words[:, : content.shape[1]] = content
-    found: NDArray[np.uint64] = (words.view(np.uint64) * _factors(words.shape[1] // 8)).sum(1, dtype=np.uint64)
-    return found
-
-
-@lru_cache(maxsize=64)
-def _factors(count: int) -> NDArray[np.uint64]:
-    return np.random.default_rng(0).integers(0, 2**63, count, dtype=np.uint64) * 2 + 1
+        form, nothing = (self.array.shape[1:], self.array.dtype), repeat(None)
+        times = nothing if self.times is None else self.times.tolist()
+        columns = (self.names, self.patients, self.labels.tolist(), self.marks, *self.domains.values())
+        return zip(*columns, times, self.parts or nothing, repeat(form), strict=False)
 
 
 def stacked(recordings: Iterable[InMemory]) -> Iterator[InMemory]:

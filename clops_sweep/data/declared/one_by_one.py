@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.file_recording import stored_as
@@ -82,18 +83,23 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         rate,
     )
     usual = checks.positive("sampling_rate", shared["sampling_rate"])
-    together = checks.Together(common.classes)
 
     def items() -> Iterator[InMemory]:
+        names: list[str] = []
+        patients: list[str] = []
+        labels: list[NDArray[Any]] = []
+        parts: list[int | None] = []
         for place, recording in enumerate(chain([first], recordings)):
             try:
                 item = _item(recording, place, common, usual, first)
             except BadInput as problem:
                 raise BadInput(f"recording {place}: {problem}") from None
-            label = item.labels[0] if common.multi_label else int(item.labels[0])
-            together.add(item.record, item.patients[0], label, item.parts[0] if item.parts else None)
+            names.append(item.record)
+            patients.append(item.patients[0])
+            labels.append(item.labels)
+            parts.append(item.parts[0] if item.parts else None)
             yield item
-        together.check()
+        checks.together(common.classes, names, patients, np.concatenate(labels), parts)
 
     return common, items()
 

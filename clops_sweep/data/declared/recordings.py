@@ -76,9 +76,7 @@ class Recordings:
         columns = checks.domains(domains, count)
         parts = None if split is None else checks.parts(split, count)
         factor = checks.gains(gain, len(channel_names))
-        together = checks.Together(class_names)
-        together.add_all(called, people, found, parts)
-        together.check()
+        checks.together(class_names, called, people, found, parts)
         kinds = {array.dtype for array in arrays} if isinstance(arrays, list) else {arrays.dtype}
 
         def held(array: Any, part: slice) -> InMemory:
@@ -119,10 +117,13 @@ class Recordings:
     @classmethod
     def _of(cls, common: Common, recordings: Sequence[FileRecording], labels_known: bool) -> Recordings:
         """Recordings in files, looked at as a whole."""
-        together = checks.Together(common.classes)
-        for each in recordings:
-            together.add(each.record, each.patient, each.label, each.part)
-        together.check(labels_known)
+        checks.together(
+            common.classes,
+            [each.record for each in recordings],
+            [each.patient for each in recordings],
+            np.array([each.label for each in recordings]) if labels_known else None,
+            [each.part for each in recordings],
+        )
         made = cls.__new__(cls)
         made.recordings, made.common = recordings, common
         return made

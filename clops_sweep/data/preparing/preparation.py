@@ -19,13 +19,18 @@ from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.prepared.freshness import states_of
 from clops_sweep.data.prepared.manifest import FRAMES
 from clops_sweep.data.prepared.record_pool import record_pool
-from clops_sweep.data.preparing.dead_leads import FLAT, MISSING, dead_leads, unusable_frames
 from clops_sweep.data.preparing.frame_file import FrameFile
-from clops_sweep.data.preparing.index_of_windows import index_of
 from clops_sweep.data.preparing.prepared_files import by_key, remember_files, write_rest
-from clops_sweep.data.preparing.reading import apart_where_bad, read_frames, windows_or_reason
+from clops_sweep.data.preparing.reading import (
+    FLAT,
+    MISSING,
+    apart_where_bad,
+    dead_leads,
+    read_frames,
+    unusable_frames,
+    windows_or_reason,
+)
 from clops_sweep.data.preparing.record_problems import Problems, with_names, without_duplicates
-from clops_sweep.data.published.sums_beside import SumsBeside
 from clops_sweep.data.records import Index, OnError, Signals, Source, Windows
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import BadInput
@@ -55,8 +60,6 @@ def make_prepared_folder(
     workers = workers if data.parallel else 1
     problems = Problems(on_error)
     seen = SeenSamples()
-    of_records = {file for source in sources for file in source.files}
-    sums = SumsBeside({*tables} - of_records)
     sources = without_duplicates(with_names(sources, problems), problems)
     with (
         appearing_folder(folder) as staging,
@@ -69,7 +72,7 @@ def make_prepared_folder(
         _require_enough(data, index, dropped)
         # Also records without a frame: once they are others, the set is to be made again.
         keyed = by_key(data, {*(file for source in sources for file in source.files), *tables})
-        found = {data.file_key(file): sum_ for file, sum_ in (sums.result() | files).items()}
+        found = {data.file_key(file): sha256 for file, sha256 in files.items()}
         found |= {key: file_sha256(file) for key, file in keyed.items() if key not in found and is_file(file)}
         write_rest(data, staging, frames, index, *columns, found, seen, dropped, problems, on_error)
         if declared:
@@ -104,7 +107,7 @@ def _collect_windows(
             windows.append(result)
     if not kept:
         raise _no_frame(data, dropped, problems)
-    return _Offered(kept, windows, index_of(kept, windows), dropped)
+    return _Offered(kept, windows, Index.of(kept, windows), dropped)
 
 
 def _select(data: DataSet, offered: _Offered) -> tuple[_Offered, Counter[str]]:
@@ -119,7 +122,7 @@ def _select(data: DataSet, offered: _Offered) -> tuple[_Offered, Counter[str]]:
         if len(rows):
             sources.append(source)
             windows.append(offer.take(rows))
-    return _Offered(sources, windows, index_of(sources, windows), dropped), dropped
+    return _Offered(sources, windows, Index.of(sources, windows), dropped), dropped
 
 
 def _write_signals(

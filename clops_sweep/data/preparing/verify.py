@@ -12,7 +12,7 @@ from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.wfdb_records import read_header, read_stored
 from clops_sweep.data.prepared.normalization import frame_statistics
 from clops_sweep.data.prepared.prepared_folder import prepared_problems, prepared_set, source_files
-from clops_sweep.data.preparing.dead_leads import dead_leads, unusable_frames
+from clops_sweep.data.preparing.reading import dead_leads, unusable_frames
 from clops_sweep.data.published.mitbih_vfdb import vfdb_records
 from clops_sweep.data.records import Source, Windows
 from clops_sweep.data.same_samples import SeenSamples
