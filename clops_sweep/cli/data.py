@@ -76,7 +76,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     show_default=True,
     help="A record that cannot be read ends everything, or is left out and listed in the manifest.",
 )
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set's reader.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set.")
 @_split_seed_option
 @_markdown_option
 def prepare(

@@ -185,6 +185,11 @@ class Catalog(Mapping[str, DatasetInfo]):
         return len(self._built_in) + len(self._added)
 
     @property
+    def built_in(self) -> Mapping[str, DatasetInfo]:
+        """Those of this package."""
+        return self._built_in
+
+    @property
     def added(self) -> Mapping[str, DatasetInfo]:
         """The data sets beside the built-in ones."""
         return dict(self._added)

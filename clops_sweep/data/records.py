@@ -206,6 +206,10 @@ class Windows:
         return np.stack([stored[lead, begin : begin + self.width] for lead, begin in pairs])
 
 
+Offer = tuple[Source, Windows]
+"""A source, and the frames that it offers."""
+
+
 @dataclass(frozen=True, eq=False)
 class Signals:
     """Frames of one source.
@@ -253,8 +257,9 @@ class Index:
         return len(self.patients)
 
     @classmethod
-    def of(cls, sources: Sequence[Source], windows: Sequence[Windows]) -> Index:
+    def of(cls, offered: Sequence[Offer]) -> Index:
         """The frames of all windows, record after record; patients and domains are numbered in their order by name."""
+        windows = [each for _, each in offered]
         people: list[str] = []
         sizes: list[int] = []
         times: list[Any] = []
@@ -275,7 +280,7 @@ class Index:
         known = all(time is not None for time in times)
         return cls(
             patient_names,
-            tuple(chain.from_iterable(source.names for source in sources)),
+            tuple(chain.from_iterable(source.names for source, _ in offered)),
             np.repeat(np.array([codes[name] for name in people], np.int32), sizes),
             np.repeat(np.arange(len(people), dtype=np.int32), sizes),
             np.concatenate([w.leads for w in windows]).astype(np.int16),

@@ -14,7 +14,7 @@ import pytest
 from scipy.signal import resample
 
 from clops_sweep import Recordings, RunConfig, dataset
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, Rules
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
@@ -324,6 +324,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "terms that are none": ({"terms": ["soon"]}, "^dataset 'own': terms: expected dates such as"),
     "classes as text": ({"classes": "abc"}, "^dataset 'own': classes: expected a list of names"),
     "a rate of 0": ({"sampling_rate": 0}, "^dataset 'own': sampling_rate: expected a number above 0"),
+    "rules of its own": ({"rules": Rules()}, "^dataset 'own': rules: only built-in data sets have them"),
     "a title of two lines": ({"title": "a\nb"}, "^dataset 'own': title: expected a line of text"),
 }
 

@@ -55,7 +55,7 @@ class DataSet:
                 f"dataset {shorten(name)!r} is not known; known: {listed(DATASETS)}; --plugins FILE adds those that a "
                 "file declares"
             )
-        self.name, self.built_in = name, name not in DATASETS.added
+        self.name, self.built_in = name, name in DATASETS.built_in
         declared = DATASETS.declared(name)
         self.rules = (declared and declared.rules) or _OWN
         self.chosen = _chosen(name, self.rules, options or {})

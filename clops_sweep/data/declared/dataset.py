@@ -94,7 +94,7 @@ def dataset(
         window_seconds: for a generator: how long a frame is that recordings are cut into.
         stride_seconds: for a generator: from the begin of a window to that of the next.
         resample_to: for a generator: samples a second that windows are resampled to.
-        rules: for built-in data sets.
+        rules: for built-in data sets alone.
 
     Raises:
         BadInput: one of the arguments is not as described; the name is taken.
@@ -130,6 +130,8 @@ def dataset(
     if units is not None:
         check.text("units", units)
     patterns = check.files("files", files)
+    if rules is not None and name not in DATASETS.built_in:
+        raise BadInput(f"dataset {name!r}: rules: only built-in data sets have them; expected none")
 
     def declare(member: Member) -> Member:
         if rules is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.catalog import DATASETS, Declared
-from clops_sweep.data.declared.in_memory import InMemory, Outline, stacked
+from clops_sweep.data.declared.in_memory import InMemory, Outline
 from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.records import Common, EveryRecordFails, Source
@@ -107,7 +107,7 @@ class DeclaredFunction:
             common, recordings = one_by_one(_guarded(returned, declared), declared.recording)
         except BadInput as problem:
             raise self.refused(str(problem)) from None
-        return replace(common, name=self._name), stacked(self._guarded(recordings))
+        return replace(common, name=self._name), self._guarded(recordings)
 
     def _guarded(self, recordings: Iterator[InMemory]) -> Iterator[InMemory]:
         try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.file_recording import stored_as
-from clops_sweep.data.declared.in_memory import InMemory
+from clops_sweep.data.declared.in_memory import InMemory, stacked
 from clops_sweep.data.records import Common
 from clops_sweep.errors import BadInput, shown
 
@@ -49,7 +49,9 @@ def _is_row(label: Any) -> bool:
 
 
 def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Common, Iterator[InMemory]]:
-    """What the recordings of a generator have in common, and they themselves, checked as they come and as a whole.
+    """What the recordings of a generator have in common, and they themselves, those that are alike put together.
+
+    They are checked as they come, and as a whole after the last one.
 
     Args:
         recordings: `Recording`s.
@@ -85,23 +87,28 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     usual = checks.positive("sampling_rate", shared["sampling_rate"])
 
     def items() -> Iterator[InMemory]:
-        names: list[str] = []
-        patients: list[str] = []
-        labels: list[NDArray[Any]] = []
-        parts: list[int | None] = []
         for place, recording in enumerate(chain([first], recordings)):
             try:
-                item = _item(recording, place, common, usual, first)
+                yield _item(recording, place, common, usual, first)
             except BadInput as problem:
                 raise BadInput(f"recording {place}: {problem}") from None
-            names.append(item.record)
-            patients.append(item.patients[0])
-            labels.append(item.labels)
-            parts.append(item.parts[0] if item.parts else None)
-            yield item
-        checks.together(common.classes, names, patients, np.concatenate(labels), parts)
 
-    return common, items()
+    return common, _checked(common, stacked(items()))
+
+
+def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
+    """The recordings, which after the last one are looked at as a whole."""
+    names: list[str] = []
+    patients: list[str] = []
+    labels: list[NDArray[Any]] = []
+    parts: list[int | None] = []
+    for group in groups:
+        names += group.names
+        patients += group.patients
+        labels.append(group.labels)
+        parts += group.parts or [None] * len(group)
+        yield group
+    checks.together(common.classes, names, patients, np.concatenate(labels), parts)
 
 
 def _item(recording: Any, place: int, common: Common, usual: float, first: Recording) -> InMemory:

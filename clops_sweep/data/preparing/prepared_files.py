@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
@@ -29,8 +28,7 @@ from clops_sweep.data.prepared.manifest import (
 )
 from clops_sweep.data.preparing.frame_file import FrameFile
 from clops_sweep.data.preparing.record_problems import Problems
-from clops_sweep.data.records import Index, OnError
-from clops_sweep.data.same_samples import SeenSamples
+from clops_sweep.data.records import Index
 from clops_sweep.errors import BadInput
 
 
@@ -38,15 +36,11 @@ def write_rest(
     data: DataSet,
     staging: Path,
     frames: FrameFile,
-    index: Index,
-    gain: NDArray[np.float32],
-    offset: NDArray[np.float32],
-    statistics: NDArray[np.float64],
+    columns: FrameColumns,
     sources: Mapping[str, str],
-    seen: SeenSamples,
+    notes: Sequence[str],
     dropped: Counter[str],
     problems: Problems,
-    on_error: OnError,
 ) -> None:
     """Writes all but the frames, the manifest last.
 
@@ -54,20 +48,15 @@ def write_rest(
         data: the data set.
         staging: the folder, in which the frames are.
         frames: their file, closed.
-        index: of the frames.
-        gain: of each frame.
-        offset: of each frame.
-        statistics: of each frame, as stored.
+        columns: what else is known of each frame.
         sources: SHA-256 of the source files by their keys.
-        seen: the recordings that were met.
+        notes: what a user should know.
         dropped: how many frames were left out, by reason.
         problems: the records that were left out.
-        on_error: what became of them.
     """
-    common, per_patient = data.common, data.split(index, 0)
-    split = per_patient[index.patients]
-    FrameColumns(index, gain, offset, statistics, split).write(staging / INDEX, common.classes, common.channels)
-    arrays: dict[str, NDArray[Any]] = {"gain": gain, "offset": offset}
+    common, index, split = data.common, columns.index, columns.split
+    columns.write(staging / INDEX, common.classes, common.channels)
+    arrays: dict[str, NDArray[Any]] = {"gain": columns.gain, "offset": columns.offset}
     arrays |= {"patients": index.patients, "labels": index.labels, "leads": index.leads}
     if index.times is not None:
         arrays["times"] = index.times
@@ -81,7 +70,7 @@ def write_rest(
         name=data.name,
         reader_version=data.rules.version,
         options=data.chosen,
-        on_error=on_error,
+        on_error=problems.on_error,
         unit=common.units,
         classes=common.classes,
         lead_names=common.channels,
@@ -90,7 +79,7 @@ def write_rest(
         counts=count_table(index.labels, split, common.classes),
         dropped=dict(sorted(dropped.items())),
         skipped=tuple(problems.skipped),
-        notes=(*data.notes(index, per_patient), *seen.note()),
+        notes=tuple(notes),
         files={
             FRAMES: FileRecord(
                 (staging / FRAMES).stat().st_size,

@@ -14,11 +14,10 @@ from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.prepared.normalization import frame_statistics
-from clops_sweep.data.records import Common, EveryRecordFails, Signals, Source, Windows
+from clops_sweep.data.records import Common, EveryRecordFails, Offer, Signals, Source, Windows
+from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import BadInput
 
-MISSING: Final = "missing samples"
-FLAT: Final = "flat line"
 _FLOAT32: Final = np.finfo(np.float32)
 
 
@@ -46,13 +45,13 @@ def windows_or_reason(common: Common, source: Source) -> Windows | str:
         return str(problem)
 
 
-def read_frames(common: Common, pair: tuple[Source, Windows]) -> Read:
+def read_frames(common: Common, pair: Offer, hashed: bool = True) -> Read:
     """Read the frames of a source at the given windows; the reason, where the source cannot be read."""
     source, windows = pair
     try:
         with one_sentence(source.files[0] if source.files else source.record):
             signals = source.signals(common, windows)
-            hashes = {file: file_sha256(file) for file in source.files}
+            hashes = {file: file_sha256(file) for file in source.files if hashed}
             statistics = frame_statistics(signals.stored)
             _require_scalable(common, source, signals, statistics)
             return FramesRead(signals, statistics, hashes)
@@ -89,35 +88,32 @@ def apart_where_bad(
         yield single, windows, read_frames(common, (single, windows))
 
 
-def unusable_frames(
-    data: DataSet, signals: Signals, statistics: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which frames lack samples, and which of the others are a flat line, by their `frame_statistics`: [m] bool each.
+def looked_at(
+    data: DataSet, source: Source, windows: Windows, read: FramesRead, seen: SeenSamples, tolerant: bool
+) -> tuple[list[str], dict[str, NDArray[np.bool_]]]:
+    """What is wrong with a record as a whole, and which of its frames [m] are unusable, by reason.
 
-    Where the channels of a moment are kept together, a flat line counts if all of them are flat.
+    Wrong is a lead that has nothing but unusable frames of one kind, unless such leads are common in the data set; and
+    that it has the samples of one that was seen before, unless that is tolerated. Where the channels of a moment are
+    kept together, a flat line is unusable if all of them are flat.
     """
-    low, high = statistics[:, 0], statistics[:, 1]
-    missing = ~(np.isfinite(low) & np.isfinite(high)) if signals.missing is None else signals.missing
+    low, high = read.statistics[:, 0], read.statistics[:, 1]
+    given = read.signals.missing
+    missing = ~(np.isfinite(low) & np.isfinite(high)) if given is None else given
     flat = ~missing & (low == high)
     if not data.built_in:
         leads = len(data.common.channels)
         flat = np.repeat(flat.reshape(-1, leads).all(1), leads)
-    return missing, flat
-
-
-def dead_leads(
-    data: DataSet, source: Source, windows: Windows, signals: Signals, statistics: NDArray[np.float64]
-) -> list[str]:
-    """A sentence for every lead of a record that has nothing but unusable frames of one kind.
-
-    None where such leads are common in the data set, so that they are only dropped and counted.
-    """
-    if data.rules.tolerates_dead_leads or not data.built_in:
-        return []
-    where = shorten(source.signal_file or source.record)
-    return [
-        f"{where}: lead {data.common.channels[lead]} is nothing but {what}; repair the record"
-        for bad, what in zip(unusable_frames(data, signals, statistics), (MISSING, FLAT), strict=True)
-        for lead in np.unique(windows.leads[bad])
-        if bad[windows.leads == lead].all()
-    ]
+    unusable = {"missing samples": missing, "flat line": flat}
+    if data.built_in and not data.rules.tolerates_dead_leads:
+        where = shorten(source.signal_file or source.record)
+        dead = [
+            f"{where}: lead {data.common.channels[lead]} is nothing but {what}; repair the record"
+            for what, bad in unusable.items()
+            for lead in np.unique(windows.leads[bad])
+            if bad[windows.leads == lead].all()
+        ]
+        if dead:
+            return dead, unusable
+    same = None if (missing | flat).all() else seen.problem(source, windows, read.signals, tolerant)
+    return [same] if same else [], unusable

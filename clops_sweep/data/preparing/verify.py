@@ -10,11 +10,10 @@ from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.checksums import published_sums, unlike
 from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.wfdb_records import read_header, read_stored
-from clops_sweep.data.prepared.normalization import frame_statistics
 from clops_sweep.data.prepared.prepared_folder import prepared_problems, prepared_set, source_files
-from clops_sweep.data.preparing.reading import dead_leads, unusable_frames
+from clops_sweep.data.preparing.reading import looked_at, read_frames
 from clops_sweep.data.published.mitbih_vfdb import vfdb_records
-from clops_sweep.data.records import Source, Windows
+from clops_sweep.data.records import Source
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import BadInput
 
@@ -68,23 +67,14 @@ def _record_problems(data: DataSet, source: Source, seen: SeenSamples) -> list[s
         with one_sentence(source.files[0] if source.files else source.record):
             windows = source.windows(data.common)
             if len(windows):
-                return _signal_problems(data, source, windows, seen)
+                read = read_frames(data.common, (source, windows), hashed=False)
+                tolerant = data.rules.tolerates_repeats
+                return [read] if isinstance(read, str) else looked_at(data, source, windows, read, seen, tolerant)[0]
             if source.files and source.files[0].suffix == ".hea":
                 read_stored(read_header(source.files[0]))
     except BadInput as problem:
         return [str(problem)]
     return []
-
-
-def _signal_problems(data: DataSet, source: Source, windows: Windows, seen: SeenSamples) -> list[str]:
-    signals = source.signals(data.common, windows)
-    statistics = frame_statistics(signals.stored)
-    if dead := dead_leads(data, source, windows, signals, statistics):
-        return dead
-    missing, flat = unusable_frames(data, signals, statistics)
-    usable = not (missing | flat).all()
-    same = seen.problem(source, windows, signals, data.rules.tolerates_repeats) if usable else None
-    return [same] if same else []
 
 
 def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
