@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.prepared.counts import Row
     from clops_sweep.data.prepared.manifest import Manifest
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
-    from clops_sweep.data.reader import OnError
+    from clops_sweep.data.records import OnError
 
 _MOST_PATIENTS_LISTED = 100
 _MOST_PROBLEMS_LISTED = 20
@@ -76,7 +76,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     show_default=True,
     help="A record that cannot be read ends everything, or is left out and listed in the manifest.",
 )
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set's reader.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set.")
 @_split_seed_option
 @_markdown_option
 def prepare(
@@ -176,12 +176,12 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
 
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
-    """NAME=VALUE pairs as the types that the reader's defaults have; None if there is none."""
-    from clops_sweep.data.published.readers import reader_for
+    """NAME=VALUE pairs as the types that the defaults have; None if there is none."""
+    from clops_sweep.data.declared.data_set import DataSet
 
     if not options:
         return None
-    defaults = reader_for(name).options
+    defaults = DataSet(name).rules.options
     values: dict[str, int | float | str | bool] = {}
     for option in options:
         key, _, text = option.partition("=")
@@ -190,7 +190,7 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
             values[key] = kind(text)
         except ValueError:
             raise BadInput(f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}") from None
-    reader_for(name, values)  # whatever is wrong with them is said before anything is read
+    DataSet(name, values)  # whatever is wrong with them is said before anything is read
     return values
 
 
@@ -259,9 +259,9 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
 
 def _options_line(manifest: Manifest) -> str:
     """The options a set was made with, and how to get the default ones where it has others; empty without any."""
-    from clops_sweep.data.published.readers import reader_for
+    from clops_sweep.data.declared.data_set import DataSet
 
-    defaults = reader_for(manifest.name).options
+    defaults = DataSet(manifest.name).rules.options
     if not defaults:
         return ""
     line = "options: " + ", ".join(f"{key}={manifest.options[key]}" for key in defaults)

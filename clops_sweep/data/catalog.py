@@ -5,7 +5,8 @@ This file imports nothing heavy, so that a configuration is validated without nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -53,9 +54,9 @@ PERTURBATION_STD: Final = 0.1
 class DatasetInfo:
     """One data set as a reader of the paper knows it.
 
-    `reader` names the module and class that prepare it. `classes` is how many classes it has, None where that is not
-    known before it is prepared; `simultaneous_leads` how many leads of a recording are instances of their own, 0 where
-    that is not known either.
+    `reader` names the module that declares it, where it is built in. `classes` is how many classes it has, None where
+    that is not known before it is prepared; `simultaneous_leads` how many leads of a recording are instances of their
+    own, 0 where that is not known either.
     `frame_seconds` is how long a frame lasts, where the option `window_seconds` does not say otherwise.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
     `perturbation_std` is the default of that config field in the unit of the frames, where `normalize` is none: 100 for
@@ -75,7 +76,7 @@ class DatasetInfo:
     scenarios: tuple[ScenarioName, ...]
     classes: int | None
     batch_size: int
-    reader: str
+    reader: str = ""
     simultaneous_leads: int = 1
     frame_seconds: float = 5.0
     learning_rate: float = 1e-4
@@ -108,16 +109,53 @@ class DatasetInfo:
         return None
 
 
+OptionValue = int | float | str | bool
+
+
 @dataclass(frozen=True)
-class Declared:
-    """What stands behind a data set that a file of the user's has declared.
+class Rules:
+    """How a data set is prepared, where that is not as usual; what built-in data sets beside `Recordings` need.
 
     Attributes:
-        member: the function from the data root to recordings, or a subclass of `Reader`.
+        options: of `data prepare --option`, with their defaults; the data set's function takes them by name.
+        limits: the least and the greatest value of every option that is a number.
+        version: raised when the same files would give other frames than before: older prepared folders count as absent.
+        split: from an `Index` and a split seed to the split of each patient [patients] int8, in milliseconds, or None
+            where the integer programme (`splits.split_program`) decides.
+        select: from an `Index` and the options to which of all frames to keep [n] bool, and how many go for which
+            reason.
+        integers: whether samples are stored as int16 instead of float32.
+        multi_label: whether labels are [n, C] instead of [n].
+        reads_files: whether there are any files to read.
+        tolerates_dead_leads: whether a lead without any usable frame is only dropped and counted, as it is common in
+            this data set.
+        tolerates_repeats: whether a record with the samples of an earlier one is kept and noted, as the publisher ships
+            some. Under --on-error skip it is left out all the same.
+    """
+
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    version: int = 1
+    split: Callable[[Any, int], Any] | None = None
+    select: Callable[[Any, Mapping[str, Any]], tuple[Any, Mapping[str, int]]] | None = None
+    integers: bool = False
+    multi_label: bool = False
+    reads_files: bool = True
+    tolerates_dead_leads: bool = False
+    tolerates_repeats: bool = False
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What stands behind a declared data set.
+
+    Attributes:
+        member: the function from the data root to recordings.
         place: the file that declares it.
         files: which files under the data root its frames are made from: paths, folders, or patterns such as `*.csv`.
         fingerprint: SHA-256 of its source code and options: prepared frames with another one are made anew.
         recording: what its recordings have in common, by the names of `Recordings`' arguments.
+        rules: how it is prepared, if it is built in.
     """
 
     member: Any
@@ -125,6 +163,7 @@ class Declared:
     files: tuple[str, ...] = ()
     fingerprint: str = ""
     recording: Mapping[str, Any] = field(default_factory=dict)
+    rules: Rules | None = None
 
 
 class Catalog(Mapping[str, DatasetInfo]):
@@ -146,12 +185,19 @@ class Catalog(Mapping[str, DatasetInfo]):
         return len(self._built_in) + len(self._added)
 
     @property
+    def built_in(self) -> Mapping[str, DatasetInfo]:
+        """Those of this package."""
+        return self._built_in
+
+    @property
     def added(self) -> Mapping[str, DatasetInfo]:
         """The data sets beside the built-in ones."""
         return dict(self._added)
 
     def declared(self, name: str) -> Declared | None:
-        """What stands behind a data set; None where it is built in, or known by its name alone (as in a worker)."""
+        """What stands behind a data set; None where it is known by its name alone (as in a worker)."""
+        if name in self._built_in:
+            importlib.import_module(self._built_in[name].reader)
         return self._declared.get(name)
 
     def know(self, name: str, scenario: str) -> None:
@@ -167,7 +213,6 @@ class Catalog(Mapping[str, DatasetInfo]):
             scenarios=(),
             classes=None,
             batch_size=16,
-            reader="clops_sweep.data.declared.declared_reader:DeclaredReader",
             simultaneous_leads=0,
             leads="all",
         )
@@ -186,6 +231,9 @@ class Catalog(Mapping[str, DatasetInfo]):
         """
         name = info.name
         if name in self._built_in:
+            if declared is not None and declared.member.__module__ == self._built_in[name].reader:
+                self._declared[name] = declared
+                return
             raise BadInput(f"dataset {name!r} is built in; declare yours under another name")
         before = self._declared.get(name)
         if declared is None:
@@ -209,7 +257,7 @@ DATASETS: Final = Catalog(
         scenarios=("class_il", "time_il", "domain_il"),
         classes=12,
         batch_size=16,
-        reader="clops_sweep.data.synthetic.generated:Synthetic",
+        reader="clops_sweep.data.synthetic.generated",
         learning_rate=1e-3,
         reference_lead="II",
         simultaneous_leads=12,
@@ -224,7 +272,7 @@ DATASETS: Final = Catalog(
         scenarios=("class_il",),
         classes=8,
         batch_size=16,
-        reader="clops_sweep.data.published.mitbih:MitBih",
+        reader="clops_sweep.data.published.mitbih",
         folders=("mitdb", "mit-bih-arrhythmia-database-1.0.0", "mitbih"),
         epochs_per_task=40,
     ),
@@ -237,7 +285,7 @@ DATASETS: Final = Catalog(
         scenarios=("class_il",),
         classes=10,
         batch_size=16,
-        reader="clops_sweep.data.published.mitbih_vfdb:MitBihVfdb",
+        reader="clops_sweep.data.published.mitbih_vfdb",
         epochs_per_task=40,
         folders=("vfdb", "mit-bih-malignant-ventricular-ectopy-database-1.0.0"),
     ),
@@ -250,7 +298,7 @@ DATASETS: Final = Catalog(
         scenarios=("class_il",),
         classes=12,
         batch_size=16,
-        reader="clops_sweep.data.published.cardiology:Cardiology",
+        reader="clops_sweep.data.published.cardiology",
         frame_seconds=256 / 200,
         perturbation_std=100.0,
         folders=("cardiology", "cardiol_test_set", "CARDIOL_MAY_2017"),
@@ -264,7 +312,7 @@ DATASETS: Final = Catalog(
         scenarios=("time_il", "class_il", "domain_il"),
         classes=4,
         batch_size=256,
-        reader="clops_sweep.data.published.chapman:Chapman",
+        reader="clops_sweep.data.published.chapman",
         frame_seconds=10.0,
         perturbation_std=100.0,
         folders=("chapman", "ChapmanECG", "chapman_shaoxing"),
@@ -282,7 +330,7 @@ DATASETS: Final = Catalog(
         scenarios=("domain_il",),
         classes=9,
         batch_size=256,
-        reader="clops_sweep.data.published.physionet2020:PhysioNet2020",
+        reader="clops_sweep.data.published.physionet2020",
         normalize="minmax",
         folders=("challenge-2020/training/cpsc_2018", "cpsc2018", "cpsc_2018", "training/cpsc_2018", "Training_WFDB"),
         reference_lead="II",
@@ -297,7 +345,7 @@ DATASETS: Final = Catalog(
         scenarios=("domain_il", "time_il"),
         classes=5,
         batch_size=16,
-        reader="clops_sweep.data.published.ptbxl:PtbXl",
+        reader="clops_sweep.data.published.ptbxl",
         learning_rate=1e-3,
         normalize="zscore",
         folders=("ptbxl", "ptb-xl", "ptbxl500", "ptb-xl-a-large-publicly-available-electrocardiography-dataset-1.0.3"),
@@ -313,7 +361,7 @@ DATASETS: Final = Catalog(
         scenarios=("class_il", "time_il", "domain_il"),
         classes=12,
         batch_size=16,
-        reader="clops_sweep.data.synthetic.generated:SyntheticPaper",
+        reader="clops_sweep.data.synthetic.generated",
         learning_rate=1e-3,
         reference_lead="II",
         simultaneous_leads=12,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.reader import Signals, Source, Windows
+from clops_sweep.data.records import Signals, Source, Windows
 
 _MOST_NAMED = 10
 
@@ -28,7 +28,7 @@ class SeenSamples:
         self._of_others = 0
 
     def problem(self, source: Source, windows: Windows, signals: Signals, tolerant: bool) -> str | None:
-        """A sentence where an earlier record holds the same samples; None otherwise, and where a reader keeps none.
+        """A sentence where an earlier record holds the same samples; None otherwise, and where no such mark is kept.
 
         Where `tolerant`, None also where the two have a file each: the record is then kept, and part of `note`.
         """

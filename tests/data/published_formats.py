@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.wfdb_records import load_wfdb
-from clops_sweep.data.published.cardiology import Cardiology
+from clops_sweep.data.published.cardiology import CLASSES as CARDIOLOGY_CLASSES
 from clops_sweep.data.published.chapman import GROUPS
 from clops_sweep.data.published.chapman import SNOMED as CHAPMAN_SNOMED
-from clops_sweep.data.published.physionet2020 import SNOMED, PhysioNet2020
+from clops_sweep.data.published.physionet2020 import CLASSES, SNOMED
 from clops_sweep.data.published.twelve_leads import LEADS
 
 
@@ -55,7 +55,7 @@ def write_ecg(folder: Path, name: str, episodes: list[tuple[int, int, str]], sam
 
 
 def cardiology(root: Path) -> None:
-    for number, rhythm in enumerate((*Cardiology.classes, "AVB_TYPE2", "AFL", "SUDDEN_BRADY") * 2):
+    for number, rhythm in enumerate((*CARDIOLOGY_CLASSES, "AVB_TYPE2", "AFL", "SUDDEN_BRADY") * 2):
         write_ecg(root / "cardiology", f"{number:04x}_0001", [(1, 3000, rhythm), (3001, 6000, "NSR")])
 
 
@@ -138,7 +138,7 @@ def small_mitbih(root: Path) -> Path:
 @_written_once
 def physionet2020(root: Path) -> None:
     codes = {name: code for code, name in SNOMED.items()}
-    for number, label in enumerate(PhysioNet2020.classes * 2):
+    for number, label in enumerate(CLASSES * 2):
         dx = f"{label},STE" if number < 9 and label != "STE" else codes[label]
         signal = noise(number, shape=(12, 5000 + 700 * (number % 3)))
         write_challenge_record(root / "cpsc2018", f"A{number + 1:04d}", dx, signal)

@@ -14,7 +14,7 @@ import pytest
 from scipy.signal import resample
 
 from clops_sweep import Recordings, RunConfig, dataset
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, Rules
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
@@ -324,6 +324,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "terms that are none": ({"terms": ["soon"]}, "^dataset 'own': terms: expected dates such as"),
     "classes as text": ({"classes": "abc"}, "^dataset 'own': classes: expected a list of names"),
     "a rate of 0": ({"sampling_rate": 0}, "^dataset 'own': sampling_rate: expected a number above 0"),
+    "rules of its own": ({"rules": Rules()}, "^dataset 'own': rules: only built-in data sets have them"),
     "a title of two lines": ({"title": "a\nb"}, "^dataset 'own': title: expected a line of text"),
 }
 
@@ -339,7 +340,7 @@ def test_a_bad_declaration_is_one_sentence(what: str) -> None:
 def test_what_is_declared_has_to_be_a_function_of_the_data_root() -> None:
     with pytest.raises(BadInput, match="expected the name that configs call it by"):
         dataset(_function)  # type: ignore[arg-type]  # without brackets
-    with pytest.raises(BadInput, match="is no subclass of Reader"):
+    with pytest.raises(BadInput, match="expected a function of the data root, not FrameSet"):
         dataset("own")(FrameSet)
     with pytest.raises(BadInput, match="expected a function of the data root, not something of type"):
         dataset("own")(3)  # type: ignore[type-var]
@@ -387,40 +388,3 @@ def test_files_behind_a_link_are_those_of_the_data_root(root: Path, tmp_path: Pa
     (tmp_path / "wearable.npz").replace(tmp_path / "elsewhere.npz")
     assert _hash(root, data_root=root) is None
     assert _prepare(root).manifest.content_hash != before
-
-
-READER = """
-from clops_sweep.data.splits import random_split
-from clops_sweep.data.reader import Reader, Signals, Source, Windows
-
-@dataset("mine", scenarios=("class_il",))
-class Mine(Reader):
-    name, unit, classes, lead_names = "mine", "mV", ("a", "b"), ("II",)
-
-    def find(self, data_root):
-        return [Source(f"r{number}", (data_root / f"{number}.npy",), number % 2) for number in range(10)]
-
-    def windows(self, source):
-        one = np.zeros(1, np.int64)
-        return Windows(source.record, one, one + 30, one * 0.0, one.astype(np.int16), one + source.detail)
-
-    def signals(self, source, windows):
-        return Signals(np.load(source.files[0])[None], np.ones(1, np.float32), np.zeros(1, np.float32))
-
-    def split(self, index, seed):
-        return random_split.sixty_twenty_twenty(len(index.patient_names), seed)
-"""
-
-
-def test_a_reader_of_ones_own_is_declared_in_the_same_way(tmp_path: Path) -> None:
-    x = waves(10, 1, 30)[:, 0]
-    for number, signal in enumerate(x):
-        np.save(tmp_path / f"{number}.npy", signal)
-    declare(tmp_path / "space.py", READER)
-    prepare("mine", prepared_root=tmp_path / "prepared", data_root=tmp_path)
-    frames = open_frames("mine", prepared_root=tmp_path / "prepared")
-    np.testing.assert_array_equal(frames.signal(slice(None)), x)
-    np.save(tmp_path / "3.npy", -x[3])
-    assert data_hash("mine", prepared_root=tmp_path / "prepared", data_root=tmp_path) is None
-    with pytest.raises(BadInput, match="class Mine has another name"):
-        declare(tmp_path / "space.py", READER.replace('dataset("mine"', 'dataset("yours"'))

@@ -59,7 +59,7 @@ def test_a_table_in_latin_1_names_its_line(folder: Path) -> None:
         folder, r"labels\.csv: line 5, patient: 'M.ller' is not UTF-8; save the table as UTF-8, or give table=pandas"
     )
     table = pd.read_csv(folder / "labels.csv", encoding="latin-1")
-    assert _recordings(folder, table=table).items[3].patient == "Müller"
+    assert _recordings(folder, table=table).recordings[3].patient == "Müller"
     assert len(_recordings(folder, patient=None)) == 12  # a column that is not used
 
 

@@ -203,6 +203,10 @@ def test_what_would_be_merged_lost_or_rounded_is_refused(made: Made, arguments: 
         ("X[n], n % 2, n, domains=[1]", r"recording 0: domains: expected a mapping such as"),
         ("X[n], n % 2, n, domains='x'", "recording 0: domains: expected a mapping such as"),
         ("X[n], float('nan'), n", "recording 0: labels: nan is no whole number"),
+        (
+            "X[n], n % 2, n, split=(None, 'train', 'validation', 'test')[n % 4]",
+            "split: patient '0' is in none; expected one split for a",
+        ),
     ],
 )
 def test_a_recording_that_would_be_merged_lost_or_rounded_is_refused(made: Made, arguments: str, says: str) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.rhythm_segments import Segment
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.data.published.mitbih import GRID, MitBih, place_windows, window_class
-from clops_sweep.data.published.readers import reader_for
+from clops_sweep.data.published.mitbih import GRID, RULES, place_windows, window_class
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from tests.data.conftest import WriteRecord
@@ -93,10 +93,10 @@ def test_options_out_of_bounds_are_refused_before_anything_is_read(
 
 
 def test_the_bounds_of_options_are_allowed() -> None:
-    for key, bounds in MitBih.limits.items():
+    for key, bounds in RULES.limits.items():
         for value in bounds:
-            assert reader_for("mitbih", {key: value}).chosen[key] == value
-    assert set(MitBih.limits) == set(MitBih.options)
+            assert DataSet("mitbih", {key: value}).chosen[key] == value
+    assert set(RULES.limits) == set(RULES.options)
 
 
 def test_the_first_lead_stands_in_where_mlii_was_not_recorded(
@@ -127,8 +127,8 @@ def test_other_data_sets_are_not_taken_for_one_that_is_not_there(small_root: Pat
     for name in ("chapman", "physionet2020", "cardiology", "ptbxl", "mitbih_vfdb"):
         for root in (small_root, small_root / "mitdb"):
             with pytest.raises(BadInput, match=r"data root .*: holds neither .*; download \w+ there"):
-                reader_for(name).find(root)
-    assert len(reader_for("mitbih").find(small_root / "mitdb")) == 8
+                DataSet(name).find(root)
+    assert len(DataSet("mitbih").find(small_root / "mitdb")) == 8
 
 
 def test_an_empty_folder_does_not_hide_a_full_one_of_another_name(small_root: Path) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.published.chapman import GROUPS, acquired, split_by_term
 from clops_sweep.data.published.chapman_files import read_diagnostics
-from clops_sweep.data.published.physionet2020 import PhysioNet2020
 from clops_sweep.data.scenarios import term_of
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.synthetic.generated import PAPER_COUNTS, paper_population, small_population
@@ -48,10 +48,10 @@ def test_physionet2020_labels_are_those_of_the_reference_list(data_root: Path) -
             }
             for row in csv.DictReader(file)
         }
-    reader = PhysioNet2020()
-    for source in reader.find(data_root)[::10]:
-        labels = reader.windows(source).labels[0]
-        assert {reader.classes[code] for code in np.flatnonzero(labels)} == listed[source.record]
+    data = DataSet("physionet2020")
+    for source in data.find(data_root)[::10]:
+        labels = source.windows(data.common).labels[0]
+        assert {data.common.classes[code] for code in np.flatnonzero(labels)} == listed[source.record]
 
 
 def test_synthetic_paper_has_the_papers_task_counts_exactly() -> None:

@@ -18,13 +18,13 @@ import pandas as pd
 import pytest
 from preloaded import Preloaded
 
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared import manifest
 from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.prepared.prepared_folder import default_prepared_root, prepared_problems, state
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
-from clops_sweep.data.published.readers import reader_for
 from clops_sweep.errors import BadInput, DamagedStore
 
 
@@ -211,7 +211,7 @@ def test_an_edited_manifest_is_refused(copied_root: Path, entry: str) -> None:
 
 
 def _problems(root: Path) -> list[str] | None:
-    return prepared_problems(reader_for("synthetic"), prepared_root=root, files=[])
+    return prepared_problems(DataSet("synthetic"), prepared_root=root, files=[])
 
 
 def test_a_flipped_bit_in_a_label_is_noticed(copied_root: Path) -> None:

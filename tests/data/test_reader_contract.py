@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.data.published.readers import reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 from tests.data.published_formats import WRITERS
@@ -92,7 +92,7 @@ def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:
 def test_a_truncated_signal_is_one_sentence_or_skipped(published: tuple[str, Path], tmp_path: Path) -> None:
     name, root = published
     shutil.copytree(root, tmp_path / "data")
-    source = reader_for(name).find(tmp_path / "data")[2]
+    source = DataSet(name).find(tmp_path / "data")[2]
     signal = source.signal_file
     assert signal is not None
     signal.write_bytes(signal.read_bytes()[:-200])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clops_sweep.data.declared import recording_stack
+from clops_sweep.data.declared import in_memory
 from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import BadInput
@@ -58,7 +58,7 @@ def test_what_is_made_does_not_depend_on_how_many_at_a_time(
     declare(root / "space.py", body)
     together = _made(root, "together")
     for size in (1, 800 * 7):
-        monkeypatch.setattr(recording_stack, "STACK_BYTES", size)
+        monkeypatch.setattr(in_memory, "STACK_BYTES", size)
         assert _made(root, str(size)) == together
 
     frames = open_frames("arrays", prepared_root=root / "together", leads="all")

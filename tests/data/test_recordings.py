@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import Recording, Recordings
 from clops_sweep.data.declared.one_by_one import one_by_one
-from clops_sweep.data.declared.recording_items import Common, Stretch
+from clops_sweep.data.records import Common, Stretch
 from clops_sweep.errors import BadInput
 
 X = np.arange(6 * 2 * 20, dtype=np.float32).reshape(6, 2, 20)
@@ -178,7 +178,7 @@ def test_a_later_recording_that_does_not_go_with_the_first_is_named(what: str) -
 def test_a_generator_is_taken_one_by_one() -> None:
     common, items = one_by_one(_recordings(), {"window_seconds": 1.0})
     assert (common.classes, common.channels, common.window) == (("x", "y", "z"), ("a", "b"), 1.0)
-    assert [item.label for item in items] == [0, 1, 2] * 2
+    assert [label for item in items for label in item.labels.tolist()] == [0, 1, 2] * 2
     with pytest.raises(BadInput, match="yields no Recording"):
         one_by_one(iter(()), {})
     with pytest.raises(BadInput, match="classes: neither @dataset"):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.frames import TEST, FrameSet
-from clops_sweep.data.published.readers import reader_for
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.errors import BadInput
 
@@ -68,11 +68,11 @@ def test_the_catalogue_knows_how_many_tasks_a_scenario_has(synthetic: FrameSet, 
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_the_catalogue_has_the_classes_and_leads_of_the_reader(name: str) -> None:
-    info, reader = DATASETS[name], reader_for(name)
-    assert info.classes == len(reader.classes)
+def test_the_catalogue_has_the_classes_and_leads_of_the_declaration(name: str) -> None:
+    info, common = DATASETS[name], DataSet(name).common
+    assert info.classes == len(common.classes)
     if "domain_il" in info.scenarios:
-        assert info.simultaneous_leads == len(reader.lead_names)
+        assert info.simultaneous_leads == len(common.channels)
     else:
         assert info.simultaneous_leads == 1
     assert info.terms == () or len(info.terms) == info.task_count("time_il")

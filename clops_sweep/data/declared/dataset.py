@@ -7,7 +7,7 @@ import inspect
 import json
 import numbers
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from os import PathLike, fspath
 from pathlib import PurePath
@@ -20,6 +20,7 @@ from clops_sweep.data.catalog import (
     Declared,
     Leads,
     Normalization,
+    Rules,
 )
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.data.source_code import code_hash, source_file
@@ -55,6 +56,7 @@ def dataset(
     window_seconds: float | None = None,
     stride_seconds: float | None = None,
     resample_to: float | None = None,
+    rules: Rules | None = None,
 ) -> Callable[[Member], Member]:
     """Declares a data set: a function from the data root to `Recordings`, or one that yields a `Recording` at a time.
 
@@ -66,8 +68,8 @@ def dataset(
             return Recordings(signals=file["x"], sampling_rate=50, channels=("ax", "ay", "az"), units="g", ...)
 
     It is prepared once. Frames are made anew when one of `files`, an option here, or the text of the function or of
-    what it uses has changed (`source_code.code_hash`). A subclass of `clops_sweep.data.reader.Reader` may be declared
-    as well: that is what built-in data sets are.
+    what it uses has changed (`source_code.code_hash`). Built-in data sets are declared in the same way, with `rules`;
+    what is said in the catalogue of them, such as their title, is not said again.
 
     Args:
         name: what configs call it.
@@ -92,6 +94,7 @@ def dataset(
         window_seconds: for a generator: how long a frame is that recordings are cut into.
         stride_seconds: for a generator: from the begin of a window to that of the next.
         resample_to: for a generator: samples a second that windows are resampled to.
+        rules: for built-in data sets alone.
 
     Raises:
         BadInput: one of the arguments is not as described; the name is taken.
@@ -112,7 +115,6 @@ def dataset(
         scenarios=check.identifiers("scenarios", scenarios),
         classes=None if classes is None else len(check.names("classes", classes)),
         batch_size=check.whole("batch_size", batch_size),
-        reader="clops_sweep.data.declared.declared_reader:DeclaredReader",
         simultaneous_leads=0 if channels is None else len(check.names("channels", channels)),
         learning_rate=check.positive("learning_rate", learning_rate),
         normalize=cast(Normalization, check.one_of("normalize", normalize, get_args(Normalization))),
@@ -128,9 +130,14 @@ def dataset(
     if units is not None:
         check.text("units", units)
     patterns = check.files("files", files)
+    if rules is not None and name not in DATASETS.built_in:
+        raise BadInput(f"dataset {name!r}: rules: only built-in data sets have them; expected none")
 
     def declare(member: Member) -> Member:
-        _check_member(name, member, recording)
+        if rules is not None:
+            DATASETS.register(found, Declared(member, member.__module__, recording=recording, rules=rules))
+            return member
+        _check_member(name, member)
         options = {"files": patterns, "terms": found.terms, "reference": found.reference_lead, "recording": recording}
         canonical = json.dumps([code_hash(member), options], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
@@ -143,16 +150,8 @@ def dataset(
     return declare
 
 
-def _check_member(name: str, member: Any, recording: Mapping[str, Any]) -> None:
+def _check_member(name: str, member: Any) -> None:
     what = f"dataset {name!r}"
-    if isinstance(member, type):
-        if not any(base.__module__ == "clops_sweep.data.reader" for base in member.__mro__):
-            raise BadInput(f"{what}: class {member.__name__} is no subclass of Reader; expected one, or a function")
-        if getattr(member, "name", None) != name:
-            raise BadInput(f"{what}: class {member.__name__} has another name; expected name = {name!r} in it")
-        if recording:
-            raise BadInput(f"{what}: {next(iter(recording))}: a Reader says that itself; expected it without")
-        return
     if not inspect.isfunction(member):
         raise BadInput(f"{what}: expected a function of the data root, not {_kind(member)}")
     try:

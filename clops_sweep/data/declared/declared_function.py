@@ -7,62 +7,30 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.catalog import DATASETS, Declared
+from clops_sweep.data.declared.in_memory import InMemory, Outline
 from clops_sweep.data.declared.one_by_one import one_by_one
-from clops_sweep.data.declared.recording_items import Common, Item
-from clops_sweep.data.declared.recording_stack import Outline, Stack, stacked
 from clops_sweep.data.declared.recordings import Recordings
-from clops_sweep.data.reader import EveryRecordFails, Source
+from clops_sweep.data.records import Common, EveryRecordFails, Source
 from clops_sweep.errors import AbsentData, BadInput, one_line, user_code
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Recordings in memory, whose samples are had by calling the function again.
-
-    They are those from `begin` on of the stack at `place` among all that the function gives. That stack has `whole`
-    recordings.
-    """
-
-    outline: Outline
-    place: int
-    whole: int
-    begin: int = 0
-
-    def source(self) -> Source:
-        """They as a source."""
-        names = tuple(self.outline.stack.names)
-        return Source(names[0], (), self, records=names)
-
-    def apart(self) -> list[Source]:
-        """Every one of them as a source."""
-        return [
-            Held(self.outline.portion(place, place + 1), self.place, self.whole, self.begin + place).source()
-            for place in range(len(self.outline.stack))
-        ]
-
-
 class DeclaredFunction:
-    """A data set's function, by the data set's name; pickled without the function's own objects."""
+    """The function of the data set of a name, and how far it was called."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._root: Path | None = None
-        self._groups = 0
+        self._many = 0
         self._common: Common | None = None
-        self._again: Iterator[tuple[int, Item | Stack]] | None = None
-        self._at: tuple[int, Stack] | None = None
-        self._same: tuple[Held, Stack] | None = None
+        self._again: Iterator[tuple[int, Source]] | None = None
+        self._at: tuple[int, InMemory] | None = None
         self._failed: BadInput | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what other processes need not be able to have."""
-        return {**vars(self), "_again": None, "_at": None, "_same": None, "_failed": None}
 
     def declared(self) -> Declared:
         """The declaration.
@@ -77,38 +45,37 @@ class DeclaredFunction:
             )
         return declared
 
-    def call(self, root: Path | None) -> tuple[Common, Iterator[Item | Stack]]:
-        """What the function returns, whatever form it has; what it raises becomes one sentence."""
+    def call(self, root: Path | None) -> tuple[Common, Iterator[Source]]:
+        """What the function returns, whatever form it has; what it raises becomes one sentence.
+
+        Recordings in memory come without their samples, which are taken from a second call.
+        """
         self._root = root
-        self._again = self._at = self._same = self._failed = None
-        self._common, groups = self._called()
-        return self._common, self._counted(groups)
+        self._again = self._at = self._failed = None
+        self._common, sources = self._called()
+        return self._common, self._outlined(sources)
 
-    def _counted(self, groups: Iterator[Item | Stack]) -> Iterator[Item | Stack]:
-        self._groups = 0
-        for group in groups:
-            self._groups += 1
-            yield group
+    def _outlined(self, sources: Iterator[Source]) -> Iterator[Source]:
+        self._many = 0
+        for turn, source in enumerate(sources):
+            self._many += 1
+            yield Outline.made(source, self, turn) if isinstance(source, InMemory) else source
 
-    def samples(self, source: Source) -> Stack:
-        """Recordings that are held, with their samples, from a second call, in the order of the first.
+    def samples(self, outline: Outline) -> InMemory:
+        """Recordings with their samples, from a second call, in the order of the first.
 
         Raises:
             BadInput: they are not the same as in the first call, or the function raises.
         """
-        held: Held = source.detail
-        if self._same is not None and self._same[0] is held:
-            return self._same[1]
-        stack = self._called_again(source, held.place)
-        if len(stack) != held.whole:
-            raise self._changed(held.outline.stack.names[0])
-        if len(stack) != len(held.outline.stack):
-            stack = stack.portion(held.begin, held.begin + len(held.outline.stack))
-        change = held.outline.first_change(stack.outline())
+        held = self._called_again(outline)
+        if len(held) != outline.whole:
+            raise self._changed(outline.record)
+        if len(held) != len(outline):
+            held = held.portion(outline.begin, outline.begin + len(outline))
+        change = outline.first_change(Outline.made(held, self, outline.turn))
         if change is not None:
-            raise self._changed(held.outline.stack.names[change])
-        self._same = held, stack
-        return stack
+            raise self._changed(outline.names[change])
+        return held
 
     def refused(self, what: str) -> BadInput:
         """A sentence that begins with the data set."""
@@ -116,7 +83,7 @@ class DeclaredFunction:
             what if what.startswith(f"dataset {self._name!r}") else f"dataset {self._name!r}: {what}"
         )
 
-    def _called(self) -> tuple[Common, Iterator[Item | Stack]]:
+    def _called(self) -> tuple[Common, Iterator[Source]]:
         declared = self.declared()
         try:
             with user_code(partial(_raised, declared)), _unharmed():
@@ -127,8 +94,7 @@ class DeclaredFunction:
                     raise BadInput(
                         f"{given}: it goes with a function that yields Recording(...); give it to Recordings(...)"
                     )
-                found = returned.items
-                return returned.common, found.portions() if isinstance(found, Stack) else stacked(found)
+                return replace(returned.common, name=self._name), returned.sources()
             if returned is None:
                 raise BadInput(
                     "the function returns nothing; expected Recordings(...), or that it yields Recording(...)"
@@ -138,38 +104,38 @@ class DeclaredFunction:
                 raise BadInput(
                     f"the function returns a {what}; expected Recordings(...), or that it yields Recording(...)"
                 )
-            common, items = one_by_one(_guarded(returned, declared), declared.recording)
+            common, recordings = one_by_one(_guarded(returned, declared), declared.recording)
         except BadInput as problem:
             raise self.refused(str(problem)) from None
-        return common, stacked(self._guarded(items))
+        return replace(common, name=self._name), self._guarded(recordings)
 
-    def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:
+    def _guarded(self, recordings: Iterator[InMemory]) -> Iterator[InMemory]:
         try:
-            yield from items
+            yield from recordings
         except BadInput as problem:
             raise self.refused(str(problem)) from None
 
-    def _called_again(self, source: Source, place: int) -> Stack:
-        if self._at is not None and self._at[0] == place:
+    def _called_again(self, outline: Outline) -> InMemory:
+        if self._at is not None and self._at[0] == outline.turn:
             return self._at[1]
         if self._failed is not None:
             raise self._failed
         try:
             if self._again is None:
-                common, groups = self._called()
+                common, sources = self._called()
                 if common != self._common:
-                    raise self._changed(source.record)
-                self._again = enumerate(groups)
-            for number, group in self._again:
-                if number == place and isinstance(group, Stack):
-                    if number == self._groups - 1 and next(self._again, None) is not None:
+                    raise self._changed(outline.record)
+                self._again = enumerate(sources)
+            for turn, source in self._again:
+                if turn == outline.turn and isinstance(source, InMemory):
+                    if turn == self._many - 1 and next(self._again, None) is not None:
                         break  # more recordings than the first time
-                    self._at = (number, group)
-                    return group
+                    self._at = (turn, source)
+                    return source
         except BadInput as problem:
             self._failed = problem  # a generator that has raised gives nothing more, and would not say why
             raise
-        raise self._changed(source.record)
+        raise self._changed(outline.record)
 
     def _changed(self, record: str) -> BadInput:
         return self.refused(

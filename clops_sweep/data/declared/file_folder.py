@@ -13,50 +13,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.file_recording import FileRecording, Signal, stored_as
 from clops_sweep.data.declared.label_table import (
     Fields,
     Labels,
     Table,
     by_name,
-    make_item,
+    known_of,
     of_header,
     read_rows,
 )
-from clops_sweep.data.declared.recording_items import Common, Item, Signal, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.records import Common
 from clops_sweep.errors import BadInput, one_line, shown
 from clops_sweep.regular_files import open_regular
 
 _ENDINGS = (".csv", ".npy", ".parquet")
 
 
-@dataclass(frozen=True, eq=False)
-class SignalFile:
-    """The samples in one file: `columns` are those of its channels in CSV and Parquet, None for all."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SignalFile(FileRecording):
+    """One file: `columns` are those of its channels in CSV and Parquet, None for all."""
 
-    path: Path
     columns: tuple[str, ...] | None
     rate: float
     gain: NDArray[np.float64]
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The file itself."""
-        return (self.path,)
-
     def extent(self) -> tuple[int, float]:
         """Samples, and samples a second."""
-        return length_of(self.path), self.rate
-
-    def label(self) -> Any:
-        """None: it is in the table."""
-        return None
+        return length_of(self.files[0]), self.rate
 
     def read(self) -> Signal:
         """The samples of all channels."""
-        stored = read_signal(self.path, self.columns)
+        stored = read_signal(self.files[0], self.columns)
         if len(stored) != len(self.gain):
-            raise BadInput(f"{shorten(self.path)}: has {len(stored)} channels; expected {len(self.gain)}")
+            raise BadInput(f"{self.place}: has {len(stored)} channels; expected {len(self.gain)}")
         return Signal(stored, self.gain, np.zeros(len(self.gain)))
 
 
@@ -72,7 +63,7 @@ def folder_items(
     units: str,
     gain: Any,
     windowing: tuple[float | None, float | None, float | None],
-) -> tuple[Common, list[Item]]:
+) -> tuple[Common, list[SignalFile]]:
     """What the files have in common, and each of them; see `Recordings.from_folder`."""
     place = Path(folder)
     if not isinstance(pattern, str) or not pattern.endswith(_ENDINGS):
@@ -102,16 +93,19 @@ def folder_items(
     narrow = stored_as(sample.dtype, windowing[2]) is np.int16
     factor = checks.gains(gain, len(columns))
     wanted = None if first.suffix == ".npy" else columns
-    items = []
+    recordings = []
     for row, file in listed:
         label = labels.of(row["label"])
         if label is not None:
-            items.append(make_item(row["name"], row, label, SignalFile(file, wanted, rate, factor)))
+            known = known_of(row["name"], row)
+            recordings.append(
+                SignalFile((row["name"],), (file,), label=label, columns=wanted, rate=rate, gain=factor, **known)
+            )
     common = Common(
         labels.classes, columns, units, labels.multi_label, np.int16 if narrow else np.float32, *windowing,
         left_out=dict(labels.left_out),
     )  # fmt: skip
-    return common, items
+    return common, recordings
 
 
 def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...], NDArray[Any]]:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.recording_items import Item, Samples
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.regular_files import open_regular
@@ -195,20 +194,17 @@ class Labels:
         return found
 
 
-def make_item(name: str, row: Mapping[str, str], label: Any, samples: Samples) -> Item:
-    """A recording, of what a row of a table, or its header, says about it."""
+def known_of(name: str, row: Mapping[str, str]) -> dict[str, Any]:
+    """What a row of a table, or its header, says about a recording, by the fields of `FileRecording`."""
     try:
         columns = {key: [value] for key, value in row.items() if key.startswith("domains[")}
         domains = checks.domains({key[9:-2]: value for key, value in columns.items()}, 1)
-        return Item(
-            name,
-            checks.text("patient", row["patient"]) if "patient" in row else name,
-            label,
-            samples,
-            checks.moments("time", [row["time"]], 1)[0] if "time" in row else None,
-            {key: value for key, (value,) in domains.items()},
-            checks.parts([row["split"]], 1)[0] if "split" in row else None,
-        )
+        return {
+            "patient": checks.text("patient", row["patient"]) if "patient" in row else name,
+            "time": checks.moments("time", [row["time"]], 1)[0] if "time" in row else None,
+            "domains": {key: value for key, (value,) in domains.items()},
+            "part": checks.parts([row["split"]], 1)[0] if "split" in row else None,
+        }
     except BadInput as problem:
         raise BadInput(f"recording {shown(name)}: {problem}") from None
 

@@ -8,9 +8,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.recording_items import Common, InMemory, Item, stored_as
+from clops_sweep.data.declared.file_recording import stored_as
+from clops_sweep.data.declared.in_memory import InMemory, stacked
+from clops_sweep.data.records import Common
 from clops_sweep.errors import BadInput, shown
 
 
@@ -45,8 +48,10 @@ def _is_row(label: Any) -> bool:
         return False
 
 
-def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Common, Iterator[Item]]:
-    """What the recordings of a generator have in common, and they themselves, checked as they come and as a whole.
+def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Common, Iterator[InMemory]]:
+    """What the recordings of a generator have in common, and they themselves, those that are alike put together.
+
+    They are checked as they come, and as a whole after the last one.
 
     Args:
         recordings: `Recording`s.
@@ -80,22 +85,33 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         rate,
     )
     usual = checks.positive("sampling_rate", shared["sampling_rate"])
-    together = checks.Together(common.classes)
 
-    def items() -> Iterator[Item]:
+    def items() -> Iterator[InMemory]:
         for place, recording in enumerate(chain([first], recordings)):
             try:
-                item = _item(recording, place, common, usual, first)
+                yield _item(recording, place, common, usual, first)
             except BadInput as problem:
                 raise BadInput(f"recording {place}: {problem}") from None
-            together.add(item.name, item.patient, item.label, item.part)
-            yield item
-        together.check()
 
-    return common, items()
+    return common, _checked(common, stacked(items()))
 
 
-def _item(recording: Any, place: int, common: Common, usual: float, first: Recording) -> Item:
+def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
+    """The recordings, which after the last one are looked at as a whole."""
+    names: list[str] = []
+    patients: list[str] = []
+    labels: list[NDArray[Any]] = []
+    parts: list[int | None] = []
+    for group in groups:
+        names += group.names
+        patients += group.patients
+        labels.append(group.labels)
+        parts += group.parts or [None] * len(group)
+        yield group
+    checks.together(common.classes, names, patients, np.concatenate(labels), parts)
+
+
+def _item(recording: Any, place: int, common: Common, usual: float, first: Recording) -> InMemory:
     if not isinstance(recording, Recording):
         raise BadInput(f"is {shown(recording)}; expected Recording(...)")
     for name in ("classes", "channels", "units"):
@@ -112,7 +128,7 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
         raise BadInput(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
     if _is_row(recording.label) != common.multi_label:
         raise BadInput("label: expected one label, or 0 and 1 for each class, for all recordings alike")
-    (label,) = checks.labels([recording.label], 1, common.classes)
+    labels = checks.labels([recording.label], 1, common.classes)
     if (recording.time is None) != (first.time is None):
         raise BadInput("time: expected a date for all recordings, or for none")
     if not isinstance(recording.domains, Mapping | None):
@@ -120,12 +136,14 @@ def _item(recording: Any, place: int, common: Common, usual: float, first: Recor
     columns = checks.domains({name: [value] for name, value in (recording.domains or {}).items()}, 1)
     if set(columns) != set(first.domains or {}):
         raise BadInput(f"domains: has {sorted(columns)} where the first has {sorted(first.domains or {})}")
-    return Item(
-        str(place) if recording.name is None else checks.text("name", recording.name),
-        checks.text("patient", recording.patient, whole=True),
-        label if common.multi_label else int(label),
-        InMemory(array.copy(), rate, checks.gains(recording.gain, len(array))),  # the function may fill it anew
-        None if recording.time is None else checks.moments("time", [recording.time], 1)[0],
-        {name: column for name, (column,) in columns.items()},
-        None if recording.split is None else checks.parts([recording.split], 1)[0],
+    return InMemory(
+        [str(place) if recording.name is None else checks.text("name", recording.name)],
+        patients=[checks.text("patient", recording.patient, whole=True)],
+        labels=labels,
+        array=array.copy()[None],  # the function may fill it anew
+        rate=rate,
+        gain=checks.gains(recording.gain, len(array)),
+        times=None if recording.time is None else checks.moments("time", [recording.time], 1),
+        domains=columns,
+        parts=None if recording.split is None else checks.parts([recording.split], 1),
     )

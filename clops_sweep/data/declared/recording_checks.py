@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final
 
@@ -255,71 +256,45 @@ def parts(value: Any, count: int) -> list[int]:
     return [SPLITS[each] for each in found]
 
 
-class Together:
-    """What recordings must be together: looked at one by one, and then as a whole; their samples are not needed."""
+def together(
+    classes: Sequence[str],
+    names: Sequence[str],
+    patients: Sequence[str],
+    labels: NDArray[Any] | None,
+    parts: Sequence[int | None] | None,
+) -> None:
+    """Looks at all recordings together; labels [n], or [n, C] of 0 and 1, None where their files say them.
 
-    def __init__(self, classes: Sequence[str]) -> None:
-        self._classes = classes
-        self._seen = np.zeros(len(classes), np.int64)
-        self._names: set[str] = set()
-        self._part: dict[str, int | None] = {}
-
-    def add(self, name: str, patient: str, label: Any, part: int | None) -> None:
-        """One more recording.
-
-        Raises:
-            BadInput: its name is there already, or its patient is in another split.
-        """
-        if name in self._names:
-            raise BadInput(f"names: {shown(name)} is there twice; expected a name of its own for each recording")
-        self._names.add(name)
-        if self._part.setdefault(patient, part) != part:
-            there = [each for each, number in SPLITS.items() if number in (self._part[patient], part)]
-            where = " and in ".join(there) if len(there) == 2 else f"{there[0]} and in none"
+    Raises:
+        BadInput: there is no recording, two have one name, a class or a split has none, a patient is in two splits or
+            in none, or there are too few patients to be split.
+    """
+    if not names:
+        raise BadInput("signals: there is no recording")
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise BadInput(f"names: {shown(twice)} is there twice; expected a name of its own for each recording")
+    given: Sequence[int | None] = parts or [None] * len(names)
+    parts_of: dict[str, set[int | None]] = {}
+    for patient, part in dict.fromkeys(zip(patients, given, strict=True)):
+        parts_of.setdefault(patient, set()).add(part)
+    in_use = set(given) - {None}
+    for patient, found in parts_of.items():
+        if len(found) > 1 or (in_use and None in found):
+            there = [name for name, number in SPLITS.items() if number in found]
+            where = " and in ".join([*there, *(["none"] if None in found else [])])
             raise BadInput(f"split: patient {shown(patient)} is in {where}; expected one split for a patient")
-        if isinstance(label, np.ndarray):
-            self._seen += label
-        elif isinstance(label, int):
-            self._seen[label] += 1
-
-    def add_all(
-        self, names: Sequence[str], patients: Sequence[str], labels: NDArray[Any], parts: Sequence[int] | None
-    ) -> None:
-        """All recordings that there are at once; labels [n], or [n, C] of 0 and 1.
-
-        Raises:
-            BadInput: as `add` does.
-        """
-        given: Sequence[int | None] = parts or [None] * len(names)
-        self._names, self._part = set(names), dict(zip(patients, given, strict=True))
-        torn = parts is not None and len(set(zip(patients, parts, strict=True))) > len(self._part)
-        if len(self._names) < len(names) or torn:
-            self._names, self._part = set(), {}
-            for name, patient, part in zip(names, patients, given, strict=True):
-                self.add(name, patient, None, part)
-        self._seen += (
-            labels.sum(0, dtype=np.int64) if labels.ndim == 2 else np.bincount(labels, minlength=len(self._seen))
+    if labels is not None:
+        several = labels.ndim == 2
+        counts = labels.sum(0, dtype=np.int64) if several else np.bincount(labels, minlength=len(classes))
+        require_every_class(classes, counts, "recording")
+    for name, number in SPLITS.items():
+        if in_use and number not in in_use:
+            raise BadInput(f"split: no recording is in {name!r}; expected some in each of {', '.join(SPLITS)}")
+    if not in_use and len(parts_of) < len(SPLITS):
+        raise BadInput(
+            f"patients: {len(parts_of)} cannot be in three splits; expected three at least, or a split that is given"
         )
-
-    def check(self, labels_known: bool = True) -> None:
-        """The whole.
-
-        Raises:
-            BadInput: there is no recording, a class or a split has none, or there are too few patients to be split.
-        """
-        if not self._names:
-            raise BadInput("signals: there is no recording")
-        if labels_known:
-            require_every_class(self._classes, self._seen, "recording")
-        given = {part for part in self._part.values() if part is not None}
-        for name, number in SPLITS.items():
-            if given and number not in given:
-                raise BadInput(f"split: no recording is in {name!r}; expected some in each of {', '.join(SPLITS)}")
-        if not given and len(self._part) < len(SPLITS):
-            raise BadInput(
-                f"patients: {len(self._part)} cannot be in three splits; expected three at least, or a split that is "
-                "given"
-            )
 
 
 def require_every_class(

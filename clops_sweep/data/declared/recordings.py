@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.file_recording import FileRecording, stored_as
+from clops_sweep.data.declared.in_memory import InMemory, stacked
 from clops_sweep.data.declared.label_table import Fields, Table
-from clops_sweep.data.declared.recording_items import Common, InMemory, Item, stored_as
-from clops_sweep.data.declared.recording_stack import Stack
+from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import BadInput, shown
 
 
@@ -75,29 +76,22 @@ class Recordings:
         columns = checks.domains(domains, count)
         parts = None if split is None else checks.parts(split, count)
         factor = checks.gains(gain, len(channel_names))
-        together = checks.Together(class_names)
-        together.add_all(called, people, found, parts)
-        together.check()
-        if isinstance(arrays, np.ndarray):
-            self.items: Stack | Sequence[Item] = Stack(
-                called, people, found, arrays, rate, factor, when, columns, parts
-            )
-            kinds = {arrays.dtype}
-        else:
-            each_label = found if found.ndim == 2 else found.tolist()
-            self.items = [
-                Item(
-                    called[place],
-                    people[place],
-                    each_label[place],
-                    InMemory(array, rate, factor),
-                    None if when is None else when[place],
-                    {name: column[place] for name, column in columns.items()},
-                    None if parts is None else parts[place],
-                )
-                for place, array in enumerate(arrays)
-            ]
-            kinds = {array.dtype for array in arrays}
+        checks.together(class_names, called, people, found, parts)
+        kinds = {array.dtype for array in arrays} if isinstance(arrays, list) else {arrays.dtype}
+
+        def held(array: Any, part: slice) -> InMemory:
+            return InMemory(
+                called[part], patients=people[part], labels=found[part], array=array, rate=rate, gain=factor,
+                times=None if when is None else when[part],
+                domains={name: column[part] for name, column in columns.items()},
+                parts=None if parts is None else parts[part],
+            )  # fmt: skip
+
+        self.recordings: InMemory | Sequence[FileRecording | InMemory] = (
+            [held(array[None], slice(place, place + 1)) for place, array in enumerate(arrays)]
+            if isinstance(arrays, list)
+            else held(arrays, slice(None))
+        )
         narrow = all(stored_as(kind, new_rate) is np.int16 for kind in kinds)
         self.common = Common(
             class_names,
@@ -111,17 +105,27 @@ class Recordings:
         )
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.recordings)
+
+    def sources(self) -> Iterator[Source]:
+        """The recordings, those in memory many at a time."""
+        if isinstance(self.recordings, InMemory):
+            return self.recordings.portions()
+        held = [each for each in self.recordings if isinstance(each, InMemory)]
+        return stacked(held) if held else iter(self.recordings)
 
     @classmethod
-    def _of(cls, common: Common, items: Sequence[Item], labels_known: bool) -> Recordings:
+    def _of(cls, common: Common, recordings: Sequence[FileRecording], labels_known: bool) -> Recordings:
         """Recordings in files, looked at as a whole."""
-        together = checks.Together(common.classes)
-        for item in items:
-            together.add(item.name, item.patient, item.label, item.part)
-        together.check(labels_known)
+        checks.together(
+            common.classes,
+            [each.record for each in recordings],
+            [each.patient for each in recordings],
+            np.array([each.label for each in recordings]) if labels_known else None,
+            [each.part for each in recordings],
+        )
         made = cls.__new__(cls)
-        made.items, made.common = items, common
+        made.recordings, made.common = recordings, common
         return made
 
     @classmethod

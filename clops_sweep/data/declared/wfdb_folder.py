@@ -12,26 +12,27 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.file_recording import FileRecording, Signal
 from clops_sweep.data.declared.label_table import (
     Fields,
     Labels,
     Table,
     by_name,
-    make_item,
+    known_of,
     of_header,
     read_rows,
 )
-from clops_sweep.data.declared.recording_items import Common, Item, Signal, Stretch
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.rhythm_segments import rhythm_segments
 from clops_sweep.data.files.wfdb_records import Header, physical, read_annotations, read_header, read_stored
+from clops_sweep.data.records import Common, Stretch
 from clops_sweep.errors import BadInput, shown
 from clops_sweep.regular_files import open_regular
 
 
-@dataclass(frozen=True, eq=False)
-class WfdbRecord:
-    """The samples of one record, of some of its channels.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WfdbRecord(FileRecording):
+    """One record, of some of its channels.
 
     `notes` is the ending of its annotation file and what its rhythm notes stand for, by position in the classes.
     """
@@ -40,13 +41,6 @@ class WfdbRecord:
     channels: tuple[str, ...]
     integers: bool
     notes: tuple[str, Mapping[str, int]] | None = None
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Header, signal file and annotations."""
-        signals = (file for file in (self.header.with_suffix(end) for end in (".dat", ".mat")) if file.is_file())
-        notes = () if self.notes is None else (self.header.with_suffix(self.notes[0]),)
-        return (self.header, *signals, *notes)
 
     def extent(self) -> tuple[int, float]:
         """As the first line of the header has them."""
@@ -57,7 +51,7 @@ class WfdbRecord:
             header = read_header(self.header, lenient=True)
             return header.samples, header.rate
 
-    def label(self) -> list[Stretch] | None:
+    def stretches(self) -> list[Stretch] | None:
         """The stretches of its rhythms, those alone that are used: a rhythm lasts until the next note."""
         if self.notes is None:
             return None
@@ -104,7 +98,7 @@ def wfdb_items(
     separator: str | None,
     channels: Sequence[str] | None,
     windowing: tuple[float | None, float | None, float | None],
-) -> tuple[Common, list[Item]]:
+) -> tuple[Common, list[WfdbRecord]]:
     """What the records have in common, and each of them; see `Recordings.from_wfdb`."""
     place = Path(folder)
     with one_sentence(place):
@@ -133,16 +127,23 @@ def wfdb_items(
     if from_notes:
         mapping = classes if isinstance(classes, Mapping) else {name: name for name in labels.classes}
         notes = (str(fields.label), {note: labels.classes.index(name) for note, name in mapping.items()})
-    items = []
+    recordings = []
     for name, header, row in rows:
         label = None if from_notes else labels.of(row["label"])
         if label is not None or from_notes:
-            items.append(make_item(name, row, label, WfdbRecord(header, names, integers, notes)))
+            signals = (file for file in (header.with_suffix(end) for end in (".dat", ".mat")) if file.is_file())
+            files = (header, *signals, *([] if notes is None else [header.with_suffix(notes[0])]))
+            known = known_of(name, row)
+            recordings.append(
+                WfdbRecord(
+                    (name,), files, label=label, header=header, channels=names, integers=integers, notes=notes, **known
+                )
+            )
     common = Common(
         labels.classes, names, ", ".join(units), labels.multi_label, np.int16 if integers else np.float32, *windowing,
         left_out=dict(labels.left_out),
     )  # fmt: skip
-    return common, items
+    return common, recordings
 
 
 def _rows(

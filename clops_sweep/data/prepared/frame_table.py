@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.manifest import INDEX, Manifest, remedy
-from clops_sweep.data.reader import Index
+from clops_sweep.data.records import Index
 from clops_sweep.errors import DamagedStore
 
 if TYPE_CHECKING:

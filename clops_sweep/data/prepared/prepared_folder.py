@@ -12,6 +12,7 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.arrays import load_npy
 from clops_sweep.data.files.checksums import unlike
 from clops_sweep.data.files.folder import is_file, one_sentence
@@ -25,8 +26,7 @@ from clops_sweep.data.prepared.manifest import (
     read_manifest,
     remedy,
 )
-from clops_sweep.data.published.readers import reader_for
-from clops_sweep.data.reader import OnError, Reader, Source
+from clops_sweep.data.records import OnError, Source
 from clops_sweep.errors import AbsentData, BadInput, DamagedStore
 
 State = Literal["absent", "raw", "prepared", "damaged"]
@@ -67,8 +67,8 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     if manifest is None:
         return None
     if manifest.fingerprint is None:
-        reader = reader_for(manifest.name)
-        if (manifest.reader_version, manifest.classes) != (reader.version, reader.classes):
+        data = DataSet(manifest.name)
+        if (manifest.reader_version, manifest.classes) != (data.rules.version, data.common.classes):
             return None
     check_sizes(folder, manifest)
     if manifest.fingerprint is not None and not is_fresh(folder, manifest, data_root):
@@ -93,11 +93,11 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     Raises:
         BadInput: the set is not prepared (the command that does is named) or damaged.
     """
-    reader = reader_for(name)
+    data = DataSet(name)
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
-        where = " --data-root DIR" if reader.reads_files else ""
-        if name in DATASETS.added:
+        where = " --data-root DIR" if data.rules.reads_files else ""
+        if not data.built_in:
             where += " --plugins FILE"
         raise BadInput(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
     return prepared
@@ -131,7 +131,7 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
         return "damaged"
     try:
         with one_sentence(data_root or name):
-            reader_for(name).look(data_root)
+            DataSet(name).look(data_root)
     except AbsentData:
         return "absent"
     except BadInput:
@@ -139,22 +139,22 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     return "raw"
 
 
-def source_files(reader: Reader, sources: Sequence[Source], data_root: Path | None) -> list[Path]:
+def source_files(data: DataSet, sources: Sequence[Source], data_root: Path | None) -> list[Path]:
     """The publisher's files that frames are made from; of a record that is there twice, those of the first."""
     first = {source.record: source for source in reversed(sources)}
     return [
         *(file for source in sources if first[source.record] is source for file in source.files),
-        *(reader.tables(data_root) if sources else ()),
+        *(data.tables(data_root) if sources else ()),
     ]
 
 
-def prepared_problems(reader: Reader, *, prepared_root: Path, files: Sequence[Path]) -> list[str] | None:
+def prepared_problems(data: DataSet, *, prepared_root: Path, files: Sequence[Path]) -> list[str] | None:
     """What is wrong with prepared frames, one sentence each; None where there are none.
 
     Every file of the folder is compared with the manifest, bit by bit, and then the publisher's `files` with those that
     the frames were made from.
     """
-    name = reader.name
+    name = data.name
     try:
         prepared = prepared_set(name, prepared_root)
         if prepared is None:
@@ -170,7 +170,7 @@ def prepared_problems(reader: Reader, *, prepared_root: Path, files: Sequence[Pa
         problem
         for file in files
         if is_file(file)
-        for problem in unlike(file, known.get(reader.file_key(file), ""), changed)
+        for problem in unlike(file, known.get(data.file_key(file), ""), changed)
     ]
 
 
@@ -179,12 +179,12 @@ def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | Non
 
     Also where records were skipped that are not to be skipped any more.
     """
-    reader = reader_for(name)
+    data = DataSet(name)
     files: list[Path] = []
     with contextlib.suppress(BadInput):  # a prepared set needs its sources no more
-        if name not in DATASETS.added:  # of those `prepared_set` says it
-            files = source_files(reader, reader.find(data_root), data_root)
-    if prepared_problems(reader, prepared_root=prepared_root, files=files):
+        if data.built_in:  # of those `prepared_set` says it
+            files = source_files(data, data.find(data_root), data_root)
+    if prepared_problems(data, prepared_root=prepared_root, files=files):
         return True
     prepared = prepared_set(name, prepared_root, data_root)
     return prepared is not None and on_error == "stop" and bool(prepared.manifest.skipped)

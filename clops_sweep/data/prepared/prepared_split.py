@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.arrays import load_npy, npy_bytes
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import array_sha256
@@ -17,8 +18,7 @@ from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.prepared.frame_table import FrameTable
 from clops_sweep.data.prepared.manifest import INDEX, check_content
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
-from clops_sweep.data.published.readers import reader_for
-from clops_sweep.data.reader import Index, Reader
+from clops_sweep.data.records import Index
 from clops_sweep.errors import BadInput
 from clops_sweep.regular_files import open_regular
 
@@ -30,7 +30,7 @@ def split_at_hand(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
     """The split of every frame [n] int8 for a split seed in milliseconds; None where it takes a solver.
 
     It is that of the folder (seed 0), one that is kept beside it, one that this process has solved, or one that the
-    data set's reader is quick to find. Nothing is written.
+    data set is quick to find. Nothing is written.
 
     Raises:
         DamagedStore: the prepared set is damaged.
@@ -44,7 +44,7 @@ def split_at_hand(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
     if solved is not None:
         return solved
     index = frame_index(prepared)
-    per_patient = _reader(prepared).quick_split(index, seed)
+    per_patient = _data_set(prepared).quick_split(index, seed)
     return None if per_patient is None else _of_frames(per_patient, index)
 
 
@@ -60,7 +60,9 @@ def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
         from clops_sweep.data.prepared.split_apart import split_apart
 
         index = frame_index(prepared)
-        split = _SOLVED[key] = _of_frames(split_apart(_reader(prepared), index, seed), index)
+        split = _SOLVED[key] = _of_frames(
+            split_apart(prepared.manifest.name, _data_set(prepared).counts(index), seed), index
+        )
     if split is _SOLVED.get(key):  # not in the folder yet
         _keep(_path(prepared, seed), split)
     return split
@@ -89,8 +91,8 @@ def frame_index(prepared: PreparedSet) -> Index:
     return FrameTable(prepared.folder, prepared.manifest).index()
 
 
-def _reader(prepared: PreparedSet) -> Reader:
-    return reader_for(prepared.manifest.name, prepared.manifest.options)
+def _data_set(prepared: PreparedSet) -> DataSet:
+    return DataSet(prepared.manifest.name, prepared.manifest.options)
 
 
 def _of_frames(per_patient: NDArray[np.int8], index: Index) -> NDArray[np.int8]:

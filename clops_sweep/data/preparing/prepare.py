@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import OptionValue
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
@@ -30,8 +32,7 @@ from clops_sweep.data.prepared.prepared_folder import (
 )
 from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of
 from clops_sweep.data.prepared.verified_frames import check_frames, frames_written
-from clops_sweep.data.published.readers import reader_for
-from clops_sweep.data.reader import OnError, OptionValue
+from clops_sweep.data.records import OnError
 from clops_sweep.errors import BadInput, DamagedStore, one_line
 
 
@@ -49,7 +50,7 @@ def prepare(
 ) -> PreparedSet:
     """Makes the frames of a data set under `prepared_root`; at once if they are there and whole.
 
-    A prepared set is made anew where it is damaged, of an older reader, of other code or files than a file of the
+    A prepared set is made anew where it is damaged, of an older version, of other code or files than a file of the
     user's now declares, or was made with other options than those given here; one from which records were skipped is
     taken as it is. It appears whole or not at all; a killed preparation starts again.
 
@@ -60,7 +61,7 @@ def prepare(
         progress: whether to show a bar with the time left, on standard error.
         on_error: what to do about a record that cannot be read: `stop` with its sentence, or `skip` it, counted
             and listed in the manifest.
-        options: options of the data set's reader that differ from their defaults; None takes a set that is there,
+        options: options of the data set that differ from their defaults; None takes a set that is there,
             whatever options it was made with.
         workers: processes to read records with; by default one per core that this process may use.
         anew: whether to make it again even though it is there.
@@ -70,18 +71,18 @@ def prepare(
     Raises:
         BadInput: the data root or a file in it is missing or not as published; one sentence with the remedy.
     """
-    reader = reader_for(name, options)
+    data = DataSet(name, options)
     try:
         prepared = prepared_set(name, prepared_root, data_root)
     except DamagedStore:
         prepared = None
     with terminated_like_interrupted():
-        if prepared is None or anew or not (options is None or prepared.manifest.options == reader.chosen):
+        if prepared is None or anew or not (options is None or prepared.manifest.options == data.chosen):
             from clops_sweep.data.preparing.preparation import make_prepared_folder
 
             folder = folder_of(name, prepared_root)
             try:
-                make_prepared_folder(reader, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+                make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
             except MemoryError as error:
                 raise BadInput(
                     f"dataset {name!r}: not enough memory to prepare it ({one_line(error) or 'MemoryError'}); cut "

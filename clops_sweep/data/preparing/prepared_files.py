@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.folder import shorten, write_file
 from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of
 from clops_sweep.data.prepared.counts import count_table
@@ -28,68 +28,58 @@ from clops_sweep.data.prepared.manifest import (
 )
 from clops_sweep.data.preparing.frame_file import FrameFile
 from clops_sweep.data.preparing.record_problems import Problems
-from clops_sweep.data.reader import Index, OnError, Reader
-from clops_sweep.data.same_samples import SeenSamples
+from clops_sweep.data.records import Index
 from clops_sweep.errors import BadInput
 
 
 def write_rest(
-    reader: Reader,
+    data: DataSet,
     staging: Path,
     frames: FrameFile,
-    index: Index,
-    gain: NDArray[np.float32],
-    offset: NDArray[np.float32],
-    statistics: NDArray[np.float64],
+    columns: FrameColumns,
     sources: Mapping[str, str],
-    seen: SeenSamples,
+    notes: Sequence[str],
     dropped: Counter[str],
     problems: Problems,
-    on_error: OnError,
 ) -> None:
     """Writes all but the frames, the manifest last.
 
     Args:
-        reader: of the data set.
+        data: the data set.
         staging: the folder, in which the frames are.
         frames: their file, closed.
-        index: of the frames.
-        gain: of each frame.
-        offset: of each frame.
-        statistics: of each frame, as stored.
+        columns: what else is known of each frame.
         sources: SHA-256 of the source files by their keys.
-        seen: the recordings that were met.
+        notes: what a user should know.
         dropped: how many frames were left out, by reason.
         problems: the records that were left out.
-        on_error: what became of them.
     """
-    per_patient = reader.split(index, 0)
-    split = per_patient[index.patients]
-    FrameColumns(index, gain, offset, statistics, split).write(staging / INDEX, reader.classes, reader.lead_names)
-    arrays: dict[str, NDArray[Any]] = {"gain": gain, "offset": offset}
+    common, index, split = data.common, columns.index, columns.split
+    columns.write(staging / INDEX, common.classes, common.channels)
+    arrays: dict[str, NDArray[Any]] = {"gain": columns.gain, "offset": columns.offset}
     arrays |= {"patients": index.patients, "labels": index.labels, "leads": index.leads}
     if index.times is not None:
         arrays["times"] = index.times
     arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
     hashes = {name: array_sha256(array) for name, array in arrays.items()} | {"frames": frames.sha256()}
-    declared = DATASETS.declared(reader.name)
-    own = _of_declared(reader, index)
-    content_hash = hash_of(arrays=hashes, classes=reader.classes, leads=reader.lead_names, unit=reader.unit, **own)
+    declared = None if data.built_in else DATASETS.declared(data.name)
+    own = _of_declared(data, index)
+    content_hash = hash_of(arrays=hashes, classes=common.classes, leads=common.channels, unit=common.units, **own)
     manifest = Manifest(
         format_version=FORMAT_VERSION,
-        name=reader.name,
-        reader_version=reader.version,
-        options=reader.chosen,
-        on_error=on_error,
-        unit=reader.unit,
-        classes=reader.classes,
-        lead_names=reader.lead_names,
+        name=data.name,
+        reader_version=data.rules.version,
+        options=data.chosen,
+        on_error=problems.on_error,
+        unit=common.units,
+        classes=common.classes,
+        lead_names=common.channels,
         patient_names=index.patient_names,
         frames=len(index),
-        counts=count_table(index.labels, split, reader.classes),
+        counts=count_table(index.labels, split, common.classes),
         dropped=dict(sorted(dropped.items())),
         skipped=tuple(problems.skipped),
-        notes=(*reader.notes(index, per_patient), *seen.note()),
+        notes=tuple(notes),
         files={
             FRAMES: FileRecord(
                 (staging / FRAMES).stat().st_size,
@@ -102,40 +92,40 @@ def write_rest(
         content_hash=content_hash,
         data_hash=frames_hash(content_hash, array_sha256(split), "none"),
         samples=frames.samples,
-        sampling_rate=reader.sampling_rate,
-        frame_seconds=frames.samples / reader.sampling_rate if reader.sampling_rate else None,
+        sampling_rate=data.sampling_rate,
+        frame_seconds=frames.samples / data.sampling_rate if data.sampling_rate else None,
         domains={name: names for name, (_, names) in index.domains.items()},
         multi_label=index.labels.ndim == 2,
         dated=index.times is not None,
-        given_split=reader.given_split,
-        whole_moments=reader.keeps_channels_together,
+        given_split=data.given_split,
+        whole_moments=not data.built_in,
         fingerprint=declared.fingerprint if declared else None,
-        info=asdict(_info_of(reader)) if declared else None,
+        info=asdict(_info_of(data)) if declared else None,
     )
     write_file(staging / MANIFEST, manifest.to_json())
 
 
-def _info_of(reader: Reader) -> DatasetInfo:
+def _info_of(data: DataSet) -> DatasetInfo:
     """What is known of a declared data set now that it has been read."""
-    return replace(DATASETS[reader.name], classes=len(reader.classes), simultaneous_leads=len(reader.lead_names))
+    return replace(DATASETS[data.name], classes=len(data.common.classes), simultaneous_leads=len(data.common.channels))
 
 
-def _of_declared(reader: Reader, index: Index) -> dict[str, Any]:
+def _of_declared(data: DataSet, index: Index) -> dict[str, Any]:
     """What else the tasks of a declared data set depend on; of built-in sets it never changes."""
-    if reader.name not in DATASETS.added:
+    if data.built_in:
         return {}
-    info = DATASETS[reader.name]
+    info = DATASETS[data.name]
     domains = {name: names for name, (_, names) in index.domains.items()}
     return {"terms": info.terms, "reference": info.reference_lead, "domains": domains}
 
 
-def by_key(reader: Reader, files: Iterable[Path]) -> dict[str, Path]:
+def by_key(data: DataSet, files: Iterable[Path]) -> dict[str, Path]:
     """Source files by their keys in the manifest."""
-    return {reader.file_key(file): file for file in files}
+    return {data.file_key(file): file for file in files}
 
 
 def remember_files(
-    reader: Reader, staging: Path, data_root: Path | None, before: Mapping[str, State], files: Mapping[str, Path]
+    data: DataSet, staging: Path, data_root: Path | None, before: Mapping[str, State], files: Mapping[str, Path]
 ) -> None:
     """Writes down how the files are that frames were made from.
 
@@ -146,5 +136,5 @@ def remember_files(
     for key, state in before.items():
         if after.get(key) != state:
             what = "has changed" if key in after else "has vanished"
-            raise BadInput(f"{shorten(files.get(key, key))}: {what} while {reader.name} was made from it; start again")
+            raise BadInput(f"{shorten(files.get(key, key))}: {what} while {data.name} was made from it; start again")
     remember(staging, data_root, after)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.reader import OnError, Source
+from clops_sweep.data.records import OnError, Source
 from clops_sweep.errors import BadInput
 
 
@@ -35,8 +35,7 @@ def with_names(sources: Sequence[Source], problems: Problems) -> list[Source]:
         if source.record.isprintable():
             named.append(source)
         else:
-            where = shorten(source.files[0] if source.files else source.record)
-            reason = f"{where}: the record's name holds characters that cannot be printed; rename it"
+            reason = f"{source.place}: the record's name holds characters that cannot be printed; rename it"
             problems.note(shorten(source.record), reason)
     return named
 
@@ -52,7 +51,7 @@ def without_duplicates(sources: Sequence[Source], problems: Problems) -> list[So
 
 def _is_there_twice(first: Source, second: Source) -> str:
     record = shorten(second.record)
-    if second.listed_in is not None:
-        return f"{shorten(second.listed_in)}: record {record!r} is listed twice; keep one of the rows"
+    if second.tables:
+        return f"{shorten(second.tables[0])}: record {record!r} is listed twice; keep one of the rows"
     places = " and ".join(shorten(twin.files[0]) for twin in (first, second) if twin.files)
     return f"record {record!r} is there twice ({places}); keep one of them"

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.checksums import published_sums, unlike
 from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.wfdb_records import read_header, read_stored
-from clops_sweep.data.prepared.normalization import frame_statistics
 from clops_sweep.data.prepared.prepared_folder import prepared_problems, prepared_set, source_files
-from clops_sweep.data.preparing.dead_leads import dead_leads, unusable_frames
-from clops_sweep.data.published.mitbih_vfdb import Vfdb
-from clops_sweep.data.published.readers import reader_for
-from clops_sweep.data.reader import Reader, Source, Windows
+from clops_sweep.data.preparing.reading import looked_at, read_frames
+from clops_sweep.data.published.mitbih_vfdb import vfdb_records
+from clops_sweep.data.records import Source
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.errors import BadInput
 
@@ -41,50 +40,41 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     Raises:
         BadInput: neither the publisher's files nor a prepared set are there.
     """
-    reader = Vfdb() if name == "vfdb" else reader_for(name)
+    data = DataSet("mitbih_vfdb" if name == "vfdb" else name)
     sources: list[Source] = []
-    if data_root is not None or not reader.reads_files or prepared_set(name, prepared_root, data_root) is None:
-        sources = reader.find(data_root)
-    files = source_files(reader, sources, data_root)
+    if data_root is not None or not data.rules.reads_files or prepared_set(name, prepared_root, data_root) is None:
+        sources = vfdb_records(data_root, 5.0) if name == "vfdb" else data.find(data_root)
+    files = source_files(data, sources, data_root)
     seen = SeenSamples()
     problems = [
         problem
         for source in sources
-        if reader.reads_files
-        for single in reader.apart(source)
-        for problem in _record_problems(reader, single, seen)
+        if data.rules.reads_files
+        for single in source.apart()
+        for problem in _record_problems(data, single, seen)
     ]
     published, unlike_published = _against_published_sums(files)
-    unlike_prepared = prepared_problems(reader, prepared_root=prepared_root, files=files)
+    unlike_prepared = prepared_problems(data, prepared_root=prepared_root, files=files)
     every = dict.fromkeys((*problems, *unlike_published, *(unlike_prepared or ())))
     return Verification(
         sum(len(source.names) for source in sources), published, unlike_prepared is not None, tuple(every)
     )
 
 
-def _record_problems(reader: Reader, source: Source, seen: SeenSamples) -> list[str]:
+def _record_problems(data: DataSet, source: Source, seen: SeenSamples) -> list[str]:
     """What is wrong with a record as preparing it would find, and with the signal of one that gives no frame."""
     try:
         with one_sentence(source.files[0] if source.files else source.record):
-            windows = reader.windows(source)
+            windows = source.windows(data.common)
             if len(windows):
-                return _signal_problems(reader, source, windows, seen)
+                read = read_frames(data.common, (source, windows), hashed=False)
+                tolerant = data.rules.tolerates_repeats
+                return [read] if isinstance(read, str) else looked_at(data, source, windows, read, seen, tolerant)[0]
             if source.files and source.files[0].suffix == ".hea":
                 read_stored(read_header(source.files[0]))
     except BadInput as problem:
         return [str(problem)]
     return []
-
-
-def _signal_problems(reader: Reader, source: Source, windows: Windows, seen: SeenSamples) -> list[str]:
-    signals = reader.signals(source, windows)
-    statistics = frame_statistics(signals.stored)
-    if dead := dead_leads(reader, source, windows, signals, statistics):
-        return dead
-    missing, flat = unusable_frames(reader, signals, statistics)
-    usable = not (missing | flat).all()
-    same = seen.problem(source, windows, signals, reader.tolerates_repeats) if usable else None
-    return [same] if same else []
 
 
 def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:

@@ -1,1 +1,1 @@
-"""Published data sets: a reader for each, what the readers share, and their download."""
+"""Published data sets: a file for each, what these files share, and their download."""

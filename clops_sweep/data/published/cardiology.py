@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, Rules
+from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import is_file, shorten
-from clops_sweep.data.files.resampling import resampled
-from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.published.locate import find_folder
-from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.records import Common, Signals, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.synthetic.rhythms import RHYTHMS
@@ -36,30 +34,29 @@ _SAME: Final = {"AVB_TYPE2": "AVB", "AFL": "AFIB"}
 _LEFT_OUT: Final = "SUDDEN_BRADY"
 
 
-class Cardiology(Reader):
+CLASSES: Final = tuple(RHYTHMS)
+
+
+@dataset("cardiology", classes=CLASSES, channels=("ECG",), units="adu", rules=Rules(split=random_split.shuffled))
+def cardiology(data_root: Path | None) -> list[Source]:
+    """All `*.ecg`, each with its `*_grp*.episodes.json`; also in folders below, and where only one of both is."""
+    folder = find_folder(data_root, DATASETS["cardiology"].folders, "cardiology", ("**/*.ecg",), ("*.ecg",))
+    labelled = {_signal_of(path) for path in folder.rglob("*_grp*.episodes.json")}
+    return [
+        CardiologyRecord((path.stem,), (path, *sorted(path.parent.glob(f"{_escaped(path.stem)}_grp*.episodes.json"))))
+        for path in sorted({*folder.rglob("*.ecg")} | labelled)
+    ]
+
+
+class CardiologyRecord(Source):
     """Non-overlapping frames of 256 samples (1.28 s), resampled to 2500, in the recorder's unit."""
 
-    name = "cardiology"
-    unit = "adu"
-    classes = tuple(RHYTHMS)
-    lead_names = ("ECG",)
-
-    def find(self, data_root: Path | None) -> list[Source]:
-        """All `*.ecg`, each with its `*_grp*.episodes.json`; also in folders below, and where only one of both is."""
-        folder = find_folder(data_root, DATASETS[self.name].folders, self.name, ("**/*.ecg",), ("*.ecg",))
-        labelled = {_signal_of(path) for path in folder.rglob("*_grp*.episodes.json")}
-        return [
-            Source(path.stem, (path, *sorted(path.parent.glob(f"{_escaped(path.stem)}_grp*.episodes.json"))))
-            for path in sorted({*folder.rglob("*.ecg")} | labelled)
-        ]
-
-    def windows(self, source: Source) -> Windows:
+    def windows(self, common: Common) -> Windows:
         """Whole frames, each labelled by the rhythm at its first sample; those in SUDDEN_BRADY are dropped."""
-        signal, *labels = source.files
+        signal, *labels = self.files
         if not labels:
             raise BadInput(
-                f"{shorten(signal)}: no file {source.record}_grp*.episodes.json lies beside it; "
-                "download the record again"
+                f"{shorten(signal)}: no file {self.record}_grp*.episodes.json lies beside it; download the record again"
             )
         if not is_file(signal):
             raise BadInput(
@@ -67,49 +64,39 @@ class Cardiology(Reader):
             )
         if len(labels) > 1:
             raise BadInput(
-                f"{shorten(signal)}: {len(labels)} files {source.record}_grp*.episodes.json lie beside it; "
+                f"{shorten(signal)}: {len(labels)} files {self.record}_grp*.episodes.json lie beside it; "
                 "keep one of them"
             )
-        samples = self._samples(signal)
-        episodes = read_episodes(labels[0], samples)
+        _require_size(signal)
+        episodes = read_episodes(labels[0], SAMPLES)
         for _, name in episodes:
-            if name not in (*self.classes, _LEFT_OUT):
-                known = ", ".join((*self.classes, *_SAME, _LEFT_OUT))
+            if name not in (*CLASSES, _LEFT_OUT):
+                known = ", ".join((*CLASSES, *_SAME, _LEFT_OUT))
                 raise BadInput(f"{shorten(labels[0])}: rhythm {name[:60]!r} is unknown; expected one of {known}")
-        begins = np.arange(0, samples - WINDOW + 1, WINDOW)
+        begins = np.arange(0, SAMPLES - WINDOW + 1, WINDOW)
         onsets = np.array([onset for onset, _ in episodes])
         names = [episodes[i][1] for i in np.searchsorted(onsets, begins + 1, side="right") - 1]
         kept = [i for i, name in enumerate(names) if name != _LEFT_OUT]
-        return Windows(
-            patient=source.record.split("_")[0],
-            begin=begins[kept].astype(np.int64),
-            length=np.full(len(kept), WINDOW, np.int64),
-            start=begins[kept] / RATE,
-            leads=np.zeros(len(kept), np.int16),
-            labels=np.array([self.classes.index(names[i]) for i in kept], np.int64),
+        return common.offered(
+            begins[kept], [CLASSES.index(names[i]) for i in kept], WINDOW, RATE,
+            patient=self.record.split("_")[0],
             dropped=Counter({f"rhythm {_LEFT_OUT}": len(names) - len(kept)}) if len(kept) < len(names) else {},
-        )
+        )  # fmt: skip
 
-    def signals(self, source: Source, windows: Windows) -> Signals:
+    def signals(self, common: Common, windows: Windows) -> Signals:
         """Resampled from 256 to 2500 samples by scipy.signal.resample, rounded to multiples of 1/256."""
-        raw = np.fromfile(source.files[0], dtype="<i2")
-        cut = np.stack([raw[begin : begin + WINDOW] for begin in windows.begin])
-        ones = np.ones(len(cut), np.float32)
-        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0, recording=samples_digest(raw))
+        raw = np.fromfile(self.files[0], dtype="<i2")
+        return Signals.resampled(windows.cut(raw[None]), GRID, samples_digest(raw))
 
-    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
-        """floor(.6 n), floor(.2 n), rest of the patients, shuffled by the seed."""
-        return random_split.sixty_twenty_twenty(len(index.patient_names), seed)
 
-    def _samples(self, path: Path) -> int:
-        size = path.stat().st_size
-        if size != 2 * SAMPLES:
-            what = "no sample" if not size else f"{size:,} bytes"
-            raise BadInput(
-                f"{shorten(path)}: holds {what}, expected {2 * SAMPLES:,} bytes "
-                f"({SAMPLES} int16 samples at {RATE:g} Hz); download the record again"
-            )
-        return SAMPLES
+def _require_size(path: Path) -> None:
+    size = path.stat().st_size
+    if size != 2 * SAMPLES:
+        what = "no sample" if not size else f"{size:,} bytes"
+        raise BadInput(
+            f"{shorten(path)}: holds {what}, expected {2 * SAMPLES:,} bytes "
+            f"({SAMPLES} int16 samples at {RATE:g} Hz); download the record again"
+        )
 
 
 def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:

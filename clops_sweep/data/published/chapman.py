@@ -7,15 +7,16 @@ Scientific Data 7, 2020. Two editions are read: CSV files with Diagnostics.xlsx,
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, Rules
+from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import is_file, shorten
-from clops_sweep.data.files.resampling import resampled
 from clops_sweep.data.files.wfdb_records import (
     diagnoses,
     physical,
@@ -24,11 +25,10 @@ from clops_sweep.data.files.wfdb_records import (
     require_leads,
     require_rate,
 )
-from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.published.chapman_files import SAMPLES, read_csv, read_diagnostics
-from clops_sweep.data.published.locate import find_folder, wfdb_sources
+from clops_sweep.data.published.locate import find_folder, wfdb_files
 from clops_sweep.data.published.twelve_leads import LEADS, RATE, whole_windows
-from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.records import Common, Index, Signals, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.scenarios import term_of
 from clops_sweep.data.splits import random_split
@@ -65,81 +65,69 @@ _CSV_PLACES: Final = ("ECGDataDenoised/MUSE_", "ECGData/MUSE_", "MUSE_")
 _DATED: Final = re.compile(r"_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)_")
 
 
-class Chapman(Reader):
+CLASSES: Final = ("AFIB", "GSVT", "SB", "SR")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChapmanRecord(Source):
     """Ten seconds per lead, resampled from 500 to 250 Hz, microvolt; every lead its own instance."""
 
-    name = "chapman"
-    unit = "uV"
-    classes = ("AFIB", "GSVT", "SB", "SR")
-    lead_names = LEADS
-    tolerates_dead_leads = True
+    rhythm: str = ""
 
-    def find(self, data_root: Path | None) -> list[Source]:
-        """The CSV files with their labels, or the WFDB records."""
-        folder, paths = _folder_and_tables(data_root)
-        if not paths:
-            return wfdb_sources(folder, ".mat")
-        rhythms = read_diagnostics(folder / DIAGNOSTICS)
-        files = {record: paths[0].with_name(f"{record}.csv") for record in rhythms}  # whether it is there or not
-        files |= {path.stem: path for path in paths}
-        return [Source(record, (files[record],), rhythms.get(record, "")) for record in sorted(files)]
-
-    def tables(self, data_root: Path | None) -> tuple[Path, ...]:
-        """Diagnostics.xlsx beside the CSV files; WFDB records carry their labels themselves."""
-        folder, paths = _folder_and_tables(data_root)
-        return (folder / DIAGNOSTICS,) if paths else ()
-
-    def windows(self, source: Source) -> Windows:
+    def windows(self, common: Common) -> Windows:
         """One frame per lead, labelled by the group of the recording's rhythm."""
-        if source.files[0].suffix == ".csv":
-            if not is_file(source.files[0]):
-                missing = f"{shorten(source.files[0])}: the recording is missing, and {DIAGNOSTICS} lists it"
+        file = self.files[0]
+        if file.suffix == ".csv":
+            if not is_file(file):
+                missing = f"{shorten(file)}: the recording is missing, and {DIAGNOSTICS} lists it"
                 raise BadInput(f"{missing}; download it again")
-            return self._windows(source, source.detail, acquired(source.record, source.files[0]), SAMPLES)
-        header = read_header(source.files[0])
-        require_rate(header, RATE)
-        require_leads(header, LEADS)
-        found = {GROUPS[SNOMED[code]] for code in diagnoses(header) if code in SNOMED}
-        if len(found) > 1:
-            raise BadInput(
-                f"{shorten(header.path)}: rhythms of several groups ({', '.join(sorted(found))}); expected one"
-            )
-        rhythm = next((SNOMED[code] for code in diagnoses(header) if code in SNOMED), "")
-        return self._windows(source, rhythm, None, header.samples)
-
-    def _windows(self, source: Source, rhythm: str, time: np.datetime64 | None, samples: int) -> Windows:
+            rhythm, time, samples = self.rhythm, acquired(self.record, file), SAMPLES
+        else:
+            header = read_header(file)
+            require_rate(header, RATE)
+            require_leads(header, LEADS)
+            rhythms = [SNOMED[code] for code in diagnoses(header) if code in SNOMED]
+            found = {GROUPS[rhythm] for rhythm in rhythms}
+            if len(found) > 1:
+                raise BadInput(f"{shorten(file)}: rhythms of several groups ({', '.join(sorted(found))}); expected one")
+            rhythm, time, samples = next(iter(rhythms), ""), None, header.samples
         if rhythm not in GROUPS:
             what = f"rhythm {rhythm!r} is unknown" if rhythm else "no rhythm is given for this recording"
-            raise BadInput(f"{shorten(source.files[0])}: {what}; expected one of {', '.join(GROUPS)}")
-        label = self.classes.index(GROUPS[rhythm])
-        return whole_windows(source.record, samples, SAMPLES, RATE, label, time)
+            raise BadInput(f"{shorten(file)}: {what}; expected one of {', '.join(GROUPS)}")
+        return whole_windows(common, samples, SAMPLES, CLASSES.index(GROUPS[rhythm]), patient=self.record, time=time)
 
-    def signals(self, source: Source, windows: Windows) -> Signals:
+    def signals(self, common: Common, windows: Windows) -> Signals:
         """The leads resampled by scipy.signal.resample; a lead with a missing sample is all NaN, and then dropped."""
-        leads = read_csv(source.files[0]) if source.files[0].suffix == ".csv" else _read_wfdb(source.files[0])
-        cut = np.stack(
-            [leads[lead, begin : begin + SAMPLES] for lead, begin in zip(windows.leads, windows.begin, strict=True)]
-        )
-        ones = np.ones(len(cut), np.float32)
-        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0, recording=samples_digest(leads))
-
-    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
-        """floor(.6 n), floor(.2 n), rest of the patients of each term, shuffled by the seed."""
-        patients = len(index.patient_names)
-        if index.times is None:
-            return random_split.sixty_twenty_twenty(patients, seed)
-        times = np.empty(patients, index.times.dtype)
-        times[index.patients] = index.times
-        return split_by_term(times, seed)
+        leads = read_csv(self.files[0]) if self.files[0].suffix == ".csv" else _read_wfdb(self.files[0])
+        return Signals.resampled(windows.cut(leads), GRID, samples_digest(leads))
 
 
-def _folder_and_tables(data_root: Path | None) -> tuple[Path, list[Path]]:
-    """The publisher's folder, and its CSV files in their order; none in the WFDB edition."""
+def _split(index: Index, seed: int) -> NDArray[np.int8]:
+    """floor(.6 n), floor(.2 n), rest of the patients of each term, shuffled by the seed."""
+    if index.times is None:
+        return random_split.shuffled(index, seed)
+    times = np.empty(len(index.patient_names), index.times.dtype)
+    times[index.patients] = index.times
+    return split_by_term(times, seed)
+
+
+@dataset("chapman", classes=CLASSES, channels=LEADS, units="uV", rules=Rules(split=_split, tolerates_dead_leads=True))
+def chapman(data_root: Path | None) -> list[Source]:
+    """The CSV files with their labels in Diagnostics.xlsx, or the WFDB records, which carry their labels themselves."""
     holds = tuple(f"{place}*.csv" for place in _CSV_PLACES)
     folder = find_folder(
         data_root, DATASETS["chapman"].folders, "chapman", (*holds, "**/*.hea"), (*holds, "WFDBRecords/**/*.hea")
     )
-    return folder, next((paths for pattern in holds if (paths := sorted(folder.glob(pattern)))), [])
+    paths = next((paths for pattern in holds if (paths := sorted(folder.glob(pattern)))), [])
+    if not paths:
+        return [ChapmanRecord((name,), files) for name, files in wfdb_files(folder, ".mat")]
+    table = folder / DIAGNOSTICS
+    rhythms = read_diagnostics(table)
+    files = {record: paths[0].with_name(f"{record}.csv") for record in rhythms}  # whether it is there or not
+    files |= {path.stem: path for path in paths}
+    return [
+        ChapmanRecord((record,), (files[record],), (table,), rhythm=rhythms.get(record, "")) for record in sorted(files)
+    ]
 
 
 def split_by_term(times: NDArray[np.datetime64], seed: int) -> NDArray[np.int8]:

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.checksums import SUMS, is_whole, published_sums
 from clops_sweep.data.files.folder import is_of_the_file_system, one_sentence
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.wfdb_records import load_wfdb
-from clops_sweep.data.published.readers import reader_for
 from clops_sweep.errors import BadInput
 
 _CONNECTIONS: Final = 2
@@ -71,7 +71,7 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
     """
     parts = (PARTS_OF[name][1],) if name in PARTS_OF else DOWNLOADS.get(name)
     if parts is None:
-        info = DATASETS[reader_for(name).name]
+        info = DATASETS[DataSet(name).name]
         if not info.folders:
             raise BadInput(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")
         raise BadInput(

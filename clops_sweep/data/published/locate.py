@@ -7,7 +7,6 @@ from pathlib import Path
 
 from clops_sweep.data.files.checksums import listed_below
 from clops_sweep.data.files.folder import one_sentence, shorten
-from clops_sweep.data.reader import Source
 from clops_sweep.errors import AbsentData
 
 
@@ -56,16 +55,16 @@ def recording_names(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def wfdb_sources(folder: Path, signal_suffix: str) -> list[Source]:
-    """The records of a folder and of those below it, each with its header and its signal file, sorted by name.
+def wfdb_files(folder: Path, signal_suffix: str) -> list[tuple[str, tuple[Path, Path]]]:
+    """The names of all records of a folder and of those below it, sorted, each with its header and its signal file.
 
-    A signal file without a header is a source too, and so is a record that the publisher lists, so that what is
+    A signal file without a header is a record too, and so is a record that the publisher lists, so that what is
     missing is noticed.
     """
     suffixes = (".hea", signal_suffix)
     stems = {path.with_suffix("") for suffix in suffixes for path in folder.rglob(f"*{suffix}")}
     stems |= {path.with_suffix("") for path in listed_below(folder) if path.suffix in suffixes}
     return [
-        Source(stem.name, (stem.with_name(f"{stem.name}.hea"), stem.with_name(f"{stem.name}{signal_suffix}")))
+        (stem.name, (stem.with_name(f"{stem.name}.hea"), stem.with_name(f"{stem.name}{signal_suffix}")))
         for stem in sorted(stems, key=lambda stem: (stem.name, str(stem)))
     ]

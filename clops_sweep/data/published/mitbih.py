@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, OptionValue, Rules
+from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.files.resampling import resampled
 from clops_sweep.data.files.rhythm_segments import Segment, rhythm_segments
 from clops_sweep.data.files.wfdb_records import (
     Header,
@@ -26,13 +27,11 @@ from clops_sweep.data.files.wfdb_records import (
     read_stored,
     require_rate,
 )
-from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.published.locate import find_folder, recording_names
-from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.records import Common, Index, Signals, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
+from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.balance import keep_evenly
-from clops_sweep.data.splits.known_splits import known_split
-from clops_sweep.data.splits.split_program import balanced_split, uncovered_classes
 from clops_sweep.errors import BadInput
 
 RATE: Final = 360.0
@@ -54,121 +53,114 @@ _BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
 _SAME_PERSON: Final = {"202": "201"}
 
 
-class MitBih(Reader):
-    """MLII where it was recorded, else the first lead; 5 s windows resampled from 1800 to 2500 samples, mV."""
+# In the order of the tasks, which are the pairs AFIB-APB, BIGEMINY-NSR, LBBB-RBBB and PACED-PVC.
+CLASSES: Final = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
+LEADS: Final = ("MLII", "V5")
 
-    name = "mitbih"
-    unit = "mV"
-    # In the order of the tasks, which are the pairs AFIB-APB, BIGEMINY-NSR, LBBB-RBBB and PACED-PVC.
-    classes: tuple[str, ...] = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
-    lead_names: tuple[str, ...] = ("MLII", "V5")
-    options: ClassVar = {"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420}
-    # A window holds a few beats and fits many times into a recording of half an hour; caps beyond these cap nothing.
-    limits: ClassVar = {
-        "window_seconds": (0.5, 60),
-        "frames_per_patient_and_class": (1, 10_000),
-        "frames_per_class": (1, 1_000_000),
-    }
 
-    def find(self, data_root: Path | None) -> list[Source]:
-        """All records of the folder; what is missing of one is reported when it is read."""
-        folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
-        return [
-            Source(name, tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")))
-            for name in recording_names(folder)
-        ]
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MitBihRecord(Source):
+    """MLII where it was recorded, else the first lead; windows of 5 s resampled to 2500 samples, mV.
 
-    def windows(self, source: Source) -> Windows:
+    `rate` is what the record is published with. `rhythms` are the notes that are a class by themselves; an empty class
+    name means: by beats.
+    """
+
+    window_seconds: float
+    rate: float = RATE
+    rhythms: Mapping[str, str] = field(default_factory=lambda: RHYTHM_CLASSES)
+
+    def windows(self, common: Common) -> Windows:
         """Windows that do not overlap, each inside one rhythm (or centred on a short one), with their class."""
-        header = read_header(source.files[0])
-        require_rate(header, self.rate(source))
-        samples, symbols, notes = read_annotations(source.files[2])
-        _refuse_unknown_rhythms(source.files[2], symbols, notes)
+        header = read_header(self.files[0])
+        require_rate(header, self.rate)
+        samples, symbols, notes = read_annotations(self.files[2])
+        _refuse_unknown_rhythms(self.files[2], symbols, notes)
         segments = rhythm_segments(samples, symbols, notes, header.samples)
         if not segments:
-            raise BadInput(f"{shorten(source.files[2])}: notes no rhythm; download the record again")
+            raise BadInput(f"{shorten(self.files[2])}: notes no rhythm; download the record again")
         is_beat = np.array([symbol in _BEATS for symbol in symbols], bool)
         beat_samples, beats = samples[is_beat], np.array(symbols)[is_beat]
-        width = self.width(source)
+        width = round(self.window_seconds * self.rate)
         dropped: Counter[str] = Counter()
         begins, labels = [], []
-        for begin, rhythm in place_windows(segments, width, header.samples, self.rhythms(source)):
+        for begin, rhythm in place_windows(segments, width, header.samples, self.rhythms):
             inside = beats[(beat_samples >= begin) & (beat_samples < begin + width)]
-            label = window_class(rhythm, inside, self.rhythms(source))
-            if label in self.classes:
+            label = window_class(rhythm, inside, self.rhythms)
+            if label in common.classes:
                 begins.append(begin)
-                labels.append(self.classes.index(label))
+                labels.append(common.classes.index(label))
             else:
                 dropped[label] += 1
-        count = len(begins)
         return Windows(
-            patient=_SAME_PERSON.get(source.record, source.record),
+            patient=_SAME_PERSON.get(self.record, self.record),
             begin=np.array(begins, np.int64),
-            length=np.full(count, width, np.int64),
-            start=np.array(begins, np.float64) / self.rate(source),
-            leads=np.full(count, self._lead(header)[1], np.int16),
+            leads=np.full(len(begins), _lead(header, common.channels)[1], np.int16),
             labels=np.array(labels, np.int64),
+            width=width,
+            rate=self.rate,
             dropped=dropped,
         )
 
-    def rate(self, source: Source) -> float:
-        """Samples per second that the record is published with."""
-        return RATE
-
-    def rhythms(self, source: Source) -> Mapping[str, str]:
-        """Rhythm notes that are a class by themselves; an empty class name means: by beats."""
-        return RHYTHM_CLASSES
-
-    def width(self, source: Source) -> int:
-        """Samples in a window."""
-        return round(float(self.chosen["window_seconds"]) * self.rate(source))
-
-    def select(self, index: Index) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
-        """At most so many frames per patient and class and about so many per class, evenly over each recording."""
-        keep = keep_evenly(
-            index,
-            per_patient_and_class=int(self.chosen["frames_per_patient_and_class"]),
-            per_class=int(self.chosen["frames_per_class"]),
-        )
-        return keep, {"over the cap per patient and class": int((~keep).sum())}
-
-    def signals(self, source: Source, windows: Windows) -> Signals:
+    def signals(self, common: Common, windows: Windows) -> Signals:
         """Millivolt, resampled by scipy.signal.resample and rounded to multiples of 2^-16 mV."""
-        header = read_header(source.files[0])
-        channel, _ = self._lead(header)
+        header = read_header(self.files[0])
+        channel, _ = _lead(header, common.channels)
         stored = read_stored(header)
         volts = physical(stored, header, channel)
-        cut = np.stack([volts[begin : begin + self.width(source)] for begin in windows.begin])
-        ones = np.ones(len(cut), np.float32)
-        recording = samples_digest(stored[:, channel])
-        return Signals(resampled(cut, FRAME_LENGTH, GRID), ones, ones * 0, recording=recording)
+        cut = np.stack([volts[begin : begin + windows.width] for begin in windows.begin])
+        return Signals.resampled(cut, GRID, samples_digest(stored[:, channel]))
 
-    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
-        """The integer programme of `balanced_split` on frames per patient and class."""
-        known = self.quick_split(index, seed)
-        return balanced_split(index.counts_per_patient(len(self.classes)), seed) if known is None else known
 
-    def quick_split(self, index: Index, seed: int) -> NDArray[np.int8] | None:
-        """What the programme has found before for these very counts, if it has."""
-        return known_split(index.counts_per_patient(len(self.classes)), seed)
+def _select(index: Index, options: Mapping[str, OptionValue]) -> tuple[NDArray[np.bool_], Mapping[str, int]]:
+    """At most so many frames per patient and class and about so many per class, evenly over each recording."""
+    keep = keep_evenly(
+        index,
+        per_patient_and_class=int(options["frames_per_patient_and_class"]),
+        per_class=int(options["frames_per_class"]),
+    )
+    return keep, {"over the cap per patient and class": int((~keep).sum())}
 
-    def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
-        """Which classes cannot be in every split, for too few patients have them."""
-        missing = uncovered_classes(index.counts_per_patient(len(self.classes)), split)
-        return [
-            f"class {self.classes[code]} is not in the {' and '.join(parts)} split: too few patients have it"
-            for code, parts in missing.items()
-        ]
 
-    def _lead(self, header: Header) -> tuple[int, int]:
-        """The channel that is read, and its position in `lead_names`."""
-        channel = header.leads.index("MLII") if "MLII" in header.leads else 0
-        if header.leads[channel] not in self.lead_names:
-            raise BadInput(
-                f"{shorten(header.path)}: the first lead is {header.leads[channel]}, expected MLII or V5; "
-                "use the record as its publisher ships it"
-            )
-        return channel, self.lead_names.index(header.leads[channel])
+RULES: Final = Rules(
+    options={"window_seconds": 5.0, "frames_per_patient_and_class": 60, "frames_per_class": 420},
+    # A window holds a few beats and fits many times into a recording of half an hour; caps beyond these cap nothing.
+    limits={
+        "window_seconds": (0.5, 60),
+        "frames_per_patient_and_class": (1, 10_000),
+        "frames_per_class": (1, 1_000_000),
+    },
+    split=random_split.balanced,
+    select=_select,
+)
+
+
+@dataset("mitbih", classes=CLASSES, channels=LEADS, units="mV", rules=RULES)
+def mitbih(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
+    """All records of the folder; what is missing of one is reported when it is read."""
+    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
+    return mitbih_records(folder, window_seconds=window_seconds)
+
+
+def mitbih_records(folder: Path, prefix: str = "", **known: Any) -> list[Source]:
+    """The records of one of the two MIT-BIH databases; `known` as in `MitBihRecord`."""
+    return [
+        MitBihRecord(
+            (f"{prefix}{name}",), tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")), **known
+        )
+        for name in recording_names(folder)
+    ]
+
+
+def _lead(header: Header, names: Sequence[str]) -> tuple[int, int]:
+    """The channel that is read, and its position in the names of the leads."""
+    channel = header.leads.index("MLII") if "MLII" in header.leads else 0
+    if header.leads[channel] not in names:
+        raise BadInput(
+            f"{shorten(header.path)}: the first lead is {header.leads[channel]}, expected MLII or V5; "
+            "use the record as its publisher ships it"
+        )
+    return channel, names.index(header.leads[channel])
 
 
 def _refuse_unknown_rhythms(path: Path, symbols: Sequence[str], notes: Sequence[str]) -> None:

@@ -7,14 +7,14 @@ a network tells the databases apart on sinus rhythm alone. Results on it say lit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.published.locate import find_folder, recording_names
-from clops_sweep.data.published.mitbih import RATE, RECORD_FILES, RHYTHM_CLASSES, MitBih
-from clops_sweep.data.reader import Source
+from clops_sweep.data.catalog import DATASETS, OptionValue
+from clops_sweep.data.declared.dataset import dataset
+from clops_sweep.data.published.locate import find_folder
+from clops_sweep.data.published.mitbih import CLASSES, LEADS, RECORD_FILES, RHYTHM_CLASSES, RULES, mitbih_records
+from clops_sweep.data.records import Source
 
 VFDB_RATE: Final = 250.0
 
@@ -31,38 +31,19 @@ _VFDB: Final = {
 """VFDB has no beat labels, so its normal rhythm is NSR as a whole."""
 
 
-class MitBihVfdb(MitBih):
-    """The eight classes of `mitbih` and two more, VFL (flutter and fibrillation) and VT, as a fifth pair."""
+@dataset("mitbih_vfdb", classes=(*CLASSES, "VFL", "VT"), channels=(*LEADS, "ECG"), units="mV", rules=RULES)
+def mitbih_vfdb(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
+    """All records of both folders, with two more classes as a fifth pair: VFL (flutter and fibrillation) and VT.
 
-    name = "mitbih_vfdb"
-    classes = (*MitBih.classes, "VFL", "VT")
-    lead_names = (*MitBih.lead_names, "ECG")
-
-    def find(self, data_root: Path | None) -> list[Source]:
-        """All records of both folders."""
-        vfdb = self.find_vfdb(data_root)
-        return [*super().find(data_root), *vfdb]
-
-    def find_vfdb(self, data_root: Path | None) -> list[Source]:
-        """The records of VFDB."""
-        folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, self.name, RECORD_FILES, itself=())
-        return [
-            Source(f"vfdb-{name}", tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")), "vfdb")
-            for name in recording_names(folder)
-        ]
-
-    def rate(self, source: Source) -> float:
-        """360 Hz, and 250 Hz in VFDB."""
-        return VFDB_RATE if source.detail == "vfdb" else RATE
-
-    def rhythms(self, source: Source) -> Mapping[str, str]:
-        """Ventricular rhythms are classes in both databases; NOISE, which overlays a rhythm, is none."""
-        return _VFDB if source.detail == "vfdb" else {**RHYTHM_CLASSES, **_VENTRICULAR}
+    Ventricular rhythms are classes in both databases; NOISE, which overlays a rhythm, is no class.
+    """
+    vfdb = vfdb_records(data_root, window_seconds)
+    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
+    rhythms = {**RHYTHM_CLASSES, **_VENTRICULAR}
+    return [*mitbih_records(folder, window_seconds=window_seconds, rhythms=rhythms), *vfdb]
 
 
-class Vfdb(MitBihVfdb):
+def vfdb_records(data_root: Path | None, window_seconds: float) -> list[Source]:
     """The records of VFDB alone, which are verified by themselves and prepared as part of `mitbih_vfdb` only."""
-
-    def find(self, data_root: Path | None) -> list[Source]:
-        """All records of the one folder."""
-        return self.find_vfdb(data_root)
+    folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, "mitbih_vfdb", RECORD_FILES, itself=())
+    return mitbih_records(folder, "vfdb-", window_seconds=window_seconds, rate=VFDB_RATE, rhythms=_VFDB)

@@ -10,16 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, Rules
+from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.wfdb_records import diagnoses
-from clops_sweep.data.frames import FRAME_LENGTH
-from clops_sweep.data.published.locate import find_folder, wfdb_sources
-from clops_sweep.data.published.twelve_leads import RATE, IntegerFrames, whole_windows
-from clops_sweep.data.reader import Index, Source, Windows
+from clops_sweep.data.published.locate import find_folder, wfdb_files
+from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
+from clops_sweep.data.records import Common, Source, Windows
 from clops_sweep.data.splits import random_split
 from clops_sweep.errors import BadInput
 
@@ -38,29 +35,38 @@ SNOMED: Final = {
 """Codes that later releases of the same headers use in place of the names."""
 
 
-class PhysioNet2020(IntegerFrames):
+CLASSES: Final = ("AF", "I-AVB", "LBBB", "Normal", "PAC", "PVC", "RBBB", "STD", "STE")
+
+
+class ChallengeRecord(IntegerRecord):
     """Non-overlapping frames of 2500 samples (5 s at 500 Hz) in the publisher's integers; a recording is a patient."""
 
-    name = "physionet2020"
-    classes = ("AF", "I-AVB", "LBBB", "Normal", "PAC", "PVC", "RBBB", "STD", "STE")
-
-    def find(self, data_root: Path | None) -> list[Source]:
-        """All records, also in folders below such as the publisher's g1, g2, ..."""
-        folders = DATASETS[self.name].folders
-        folder = find_folder(data_root, folders, self.name, ("*.mat", "*/*.mat"), ("A*.mat", "g[0-9]/A*.mat"))
-        return wfdb_sources(folder, ".mat")
-
-    def windows(self, source: Source) -> Windows:
+    def windows(self, common: Common) -> Windows:
         """Every whole frame of every lead, with the labels of the recording as [m, 9] multi-hot."""
-        header = self.header(source)
+        header = self.header()
         names = [SNOMED.get(diagnosis, diagnosis) for diagnosis in diagnoses(header)]
         for name in names:
-            if name not in self.classes:
+            if name not in CLASSES:
                 raise BadInput(
-                    f"{shorten(header.path)}: label {name!r} is unknown; expected one of {', '.join(self.classes)}"
+                    f"{shorten(header.path)}: label {name!r} is unknown; expected one of {', '.join(CLASSES)}"
                 )
-        return whole_windows(source.record, header.samples, FRAME_LENGTH, RATE, self.labels(names))
+        return self.whole(common, header, names, patient=self.record)
 
-    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
-        """floor(.2 n) test, floor(.2) of the rest validation: 4402 / 1100 / 1375 of the whole set, as in the paper."""
-        return random_split.test_first(len(index.patient_names), seed)
+
+@dataset(
+    "physionet2020",
+    classes=CLASSES,
+    channels=LEADS,
+    units="mV",
+    rules=Rules(
+        # 4402 / 1100 / 1375 patients of the whole set, as in the paper.
+        split=lambda index, seed: random_split.test_first(len(index.patient_names), seed),
+        integers=True,
+        multi_label=True,
+    ),
+)
+def physionet2020(data_root: Path | None) -> list[Source]:
+    """All records, also in folders below such as the publisher's g1, g2, ..."""
+    folders = DATASETS["physionet2020"].folders
+    folder = find_folder(data_root, folders, "physionet2020", ("*.mat", "*/*.mat"), ("A*.mat", "g[0-9]/A*.mat"))
+    return [ChallengeRecord((name,), files) for name, files in wfdb_files(folder, ".mat")]

@@ -8,20 +8,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, Rules
+from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.csv_table import read_table
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.published.locate import find_folder
-from clops_sweep.data.published.twelve_leads import RATE, IntegerFrames, whole_windows
-from clops_sweep.data.reader import Index, Source, Windows
+from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
+from clops_sweep.data.records import Common, Source, Windows
 from clops_sweep.data.splits import random_split
 from clops_sweep.errors import BadInput
 
@@ -30,47 +30,53 @@ STATEMENTS: Final = "scp_statements.csv"
 _REMEDY: Final = "use the table as published"
 
 
-class PtbXl(IntegerFrames):
+CLASSES: Final = ("CD", "HYP", "MI", "NORM", "STTC")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PtbXlRecord(IntegerRecord):
     """Two frames of 5 s per lead of each 10 s recording at 500 Hz, in the publisher's integers.
 
     Dates are shifted by the publisher, consistently within a patient only: terms made from them are a surrogate.
+    `row` is of ptbxl_database.csv, `superclass` that of each SCP statement.
     """
 
-    name = "ptbxl"
-    classes = ("CD", "HYP", "MI", "NORM", "STTC")
-    tolerates_repeats = True
+    row: Mapping[str, str]
+    superclass: Mapping[str, str]
 
-    def find(self, data_root: Path | None) -> list[Source]:
-        """All rows of ptbxl_database.csv, by their 500 Hz file."""
-        database, statements = self.tables(data_root)
-        superclass = _superclasses(statements, self.classes)
-        sources = []
-        for row in read_table(database, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr")):
-            files = tuple(database.parent / f"{row['filename_hr']}{suffix}" for suffix in (".hea", ".dat"))
-            sources.append(Source(row["ecg_id"], files, (row, superclass, database), listed_in=database))
-        return sources
-
-    def tables(self, data_root: Path | None) -> tuple[Path, ...]:
-        """The table of recordings and that of SCP statements."""
-        folder = find_folder(data_root, DATASETS[self.name].folders, self.name, (DATABASE,), (DATABASE,))
-        return folder / DATABASE, folder / STATEMENTS
-
-    def windows(self, source: Source) -> Windows:
+    def windows(self, common: Common) -> Windows:
         """Every whole frame of every lead, labels [m, 5] multi-hot; recordings without a superclass are dropped."""
-        row, superclass, database = source.detail
-        header = self.header(source)
-        labels = self.labels(_classes(row, superclass, database))
-        time = _date(row, database)
-        patient = _patient(row, database)
-        windows = whole_windows(patient, header.samples, FRAME_LENGTH, RATE, labels, time)
-        if labels.any():
+        row, database = self.row, self.tables[0]
+        header = self.header()
+        names = _classes(row, self.superclass, database)
+        windows = self.whole(common, header, names, time=_date(row, database), patient=_patient(row, database))
+        if any(name in CLASSES for name in names):
             return windows
-        empty = windows.take(np.zeros(0, np.int64))
-        return Windows(**{**vars(empty), "dropped": {"no diagnostic superclass": len(windows)}})
+        return replace(windows.take(np.zeros(0, np.int64)), dropped={"no diagnostic superclass": len(windows)})
 
-    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
-        """floor(.6 n), floor(.2 n), rest of the patients, shuffled by the seed."""
-        return random_split.sixty_twenty_twenty(len(index.patient_names), seed)
+
+@dataset(
+    "ptbxl",
+    classes=CLASSES,
+    channels=LEADS,
+    units="mV",
+    rules=Rules(split=random_split.shuffled, integers=True, multi_label=True, tolerates_repeats=True),
+)
+def ptbxl(data_root: Path | None) -> list[Source]:
+    """All rows of ptbxl_database.csv, by their 500 Hz file."""
+    folder = find_folder(data_root, DATASETS["ptbxl"].folders, "ptbxl", (DATABASE,), (DATABASE,))
+    database, statements = folder / DATABASE, folder / STATEMENTS
+    superclass = _superclasses(statements, CLASSES)
+    return [
+        PtbXlRecord(
+            (row["ecg_id"],),
+            tuple(folder / f"{row['filename_hr']}{suffix}" for suffix in (".hea", ".dat")),
+            (database, statements),
+            row=row,
+            superclass=superclass,
+        )
+        for row in read_table(database, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr"))
+    ]
 
 
 def _superclasses(path: Path, classes: Sequence[str]) -> Mapping[str, str]:

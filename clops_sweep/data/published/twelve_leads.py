@@ -1,4 +1,4 @@
-"""What the readers of twelve-lead recordings share: leads, windows of whole frames, integer frames."""
+"""What data sets of twelve-lead recordings share: leads, windows of whole frames, integer frames."""
 
 from __future__ import annotations
 
@@ -8,72 +8,53 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.declared.file_recording import SHORT
 from clops_sweep.data.files.wfdb_records import Header, read_header, read_stored, require_leads, require_rate
 from clops_sweep.data.frames import FRAME_LENGTH
-from clops_sweep.data.reader import Reader, Signals, Source, Windows
+from clops_sweep.data.records import Common, Signals, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 
 RATE: Final = 500.0
 LEADS: Final = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 
 
-def whole_windows(
-    patient: str,
-    samples: int,
-    width: int,
-    rate: float,
-    label: NDArray[Any] | int,
-    time: np.datetime64 | None = None,
-) -> Windows:
+def whole_windows(common: Common, samples: int, width: int, label: NDArray[Any] | int, **known: Any) -> Windows:
     """Non-overlapping windows of `width` samples in each of the twelve leads, all with the recording's label(s).
 
-    Window by window, in the order of LEADS; samples after the last whole window are left out.
+    Window by window, in the order of LEADS; samples after the last whole window are left out. `known` are patient and
+    time.
     """
     begins = np.arange(0, samples - width + 1, width)
-    count = len(begins) * len(LEADS)
-    return Windows(
-        patient=patient,
-        begin=np.repeat(begins, len(LEADS)).astype(np.int64),
-        length=np.full(count, width, np.int64),
-        start=np.repeat(begins, len(LEADS)) / rate,
-        leads=np.tile(np.arange(len(LEADS), dtype=np.int16), len(begins)),
-        labels=np.repeat(np.asarray(label)[None], count, axis=0),
-        time=time,
-        dropped={} if count else {"recording shorter than a frame": 1},
-    )
+    dropped = {} if len(begins) else {SHORT: 1}
+    labels = np.repeat(np.asarray(label)[None], len(begins), axis=0)
+    return common.offered(begins, labels, width, RATE, dropped=dropped, **known)
 
 
-class IntegerFrames(Reader):
-    """Base of readers whose frames are 2500 samples of twelve leads at 500 Hz as the publisher stored them."""
+class IntegerRecord(Source):
+    """Frames of 2500 samples of twelve leads at 500 Hz as the publisher stored them."""
 
-    unit = "mV"
-    lead_names = LEADS
-    stored_as = np.int16
-
-    def header(self, source: Source) -> Header:
+    def header(self) -> Header:
         """The record's header; BadInput where the sampling rate is another or a lead is missing."""
-        header = read_header(source.files[0])
+        header = read_header(self.files[0])
         require_rate(header, RATE)
         require_leads(header, LEADS)
         return header
 
-    def labels(self, names: Iterable[str]) -> NDArray[np.uint8]:
-        """One where a class is among the names, [C]."""
-        return np.isin(self.classes, [*names]).astype(np.uint8)
+    def whole(self, common: Common, header: Header, names: Iterable[str], **known: Any) -> Windows:
+        """Every whole frame of every lead, with the classes of these names as [m, C] multi-hot."""
+        label = np.isin(common.classes, [*names]).astype(np.uint8)
+        return whole_windows(common, header.samples, FRAME_LENGTH, label, **known)
 
-    def signals(self, source: Source, windows: Windows) -> Signals:
+    def signals(self, common: Common, windows: Windows) -> Signals:
         """The publisher's integers with the header's gain and baseline: nothing is lost."""
-        header = read_header(source.files[0])
+        header = read_header(self.files[0])
         positions = np.array(require_leads(header, LEADS))
-        stored = read_stored(header)
-        leads = positions[windows.leads]
-        cut = np.stack(
-            [stored[begin : begin + FRAME_LENGTH, lead] for begin, lead in zip(windows.begin, leads, strict=True)]
-        )
+        stored = read_stored(header)[:, positions]
+        cut, leads = windows.cut(stored.T), positions[windows.leads]
         return Signals(
             cut,
             (1 / header.gain[leads]).astype(np.float32),
             (-header.baseline[leads] / header.gain[leads]).astype(np.float32),
             (cut == header.missing[leads, None]).any(1),
-            samples_digest(stored[:, positions]),
+            samples_digest(stored),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.reader import Index
+from clops_sweep.data.records import Index
 
 
 def keep_evenly(index: Index, *, per_patient_and_class: int, per_class: int) -> NDArray[np.bool_]:

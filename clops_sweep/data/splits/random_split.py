@@ -6,6 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
+from clops_sweep.data.records import Index
+
+
+def shuffled(index: Index, seed: int) -> NDArray[np.int8]:
+    """`sixty_twenty_twenty` of the patients of frames."""
+    return sixty_twenty_twenty(len(index.patient_names), seed)
+
+
+def balanced(index: Index, seed: int) -> None:
+    """Leaves the patients to the integer programme of `split_program`."""
 
 
 def sixty_twenty_twenty(patients: int, seed: int) -> NDArray[np.int8]:

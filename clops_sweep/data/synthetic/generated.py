@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import Rules
+from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION
-from clops_sweep.data.reader import Index, Reader, Signals, Source, Windows
+from clops_sweep.data.records import Common, Index, Signals, Source, Windows
 from clops_sweep.data.synthetic.ecg_model import LEAD_NAMES, lead_matrix
 from clops_sweep.data.synthetic.episodes import AMBULATORY, ARTEFACT_LEVEL, CLINIC, Difficulty, draw_dipole
 from clops_sweep.data.synthetic.rhythms import FRAME_SECONDS, RHYTHMS, Patient, draw_patient
@@ -91,90 +93,83 @@ MAINS: Final = 50.0
 TERM_ENDS: Final = ("2019-01-01", "2020-01-01", "2021-01-01")
 
 
-class Synthetic(Reader):
-    """Generated 12-lead ECG: frames of 5 s at 500 Hz, stored in microvolt."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GeneratedPerson(Source):
+    """Generated 12-lead ECG of a person: frames of 5 s at 500 Hz, stored in microvolt.
 
-    name = "synthetic"
-    unit = "mV"
-    classes = tuple(RHYTHMS)
-    lead_names = LEAD_NAMES
-    stored_as = np.int16
-    reads_files = False
-    version = 2
-    seed: ClassVar[int] = SEED
-    difficulty: ClassVar[Difficulty] = CLINIC
-    """How far the classes overlap."""
+    `difficulty` says how far the classes overlap.
+    """
 
-    def population(self) -> Sequence[Person]:
-        """Everybody in the data set."""
-        return small_population()
+    number: int
+    person: Person
+    difficulty: Difficulty
 
-    def find(self, data_root: Path | None) -> list[Source]:
-        """One source per person; no file is needed."""
-        return [Source(person.name, detail=(number, person)) for number, person in enumerate(self.population())]
-
-    def windows(self, source: Source) -> Windows:
+    def windows(self, common: Common) -> Windows:
         """Frames of a person, rhythm by rhythm, each in all twelve leads."""
-        number, person = source.detail
-        codes = np.repeat(np.arange(len(self.classes)), person.frames)
-        count, leads = len(codes), len(self.lead_names)
-        begin = np.repeat(np.arange(count) * FRAME_LENGTH, leads)
-        day = np.datetime64(TERM_ENDS[person.term], "s") - np.timedelta64(1 + number % 360, "D")
-        return Windows(
-            patient=person.name,
-            begin=begin.astype(np.int64),
-            length=np.full(len(begin), FRAME_LENGTH, np.int64),
-            start=begin / (FRAME_LENGTH / FRAME_SECONDS),
-            leads=np.tile(np.arange(leads, dtype=np.int16), count),
-            labels=np.repeat(codes, leads).astype(np.int64),
-            time=day,
-        )
+        codes = np.repeat(np.arange(len(common.classes)), self.person.frames)
+        day = np.datetime64(TERM_ENDS[self.person.term], "s") - np.timedelta64(1 + self.number % 360, "D")
+        begins = np.arange(len(codes)) * FRAME_LENGTH
+        rate = FRAME_LENGTH / FRAME_SECONDS
+        return common.offered(begins, codes, FRAME_LENGTH, rate, patient=self.record, time=day)
 
-    def signals(self, source: Source, windows: Windows) -> Signals:
+    def signals(self, common: Common, windows: Windows) -> Signals:
         """The generated samples of a person's frames."""
-        number, person = source.detail
-        patient = draw_patient(np.random.default_rng([self.seed, number]))
-        codes = windows.labels[:: len(self.lead_names)]
-        recorder = RECORDERS[person.term]
-        streams = (np.random.default_rng([self.seed, number, frame]) for frame in range(len(codes)))
+        patient = draw_patient(np.random.default_rng([SEED, self.number]))
+        recorder = RECORDERS[self.person.term]
         frames = [
-            record_frame(self.classes[code], patient, recorder, stream, self.difficulty)
-            for code, stream in zip(codes, streams, strict=True)
-        ]
+            record_frame(
+                common.classes[code], patient, recorder, np.random.default_rng([SEED, self.number, frame]),
+                self.difficulty,
+            )
+            for frame, code in enumerate(windows.labels[:: len(common.channels)])
+        ]  # fmt: skip
         stored = np.rint(np.concatenate(frames) / _MICROVOLT)
         gain = np.full(len(stored), _MICROVOLT, np.float32)
         return Signals(
             np.clip(stored, -32768, 32767).astype(np.int16), gain, np.zeros_like(gain), np.zeros(len(gain), bool)
         )
 
-    def split(self, index: Index, seed: int) -> NDArray[np.int8]:
+
+def _rules(population: Sequence[Person]) -> Rules:
+    people = {person.name: person for person in population}
+
+    def split(index: Index, seed: int) -> NDArray[np.int8]:
         """The population's own split for seed 0; for others, people with equal frames and term change places.
 
         Counts per class, split and term are therefore the same for every seed.
         """
-        people = {person.name: person for person in self.population()}
         chosen = [people[name] for name in index.patient_names]
-        split = np.array([person.split for person in chosen], np.int8)
+        found = np.array([person.split for person in chosen], np.int8)
         if seed == 0:
-            return split
-        stream = np.random.default_rng([self.seed, seed])
+            return found
+        stream = np.random.default_rng([SEED, seed])
         alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         for position, person in enumerate(chosen):
             alike.setdefault((person.term, person.frames), []).append(position)
         for positions in alike.values():
-            split[positions] = stream.permutation(split[positions])
-        return split
+            found[positions] = stream.permutation(found[positions])
+        return found
+
+    return Rules(split=split, integers=True, reads_files=False, version=2)
 
 
-class SyntheticPaper(Synthetic):
-    """The same at the paper's own split sizes for Class-IL; classes overlap further, since there are more frames."""
+def _generated(population: Sequence[Person], difficulty: Difficulty) -> list[Source]:
+    return [
+        GeneratedPerson((person.name,), number=number, person=person, difficulty=difficulty)
+        for number, person in enumerate(population)
+    ]
 
-    name = "synthetic_paper"
-    difficulty = AMBULATORY
 
-    def population(self) -> Sequence[Person]:
-        """291 people whose frames add up to the paper's table of task splits."""
-        return paper_population()
+@dataset("synthetic", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(small_population()))
+def synthetic(data_root: Path | None) -> list[Source]:
+    """72 people; no file is needed."""
+    return _generated(small_population(), CLINIC)
+
+
+@dataset("synthetic_paper", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(paper_population()))
+def synthetic_paper(data_root: Path | None) -> list[Source]:
+    """291 people whose frames add up to the paper's table of task splits; classes overlap further than in synthetic."""
+    return _generated(paper_population(), AMBULATORY)
 
 
 def _derivation() -> NDArray[np.float64]:

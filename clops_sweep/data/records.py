@@ -1,0 +1,344 @@
+"""Sources of recordings, the windows that they offer, and the frames that are read of these."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.resampling import resampled
+from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.errors import BadInput
+
+
+class EveryRecordFails(BadInput):
+    """An error that leaving a record out would not mend."""
+
+
+OnError = Literal["stop", "skip"]
+"""What becomes of a record that cannot be read."""
+
+_STEPS = 19
+"""Resampled samples are multiples of the greatest power of two that is 2^-19 of the recording's largest one or less."""
+
+
+class Stretch(NamedTuple):
+    """Samples begin..end (end excluded) of a recording that carry one label, a position in the classes."""
+
+    begin: int
+    end: int
+    label: int
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all recordings of a data set share.
+
+    `window` and `stride` are in seconds, None for recordings that are a frame each; `rate` is what frames are resampled
+    to, samples a second, None for what they were sampled with. `stored_as` is the type of stored samples. `left_out`
+    counts recordings that are not used, by reason. `name` is the data set's.
+    """
+
+    classes: tuple[str, ...]
+    channels: tuple[str, ...]
+    units: str
+    multi_label: bool = False
+    stored_as: type[np.float32] | type[np.int16] = np.float32
+    window: float | None = None
+    stride: float | None = None
+    rate: float | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    name: str = ""
+
+    def windows(self, samples: int, rate: float, label: Any) -> tuple[NDArray[np.int64], int, list[Any]]:
+        """Begins [m] of the windows of a recording, their length in samples, and the label of each.
+
+        A window begins every `stride`, from where the recording, or a stretch of one label, begins; what is left at the
+        end, and too short for a window, is left out.
+        """
+        width = samples if self.window is None else round(self.window * rate)
+        stride = width if self.stride is None else max(1, round(self.stride * rate))
+        stretches: Sequence[Stretch] = label if isinstance(label, list) else [Stretch(0, samples, label)]
+        found = [
+            (begin, stretch.label)
+            for stretch in stretches
+            for begin in range(stretch.begin, min(stretch.end, samples) - width + 1, max(1, stride))
+        ]
+        return np.array([begin for begin, _ in found], np.int64), width, [label for _, label in found]
+
+    def offered(self, begins: NDArray[np.int64], labels: Any, width: int, rate: float, **more: Any) -> Windows:
+        """All channels of windows [k], moment by moment; labels [k] or [k, C], `more` as in `Windows`."""
+        count, channels = len(begins), len(self.channels)
+        shape = (0, len(self.classes)) if self.multi_label else (0,)
+        kind = np.uint8 if self.multi_label else np.int64
+        return Windows(
+            begin=np.repeat(begins, channels),
+            leads=np.tile(np.arange(channels, dtype=np.int16), count),
+            labels=np.repeat(np.asarray(labels, kind), channels, axis=0) if count else np.zeros(shape, kind),
+            width=width,
+            rate=rate,
+            **more,
+        )
+
+    def keeps(self, rate: float) -> bool:
+        """Whether recordings of a sampling rate are not resampled."""
+        return self.rate is None or self.rate == rate
+
+    def frame_samples(self, width: int, rate: float) -> int:
+        """Samples of a frame, from those of its window."""
+        return width if self.keeps(rate) else max(1, round(width * (self.rate or rate) / rate))
+
+    def frames(self, cut: NDArray[Any], rate: float, where: str) -> NDArray[Any]:
+        """Windows [m, samples] of one recording as they are stored, all channels of each moment together.
+
+        Raises:
+            BadInput: samples are not finite, or too small for float32; begins with `where`.
+        """
+        self._require_finite(cut, where)
+        if self.keeps(rate):
+            with np.errstate(over="ignore", under="ignore"):
+                frames = np.asarray(cut, self.stored_as)
+            if not frames.any() and cut.any():
+                raise BadInput(f"{where}: has samples that float32 rounds to 0; expected another unit")
+        else:
+            peak = float(np.abs(np.asarray(cut, np.float64)).max()) or 1.0
+            target = self.frame_samples(cut.shape[1], rate)
+            frames = resampled(cut, target, 2.0 ** (np.floor(np.log2(peak)) - _STEPS))
+        if frames is not cut:
+            self._require_finite(frames, where)
+        return frames
+
+    def _require_finite(self, values: NDArray[Any], where: str) -> None:
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            rows = np.flatnonzero(~np.isfinite(values).all(1))
+            channel = self.channels[int(rows[0]) % len(self.channels)]
+            raise BadInput(
+                f"{where}: channel {channel} has samples that are NaN, infinite or missing; repair the recording or "
+                "leave it out"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Source(ABC):
+    """What is read at a time: one recording, or several that are in memory.
+
+    Attributes:
+        names: of its recordings.
+        files: that hold it; empty in memory.
+        tables: that describe it, if any; the first one lists it.
+    """
+
+    names: Sequence[str]
+    files: tuple[Path, ...] = ()
+    tables: tuple[Path, ...] = ()
+
+    @property
+    def record(self) -> str:
+        """The name of its first recording."""
+        return self.names[0]
+
+    @property
+    def place(self) -> str:
+        """Its first file, or its name, as messages show it."""
+        return shorten(self.files[0] if self.files else self.record)
+
+    @property
+    def signal_file(self) -> Path | None:
+        """The file with the samples; None where nothing is read from a file."""
+        return next((file for file in self.files if file.suffix in (".dat", ".mat", ".ecg", ".csv")), None)
+
+    @abstractmethod
+    def windows(self, common: Common) -> Windows:
+        """The frames that it offers, with labels: cheap, without its samples."""
+
+    @abstractmethod
+    def signals(self, common: Common, windows: Windows) -> Signals:
+        """The samples of the given windows."""
+
+    def apart(self) -> list[Source]:
+        """A source for every recording, as each is read when there is a bad one."""
+        return [self]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Windows:
+    """The m frames that one source offers.
+
+    Shapes: begin [m] int64, first sample in the recording; leads [m] int16; labels [m] int64 or [m, C] uint8. All have
+    `width` samples, `rate` of them a second. `time` is the date of acquisition; `dropped` counts by reason;
+    `domains` are what else domain_il may go by, such as a site. Where the source stands for r recordings, `sizes` [r]
+    are the frames of each, and `patient`, `time` [r] datetime64[s] and each of `domains` have r entries.
+    """
+
+    patient: str | Sequence[str]
+    begin: NDArray[np.int64]
+    leads: NDArray[np.int16]
+    labels: NDArray[Any]
+    width: int
+    rate: float
+    time: np.datetime64 | NDArray[np.datetime64] | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    domains: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    sizes: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    @property
+    def start(self) -> NDArray[np.float64]:
+        """Seconds from the begin of the recording [m]."""
+        return self.begin / self.rate
+
+    def take(self, rows: NDArray[np.int64]) -> Self:
+        """The given windows of one recording alone; what was dropped before stays counted where it was."""
+        return replace(self, begin=self.begin[rows], leads=self.leads[rows], labels=self.labels[rows], dropped={})
+
+    def cut(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """The samples of the windows [m, width], of a recording [leads, samples]."""
+        pairs = zip(self.leads, self.begin, strict=True)
+        return np.stack([stored[lead, begin : begin + self.width] for lead, begin in pairs])
+
+
+Offer = tuple[Source, Windows]
+"""A source, and the frames that it offers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Frames of one source.
+
+    Shapes: stored [m, samples] (float32 with NaN where nothing was recorded, or int16), gain and offset [m] float32, so
+    that gain * stored + offset is in the data set's unit; missing [m] says which frames lack samples where integers
+    cannot, and is None for float32. `recording` stands for all samples of the leads that are read, as the publisher
+    stored them: two records with the same one are one recording (`same_samples.samples_digest`). They are written later
+    on by another thread: new arrays are made for every source.
+    """
+
+    stored: NDArray[Any]
+    gain: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    missing: NDArray[np.bool_] | None = None
+    recording: bytes | None = None
+
+    @classmethod
+    def resampled(cls, cut: NDArray[Any], grid: float, recording: bytes) -> Signals:
+        """Windows [m, width] in units, as frames of `FRAME_LENGTH` samples that are multiples of `grid`."""
+        ones = np.ones(len(cut), np.float32)
+        return cls(resampled(cut, FRAME_LENGTH, grid), ones, ones * 0, recording=recording)
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """All n frames of a data set, without their samples: one entry per frame in every array.
+
+    Shapes: patients [n] int32 into patient_names; records [n] int32 into record_names; leads [n] int16; start [n]
+    float64, seconds; labels [n] int64 or [n, C] uint8; times [n] datetime64[s], or None; each of domains [n] int32 into
+    its names.
+    """
+
+    patient_names: tuple[str, ...]
+    record_names: tuple[str, ...]
+    patients: NDArray[np.int32]
+    records: NDArray[np.int32]
+    leads: NDArray[np.int16]
+    start: NDArray[np.float64]
+    labels: NDArray[Any]
+    times: NDArray[np.datetime64] | None
+    domains: Mapping[str, tuple[NDArray[np.int32], tuple[str, ...]]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.patients)
+
+    @classmethod
+    def of(cls, offered: Sequence[Offer]) -> Index:
+        """The frames of all windows, record after record; patients and domains are numbered in their order by name."""
+        windows = [each for _, each in offered]
+        people: list[str] = []
+        sizes: list[int] = []
+        times: list[Any] = []
+        domains: dict[str, list[str]] = {name: [] for name in windows[0].domains}
+        for offer in windows:
+            if offer.sizes is None:
+                people.append(str(offer.patient))
+                sizes.append(len(offer))
+            else:
+                people.extend(offer.patient)
+                sizes.extend(offer.sizes.tolist())
+            times.extend([None] if offer.time is None else np.atleast_1d(offer.time))
+            for name, column in domains.items():
+                value = offer.domains[name]
+                column.extend([value] if isinstance(value, str) else value)
+        patient_names = tuple(sorted(set(people)))
+        codes = {name: code for code, name in enumerate(patient_names)}
+        known = all(time is not None for time in times)
+        return cls(
+            patient_names,
+            tuple(chain.from_iterable(source.names for source, _ in offered)),
+            np.repeat(np.array([codes[name] for name in people], np.int32), sizes),
+            np.repeat(np.arange(len(people), dtype=np.int32), sizes),
+            np.concatenate([w.leads for w in windows]).astype(np.int16),
+            np.concatenate([w.start for w in windows]).astype(np.float64),
+            np.concatenate([w.labels for w in windows]),
+            np.repeat(np.array(times, "datetime64[s]"), sizes) if known else None,
+            {name: _domain_of(column, sizes) for name, column in domains.items()},
+        )
+
+    def take(self, rows: NDArray[Any]) -> Index:
+        """The given frames alone, under the same patient and record names."""
+        return Index(
+            self.patient_names,
+            self.record_names,
+            self.patients[rows],
+            self.records[rows],
+            self.leads[rows],
+            self.start[rows],
+            self.labels[rows],
+            None if self.times is None else self.times[rows],
+            {name: (codes[rows], names) for name, (codes, names) in self.domains.items()},
+        )
+
+    def of_rows(self, rows: NDArray[np.int64]) -> Index:
+        """The given frames alone, under the names of those patients, records and domains that they have."""
+        if len(rows) == len(self):
+            return self
+        part = self.take(rows)
+        patients, patient_names = _in_use(part.patients, self.patient_names)
+        records, record_names = _in_use(part.records, self.record_names)
+        domains = {name: _in_use(codes, names) for name, (codes, names) in part.domains.items()}
+        return replace(
+            part,
+            patients=patients,
+            patient_names=patient_names,
+            records=records,
+            record_names=record_names,
+            domains=domains,
+        )
+
+    def counts_per_patient(self, classes: int) -> NDArray[np.int64]:
+        """Frames of every patient and class, [patients, classes]."""
+        people = len(self.patient_names)
+        if self.labels.ndim == 1:
+            cells = self.patients.astype(np.int64) * classes + self.labels
+            return np.bincount(cells, minlength=people * classes).reshape(people, classes)
+        counts = np.zeros((people, classes), np.int64)
+        np.add.at(counts, self.patients, self.labels.astype(np.int64))
+        return counts
+
+
+def _in_use(codes: NDArray[np.int32], names: tuple[str, ...]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Codes [n] of those names alone that they use, in the order of before."""
+    used, again = np.unique(codes, return_inverse=True)
+    return again.astype(np.int32), tuple(names[code] for code in used)
+
+
+def _domain_of(values: Sequence[str], sizes: Sequence[int]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """A domain of every frame [n] as a position in its names, sorted, from that of every record."""
+    names, codes = np.unique(np.array(values), return_inverse=True)
+    return np.repeat(codes.astype(np.int32), sizes), tuple(map(str, names))
