@@ -41,11 +41,14 @@ RESULTS: Mapping[str, type] = {
 
 RECORDED = (
     *("run_id", "status", "error", "started_at", "data_hash", "semantics_version", "package_version", "git_commit"),
-    *("git_dirty", "python", "torch", "ray", "device", "backend", "host", "stack", "plugins"),
+    *("git_dirty", "python", "torch", "ray", "device", "backend", "host", "lockstep", "plugins"),
 )
 """The other columns: what became of a run, and where it comes from."""
 
-OPTIONS.reserve((*RESULTS, *RECORDED), "that of a column of runs")
+RENAMED: Mapping[str, str] = {"stack": "lockstep"}
+"""Columns of `runs` that earlier versions wrote under another name, by that name."""
+
+OPTIONS.reserve((*RESULTS, *RECORDED, *RENAMED), "that of a column of runs")
 
 
 def _scalar(annotation: Any) -> type:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.columns import CONFIG, MEASURES, PHASES, RESULTS, metrics_of
+from clops_sweep.experiment.columns import CONFIG, MEASURES, PHASES, RECORDED, RENAMED, RESULTS, metrics_of
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.evaluation import Evaluation, SplitName
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 ALL_TASKS: Final = "all tasks"
 """The training task of a joint run, in the learning curves."""
 
-_TAKEN = {*CONFIG, *RESULTS, "run_id", "status", "error", "started_at", "backend", "device", "host"} - {
-    "projections",
-    "projection_failures",
-}
+_TAKEN = {*CONFIG, *RESULTS, *RECORDED, *RENAMED} - {"projections", "projection_failures"}
 T = TypeVar("T")
 
 Columns = dict[str, NDArray[Any] | list[Any]]

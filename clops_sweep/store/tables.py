@@ -32,7 +32,7 @@ RUNS = pa.schema(
         ("device", pa.string()),
         ("backend", pa.string()),
         ("host", pa.string()),
-        ("stack", pa.int64()),
+        ("lockstep", pa.int64()),
         ("plugins", pa.string()),
     ]
 )
