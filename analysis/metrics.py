@@ -83,8 +83,20 @@ METRICS: Mapping[str, Metric] = {
 _FWT: Final = Metric(
     "fwt", "FWT", "FWT", r"$\mathrm{FWT}$", signed=True, formula="mean over j > 1 of R[j-1][j] less the chance level"
 )
-_DIFFERENCES: Final = {name: metric for name, metric in {**METRICS, "fwt": _FWT}.items() if metric.signed}
+_FORGETTING: Final = Metric(
+    "forgetting",
+    "Forgetting",
+    "Forgetting",
+    r"$\mathrm{Forgetting}$",
+    signed=False,
+    formula="mean over j < N of max over i < N of R[i][j], less R[N][j]",
+    better="lower",
+)
+_DIFFERENCES: Final = {name: it for name, it in {**METRICS, "fwt": _FWT}.items() if it.signed} | {
+    "forgetting": _FORGETTING
+}
 _OF_A_SCORE: Final = re.compile(rf"(.+)_({'|'.join(sorted(_DIFFERENCES, key=len, reverse=True))})")
+_AVERAGE_OF_ALL_STAGES: Final = "mean over stages i of the mean over tasks j <= i of R[i][j]"
 _SCORES: Final = re.compile(r"(^|_)(auc|accuracy|f1|precision|recall|sensitivity|specificity)(_|$)")
 _LOSSES: Final = re.compile(r"(^|_)(seconds|loss|error)(_|$)")
 _ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
@@ -93,9 +105,9 @@ _ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
 def metric_named(column: str) -> Metric:
     """How a numeric column of `runs` is written: what `METRICS` says, or what follows from its name.
 
-    A name that ends in bwt, bwt_t, bwt_lambda or fwt is a difference, of the score named before it: accuracy_bwt is
-    "BWT of accuracy". The prefix `test_` names the split. Scores are better when higher, seconds and losses when
-    lower; of anything else nothing is better.
+    A name that ends in bwt, bwt_t, bwt_lambda, fwt or forgetting is a difference, of the score named before it:
+    accuracy_bwt is "BWT of accuracy". The prefix `test_` names the split. Scores are better when higher, seconds,
+    losses and forgetting when lower; of anything else nothing is better.
     """
     if column in METRICS:
         return METRICS[column]
@@ -124,7 +136,11 @@ def metric_named(column: str) -> Metric:
         plain,
         _in_latex(plain),
         signed=False,
-        formula="mean over tasks j of R[N][j]" if score else f"the column {column}",
+        formula=_AVERAGE_OF_ALL_STAGES
+        if column.startswith("average_incremental_")
+        else "mean over tasks j of R[N][j]"
+        if score
+        else f"the column {column}",
         better=better,
         decimals=3 if score else None,
     )

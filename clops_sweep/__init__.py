@@ -174,7 +174,7 @@ def sweep(
     address: str | None = None,
     cpus_per_trial: float = 1,
     gpus_per_trial: float = 0,
-    stack: int | Literal["auto"] = "auto",
+    lockstep: int | Literal["auto"] = "auto",
     max_retries: int = 2,
     checkpoint_every: int = 0,
     epoch_timeout: float | None = None,
@@ -200,7 +200,7 @@ def sweep(
             this process is connected to one already.
         cpus_per_trial: CPUs reserved for a job.
         gpus_per_trial: GPUs, or the share of one, reserved for a job.
-        stack: how many runs are trained in lockstep in a job.
+        lockstep: how many runs of a job are computed together.
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds after which a run is ended whose epoch is not over, and has failed; None for never.
@@ -226,7 +226,7 @@ def sweep(
 
     changes = {} if settings is None else settings
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
-    runs = None if isinstance(stack, str) and stack == "auto" else stack
+    runs = None if isinstance(lockstep, str) and lockstep == "auto" else lockstep
     resources = Resources(
         address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe
     )

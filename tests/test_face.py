@@ -80,7 +80,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, monkey
     [
         ("seeds", [0, -1, 1.5, True, "3", math.nan, np.float64("inf"), 10**12, [3]]),
         ("limit", [0, -1, 2.5, False, "all", math.nan, np.int64(-2)]),
-        ("stack", [0, -2, 2.5, True, "Auto", math.nan, [2]]),
+        ("lockstep", [0, -2, 2.5, True, "Auto", math.nan, [2]]),
         ("cpus_per_trial", [0, -1, math.nan, math.inf, True, "1", None, 10**400]),
         ("gpus_per_trial", [-1, 1.5, 0.001, math.nan, math.inf, True, "1", None]),
         ("max_retries", [-5, 0.5, True, "2", math.nan, None]),
@@ -113,10 +113,10 @@ def test_a_sweep_takes_numbers_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None
     asked = []
     monkeypatch.setattr("clops_sweep.search.launch.launch", lambda *arguments, **_: asked.append(arguments[:2]))
     space = SearchSpace("grid", RunConfig(), {"storage_fraction": [0.1]}, seeds=[0])
-    sweep(space, seeds=np.int64(3), stack=np.int32(2), cpus_per_trial=np.float32(0.5), epoch_timeout=np.int64(9))  # type: ignore[arg-type]
+    sweep(space, seeds=np.int64(3), lockstep=np.int32(2), cpus_per_trial=np.float32(0.5), epoch_timeout=np.int64(9))  # type: ignore[arg-type]
     ((request, resources),) = asked
     assert (request.selection.seeds, len(request.selection.requests)) == (3, 3)
-    taken = (resources.stack, resources.cpus_per_trial, resources.epoch_timeout)
+    taken = (resources.lockstep, resources.cpus_per_trial, resources.epoch_timeout)
     assert (taken, [type(it) for it in taken]) == ((2, 0.5, 9.0), [int, float, float])
 
 

@@ -23,7 +23,7 @@ from clops_sweep.cli.plan import Facts, counts, say_cost, say_first, say_plan
 from clops_sweep.cli.report import render
 from clops_sweep.cli.search import print_searches
 from clops_sweep.errors import BadInput, masked, several
-from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, MAX_RETRIES, STACK
+from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES
 from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.search.fit import check_fit
@@ -42,12 +42,12 @@ from clops_sweep.search.launch import launch as launched
 @cpus_option
 @gpus_option
 @click.option(
-    "--stack",
-    type=Number(STACK, auto=True),
+    "--lockstep",
+    type=Number(LOCKSTEP, auto=True),
     default="auto",
     show_default=True,
     metavar="N|auto",
-    help="Runs trained in lockstep in a trial.",
+    help="Runs computed together in a trial.",
 )
 @click.option("--max-retries", type=Number(MAX_RETRIES), default=2, show_default=True)
 @click.option(
@@ -75,7 +75,7 @@ def launch(
     address: str | None,
     cpus_per_trial: float,
     gpus_per_trial: float,
-    stack: int | None,
+    lockstep: int | None,
     max_retries: int,
     checkpoint_every: int,
     epoch_timeout: float | None,
@@ -89,7 +89,7 @@ def launch(
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(
-        address, cpus_per_trial, gpus_per_trial, stack, max_retries, checkpoint_every, epoch_timeout, observe
+        address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe
     )
     if dry_run:
         plan = asked.plan()

@@ -117,9 +117,9 @@ def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
     return always | of_scenario | {name for name, value in seen.items() if fields.get(name) == value}
 
 
-def _is_nothing(name: str, value: float) -> bool:
+def _is_nothing(name: str, value: float | str) -> bool:
     """Whether a strategy has no such metric, or there was nothing to count."""
-    return math.isnan(value) or (name in COUNTS and value == 0)
+    return (isinstance(value, float) and math.isnan(value)) or (name in COUNTS and value == 0)
 
 
 def _of_other_measures() -> set[str]:

@@ -19,8 +19,8 @@ from clops_sweep.experiment.limits import (
     CPUS_PER_TRIAL,
     EPOCH_TIMEOUT,
     GPUS_PER_TRIAL,
+    LOCKSTEP,
     MAX_RETRIES,
-    STACK,
     Limit,
     check_limits,
 )
@@ -102,7 +102,7 @@ class Job:
 _LIMITS: Mapping[str, Limit] = {
     "cpus_per_trial": CPUS_PER_TRIAL,
     "gpus_per_trial": GPUS_PER_TRIAL,
-    "stack": STACK,
+    "lockstep": LOCKSTEP,
     "max_retries": MAX_RETRIES,
     "checkpoint_every": CHECKPOINT_EVERY,
     "epoch_timeout": EPOCH_TIMEOUT,
@@ -119,7 +119,7 @@ class Resources:
         address: of a running Ray cluster; None starts one on this machine for the time of the sweep.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: share of a GPU reserved for a trial.
-        stack: how many runs may be trained in lockstep, if they can be; None for one on a CPU, where that gains
+        lockstep: how many runs may be computed together, if they can be; None for one on a CPU, where that gains
             nothing, and 40 on a GPU.
         max_retries: how often a run that raised, or whose worker died, is taken up again.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
@@ -133,7 +133,7 @@ class Resources:
     address: str | None = None
     cpus_per_trial: float = 1
     gpus_per_trial: float = 0
-    stack: int | None = None
+    lockstep: int | None = None
     max_retries: int = 2
     checkpoint_every: int = 0
     epoch_timeout: float | None = None
@@ -170,7 +170,7 @@ class Resources:
     @property
     def runs_in_lockstep(self) -> int:
         """How many runs may be computed together."""
-        return self.stack or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
+        return self.lockstep or (_RUNS_ON_A_GPU if self.gpus_per_trial else 1)
 
 
 @dataclass(frozen=True)

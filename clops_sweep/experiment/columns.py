@@ -19,9 +19,14 @@ MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1")
 
 
 def metrics_of(measure: str) -> tuple[str, ...]:
-    """The metrics of R by their columns: its average, BWT, BWT_t, BWT_lambda and FWT, those of AUC without a prefix."""
+    """The metrics of R by their columns.
+
+    These are its average, BWT, BWT_t, BWT_lambda, FWT and forgetting, those of AUC without a prefix, and the average
+    incremental measure.
+    """
     prefix = "" if measure == "auc" else f"{measure}_"
-    return (measure, *(f"{prefix}{name}" for name in ("bwt", "bwt_t", "bwt_lambda", "fwt")))
+    transfers = (f"{prefix}{name}" for name in ("bwt", "bwt_t", "bwt_lambda", "fwt", "forgetting"))
+    return (measure, *transfers, f"average_incremental_{measure}")
 
 
 METRICS = tuple(metric for measure in MEASURES for metric in metrics_of(measure))
@@ -30,22 +35,30 @@ METRICS = tuple(metric for measure in MEASURES for metric in metrics_of(measure)
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
 """Classes left out of an AUC, instances replayed, and GEM's projections, tried and failed."""
 
+SIZES = ("parameters", "memory_instances", "memory_bytes", "patients_train", "patients_validation", "patients_test")
+"""Trainable parameters of the network, what the replay memory holds at the end, and distinct people by split."""
+
 PHASES = ("seconds_train", "seconds_acquire", "seconds_evaluate")
 
 RESULTS: Mapping[str, type] = {
     **dict.fromkeys((*METRICS, *(f"test_{metric}" for metric in METRICS)), float),
     **dict.fromkeys(COUNTS, int),
-    **dict.fromkeys(("seconds", *PHASES), float),
+    **dict.fromkeys(SIZES, int),
+    "stores": str,
+    **dict.fromkeys(("seconds", *PHASES, "cpu_seconds"), float),
 }
 """What a finished run is worth and what it took, by column."""
 
 RECORDED = (
-    *("run_id", "status", "error", "started_at", "data_hash", "semantics_version", "package_version", "git_commit"),
-    *("git_dirty", "python", "torch", "ray", "device", "backend", "host", "stack", "plugins"),
+    *("run_id", "status", "error", "started_at", "data_hash", "split_hash", "semantics_version", "package_version"),
+    *("git_commit", "git_dirty", "python", "torch", "ray", "device", "backend", "host", "lockstep", "plugins"),
 )
 """The other columns: what became of a run, and where it comes from."""
 
-OPTIONS.reserve((*RESULTS, *RECORDED), "that of a column of runs")
+RENAMED: Mapping[str, str] = {"stack": "lockstep"}
+"""Columns of `runs` that earlier versions wrote under another name, by that name."""
+
+OPTIONS.reserve((*RESULTS, *RECORDED, *RENAMED), "that of a column of runs")
 
 
 def _scalar(annotation: Any) -> type:

@@ -28,7 +28,7 @@ Limit = FloatOption | IntOption
 
 SEEDS = IntOption(5, ge=1, le=100_000)
 LIMIT = IntOption(1, ge=1)
-STACK = IntOption(1, ge=1)
+LOCKSTEP = IntOption(1, ge=1)
 CPUS_PER_TRIAL = FloatOption(1, ge=_SMALLEST_SHARE)
 GPUS_PER_TRIAL = _GpuOption(0)
 MAX_RETRIES = IntOption(2, ge=0)

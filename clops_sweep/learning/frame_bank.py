@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -59,6 +60,11 @@ class FrameBank:
         self.offset = None if plain else shared_tensor(frames.offset[rows]).to(device)
         self.members = None if members is None else shared_tensor(members).to(device)
         self.device = device
+
+    @property
+    def instance_bytes(self) -> int:
+        """Bytes of the stored samples of one instance, all channels."""
+        return math.prod(self.shape) * self.stored.element_size()
 
     def rows(self, instances: torch.Tensor) -> torch.Tensor:
         """Where instances of one channel are stored: int64, of any shape."""

@@ -49,6 +49,11 @@ class Parameters:
         shapes = {name: tuple(view.shape[1:]) for name, view in self.views.items()}
         return type(self).over(flat, self.runs, shapes, self.multiple)
 
+    @property
+    def entries(self) -> int:
+        """How many trainable numbers each network has."""
+        return sum(view[0].numel() for view in self.views.values())
+
     def by_run(self, flat: torch.Tensor) -> torch.Tensor:
         """A vector laid out like `flat`, as one row a run: shape [S, P]."""
         if self.runs == 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,11 +17,11 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
 from clops_sweep.errors import BadInput
-from clops_sweep.experiment.columns import CONFIG, MEASURES, PHASES, RESULTS, metrics_of
+from clops_sweep.experiment.columns import CONFIG, MEASURES, PHASES, RECORDED, RENAMED, RESULTS, metrics_of
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.evaluation import Evaluation, SplitName
-from clops_sweep.learning.strategies.base import InstanceRecord
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Stores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,10 +29,7 @@ if TYPE_CHECKING:
 ALL_TASKS: Final = "all tasks"
 """The training task of a joint run, in the learning curves."""
 
-_TAKEN = {*CONFIG, *RESULTS, "run_id", "status", "error", "started_at", "backend", "device", "host"} - {
-    "projections",
-    "projection_failures",
-}
+_TAKEN = {*CONFIG, *RESULTS, *RECORDED, *RENAMED} - {"projections", "projection_failures"}
 T = TypeVar("T")
 
 Columns = dict[str, NDArray[Any] | list[Any]]
@@ -103,8 +102,11 @@ class History:
         curves: validation after every epoch.
         r: rows of R by split, one a stage of training (a joint run has a single one).
         records: what is known about each task's instances.
+        parameters: trainable parameters of the network.
+        memory: what the replay memory holds.
+        stores: what the strategy keeps of past data, if it says so.
         counts: columns that only the strategy fills, one value a run.
-        seconds: time spent in all and by phase, of the whole lockstep.
+        seconds: time spent in all and by phase, and that of the CPU, of the whole lockstep.
         backend: what computed it.
         started_at: when it began.
         predictions: of every stage of training the probabilities of the test instances of all tasks, float32
@@ -114,6 +116,9 @@ class History:
     curves: Sequence[Evaluation]
     r: Mapping[SplitName, Sequence[Evaluation]]
     records: Sequence[InstanceRecord]
+    parameters: int
+    memory: MemoryUse
+    stores: Stores | None
     counts: Mapping[str, Sequence[int]]
     seconds: Mapping[str, float]
     backend: str
@@ -124,9 +129,11 @@ class History:
 def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
     """The tables of all runs of a lockstep."""
     tables: dict[str, dict[str, Columns]] = {}
+    people = _people(frames, scenario)
     for run, config in enumerate(configs):
+        row = _runs_row(run, config, scenario, history, len(configs))
         found: dict[str, Columns] = {
-            "runs": {name: [value] for name, value in _runs_row(run, config, scenario, history, len(configs)).items()},
+            "runs": {name: [value] for name, value in (row | people).items()},
             "r_matrix": _r_matrix(run, scenario, history.r),
             "curves": _curves(run, scenario, history),
             "instances": _instances(run, frames, scenario, history.records),
@@ -153,6 +160,22 @@ def _joined(parts: Sequence[Columns]) -> Columns:
     }
 
 
+def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
+    """The distinct people of each split over all tasks, as columns of `runs`, and a hash of who is in which split.
+
+    Runs with the same hash have the same people in training, validation and test, whatever their tasks are.
+    """
+    digest, found = hashlib.sha256(), dict[str, Any]()
+    for split in ("train", "validation", "test"):
+        rows = np.concatenate([getattr(task, split).rows for task in scenario.tasks])
+        there = np.zeros(len(frames.patient_names), bool)
+        there[frames.patients[rows]] = True
+        names = sorted(frames.patient_names[place] for place in np.flatnonzero(there))
+        found[f"patients_{split}"] = len(names)
+        digest.update(json.dumps([split, names]).encode())
+    return found | {"split_hash": digest.hexdigest()}
+
+
 def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History, runs: int) -> dict[str, Any]:
     row: dict[str, Any] = {"seed": config.seed}
     left_out = 0
@@ -164,11 +187,16 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
             raise BadInput(f"Strategy.counts(): {name!r} is no name for a column of its own in the table runs")
         if not isinstance(history.counts[name][run], Real):
             raise BadInput(f"Strategy.counts(): {name!r}: expected a number for each run")
-    shares = {phase: history.seconds[phase] / runs for phase in PHASES}
+    shares = {phase: history.seconds[phase] / runs for phase in (*PHASES, "cpu_seconds")}
+    stored, each = history.memory.instances[run], history.memory.instance_bytes[run]
     return row | {
         "left_out": left_out,
         "replayed": sum(int(record.times_replayed[run].sum()) for record in history.records),
         **{name: values[run] for name, values in history.counts.items()},
+        "parameters": history.parameters,
+        "memory_instances": stored,
+        "memory_bytes": stored * each,
+        "stores": history.stores or ("raw" if stored else "nothing"),
         "seconds": history.seconds["seconds"] / runs,
         **shares,
         "started_at": history.started_at,

@@ -73,7 +73,7 @@ class ContinualRun:
         keep_predictions: bool = False,
         bank_of: Callable[[FrameSet, torch.device, NDArray[np.int64]], FrameBank] = FrameBank,
     ) -> None:
-        begun = time.perf_counter()
+        begun, cpu_begun = time.perf_counter(), time.process_time()
         self.configs = (config,) if isinstance(config, RunConfig) else tuple(config)
         common = self.configs[0]
         if len({lockstep_key(each) for each in self.configs}) > 1:
@@ -111,8 +111,12 @@ class ContinualRun:
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in result.EVALUATED_SPLITS}
         self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
         self._started_at = datetime.now(UTC)
-        self._seconds = {"seconds": time.perf_counter() - begun, **dict.fromkeys(PHASES, 0.0)}
-        """What everything has taken so far, and the parts of it that are phases."""
+        self._seconds = {
+            "seconds": time.perf_counter() - begun,
+            **dict.fromkeys(PHASES, 0.0),
+            "cpu_seconds": time.process_time() - cpu_begun,
+        }
+        """What everything has taken so far, the parts of it that are phases, and the time of the CPU."""
 
     @property
     def finished(self) -> bool:
@@ -217,10 +221,14 @@ class ContinualRun:
         if not self.finished:
             raise RuntimeError("the run is not finished")
         with self._timed("seconds"):
+            records, strategy = self._records(), self._strategy
             history = result.History(
                 curves=self._curves,
                 r=self._r,
-                records=self._records(),
+                records=records,
+                parameters=self._training.learner.parameters.entries,
+                memory=strategy.memory_use(records),
+                stores=strategy.stores,
                 counts=self._strategy.counts(),
                 seconds=self._seconds,
                 backend=self._training.learner.backend,
@@ -229,7 +237,8 @@ class ContinualRun:
             )
             found = result.assemble(self.configs, self.frames, self.scenario, history)
         for tables in found.columns.values():  # only now is it known
-            tables["runs"]["seconds"] = [self._seconds["seconds"] / len(self.configs)]
+            for name in ("seconds", "cpu_seconds"):
+                tables["runs"][name] = [self._seconds[name] / len(self.configs)]
         return found
 
     def _records(self) -> list[InstanceRecord]:
@@ -279,13 +288,15 @@ class ContinualRun:
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         try:
             yield
         finally:
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
             self._seconds[phase] += time.perf_counter() - start
+            if phase == "seconds":
+                self._seconds["cpu_seconds"] += time.process_time() - cpu_start
 
 
 def _not_finite(parameters: Parameters) -> list[int]:

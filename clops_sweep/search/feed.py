@@ -60,7 +60,7 @@ class _Trial:
 class SearchFeed:
     """Turns a study's trials into jobs one at a time, and the jobs' results into the trials' values.
 
-    A trial is one job a seed (or one for all of them, stacked). With pruning, jobs end after the tasks at which it is
+    A trial is one job a seed, or one for all of them in lockstep. With pruning, jobs end after the tasks at which it is
     decided, and only a trial that goes on gets jobs for the tasks up to the next decision; they continue from the
     checkpoints. A run that is finished in the store is no job, whoever computed it. Two trials of the same choice are
     not computed beside each other: the second one waits, and then finds its runs in the store.

@@ -44,14 +44,23 @@ class PartFolder:
         folder: the table's folder.
         schema: the table's columns; a part that lacks some has nulls there ...
         defaults: ... but for these, whose values it is read with.
+        renamed: columns of the schema by the names that earlier versions wrote them under.
     """
 
-    def __init__(self, files: Files, folder: str, schema: pa.Schema, defaults: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        schema: pa.Schema,
+        defaults: Mapping[str, Any] | None = None,
+        renamed: Mapping[str, str] | None = None,
+    ) -> None:
         self.files = files
         self.folder = folder
         self.schema = self._own = schema
         names = set(schema.names)
         self._defaults = {n: value for n, value in (defaults or {}).items() if n in names and value is not None}
+        self._renamed = dict(renamed or {})
         self._ids: dict[str, frozenset[str]] = {}
         self._added: dict[str, pa.Field] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
@@ -77,8 +86,7 @@ class PartFolder:
             raise UnlistedColumns(
                 f"{path}: damaged ({one_line(error)}); `clops-sweep compact` writes it anew from the parts"
             ) from None
-        tables = set(self._own.names)
-        self._set_own_columns([field for field in found if field.name not in tables])
+        self._set_own_columns(self._not_own(found))
         return self
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
@@ -103,11 +111,15 @@ class PartFolder:
         Raises:
             DamagedStore: a part is not what was written.
         """
-        tables = set(self._own.names)
         listing = self.listing()
         schemas = self.files.for_each(self._columns_of, (*listing.singles, *listing.compacts))
-        added = [pa.schema([field for field in it if field.name not in tables]) for it in schemas]
+        added = [pa.schema(self._not_own(it)) for it in schemas]
         self._write_own_columns(pa.unify_schemas(added, promote_options="permissive"))
+
+    def _not_own(self, fields: Iterable[pa.Field]) -> list[pa.Field]:
+        """The fields of a file that are no columns of the table, under today's name or an earlier one."""
+        own = {*self._own.names, *self._renamed}
+        return [field for field in fields if field.name not in own]
 
     def _columns_of(self, part: Part) -> pa.Schema:
         try:
@@ -231,7 +243,8 @@ class PartFolder:
             check_seal(content, self._place(part.name))
             table = rows_at_once(content)
             if table is None:
-                table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
+                names = None if columns is None else self._as_written(columns)
+                table = pq.ParquetFile(pa.BufferReader(content)).read(names, use_threads=False)
             if columns is None:
                 self._check_listed(part, table.column_names)
             return self._conform(table, columns)
@@ -264,7 +277,7 @@ class PartFolder:
                 groups = _groups_with(parquet.metadata, only)
                 if not groups:
                     return self.schema.empty_table().select(names)
-                table = parquet.read_row_groups(groups, [*names, *({"run_id"} - set(names))])
+                table = parquet.read_row_groups(groups, [*self._as_written(names), *({"run_id"} - set(names))])
             if only is not None:
                 table = table.filter(pc.is_in(table["run_id"], pa.array(list(only), pa.string())))
             if leave_out:
@@ -282,7 +295,7 @@ class PartFolder:
             UnlistedColumns: the schema lacks one: the file that lists added columns has gone, or a later version of
                 clops-sweep has written the part.
         """
-        if unlisted := sorted(set(columns) - set(self.schema.names)):
+        if unlisted := sorted(set(columns) - {*self.schema.names, *self._renamed}):
             raise UnlistedColumns(
                 f"{self.path(part)}: has columns that {_ALL_COLUMNS} does not list ({shown(unlisted)}); `clops-sweep "
                 "compact` lists them"
@@ -383,11 +396,17 @@ class PartFolder:
         compacts = sorted((part for part in parts if part.run_id is None), key=lambda part: part.rank)
         return Listing(tuple(part for part in parts if part.run_id is not None), tuple(compacts))
 
+    def _as_written(self, columns: Sequence[str]) -> list[str]:
+        """The names that some columns have in parts of any version; a Parquet reader skips those that a part lacks."""
+        return [*columns, *(old for old, name in self._renamed.items() if name in columns)]
+
     def _conform(self, table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
         """The table with the columns of the schema, in their order and types."""
         schema = self.schema if columns is None else self._selected(tuple(columns))
         if table.schema.equals(schema):
             return table
+        if not self._renamed.keys().isdisjoint(table.column_names):
+            table = table.rename_columns([self._renamed.get(name, name) for name in table.column_names])
         have = set(table.column_names)
         for field in schema:
             if field.name not in have:  # it has been added since the part was written

@@ -102,7 +102,7 @@ def _runs_row(
         "error": error,
         "data_hash": data_hash(runs[run_id]),
         "semantics_version": SEMANTICS_VERSION,
-        "stack": len(runs),
+        "lockstep": len(runs),
         "plugins": plugins_of(runs[run_id]),
     }
     schema = SCHEMAS["runs"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from clops_sweep.errors import BadInput, DamagedStore, listed, masked, one_line, shown
-from clops_sweep.experiment.columns import DEFAULTS
+from clops_sweep.experiment.columns import DEFAULTS, RENAMED
 from clops_sweep.experiment.config import nearest
 from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
@@ -55,10 +55,8 @@ class RunStore:
         self._files = Files(root)
         self.keep_predictions = keep_predictions
         self.uri = self._files.uri
-        self._parts = {
-            table: PartFolder(self._files, self.folder(table), schema, DEFAULTS if table == "runs" else None)
-            for table, schema in SCHEMAS.items()
-        }
+        self._parts = {table: PartFolder(self._files, self.folder(table), schema) for table, schema in SCHEMAS.items()}
+        self._parts["runs"] = PartFolder(self._files, self.folder("runs"), SCHEMAS["runs"], DEFAULTS, RENAMED)
 
     @classmethod
     def named(cls, root: str, *, keep_predictions: bool = False) -> RunStore:

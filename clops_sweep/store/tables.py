@@ -22,6 +22,7 @@ RUNS = pa.schema(
         *((name, _ARROW[kind]) for name, kind in RESULTS.items()),
         ("started_at", pa.timestamp("us", tz="UTC")),
         ("data_hash", pa.string()),
+        ("split_hash", pa.string()),
         ("semantics_version", pa.int64()),
         ("package_version", pa.string()),
         ("git_commit", pa.string()),
@@ -32,7 +33,7 @@ RUNS = pa.schema(
         ("device", pa.string()),
         ("backend", pa.string()),
         ("host", pa.string()),
-        ("stack", pa.int64()),
+        ("lockstep", pa.int64()),
         ("plugins", pa.string()),
     ]
 )

@@ -87,7 +87,7 @@ def check_named_strategy(
             together = ContinualRun(stacked, frames).run()
     for other, run_id in zip(both, run_ids, strict=True):
         alone = result if other is config else ContinualRun(other, frames).run()
-        found = result_difference(alone, together.of(run_id), ignore=("run_id", "strategy", "stack"))
+        found = result_difference(alone, together.of(run_id), ignore=("run_id", "strategy", "lockstep"))
         require(found is None, f"{where}: {found} differs between a run alone and the same run stacked")
 
 

@@ -17,7 +17,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.result import RunResult
 
-MEASURED = frozenset({"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "started_at"})
+MEASURED = frozenset({"seconds", "seconds_train", "seconds_acquire", "seconds_evaluate", "cpu_seconds", "started_at"})
 """What differs between two executions of the same run."""
 
 

@@ -128,7 +128,7 @@ def provenance(data_hash: str, semantics_version: int, started_at: datetime) -> 
         "device": "cpu",
         "backend": "cpu",
         "host": "generated",
-        "stack": 1,
+        "lockstep": 1,
     }
 
 

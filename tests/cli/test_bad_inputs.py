@@ -350,10 +350,10 @@ SELECTIONS: list[tuple[list[str], str]] = [
 ]
 
 LAUNCHES: list[tuple[list[str], str]] = [
-    (["--stack", "0"], "Invalid value for '--stack': '0': expected a whole number, at least 1, or auto"),
-    (["--stack", ""], "Invalid value for '--stack': '': expected a whole number, or auto"),
-    (["--stack", "9" * 5000], "Invalid value for '--stack': '999"),
-    (["--stack", "\x1b[2J"], "Invalid value for '--stack': '\\x1b[2J': expected a whole number, or auto"),
+    (["--lockstep", "0"], "Invalid value for '--lockstep': '0': expected a whole number, at least 1, or auto"),
+    (["--lockstep", ""], "Invalid value for '--lockstep': '': expected a whole number, or auto"),
+    (["--lockstep", "9" * 5000], "Invalid value for '--lockstep': '999"),
+    (["--lockstep", "\x1b[2J"], "Invalid value for '--lockstep': '\\x1b[2J': expected a whole number, or auto"),
     (["--cpus-per-trial", "1000"], "--cpus-per-trial 1000: this machine has "),
     (["--cpus-per-trial", "-1"], "Invalid value for '--cpus-per-trial': '-1': expected a number, at least 0.01"),
     (["--cpus-per-trial", "inf"], "Invalid value for '--cpus-per-trial': 'inf': expected a number"),

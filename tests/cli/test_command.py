@@ -135,11 +135,11 @@ UNPREPARED = ["--prepared-root", "empty"]
         (["--where", "['storage_fraction']"], "--where \"['storage_fraction']\": neither true nor false for a run"),
         (["--where", "3"], "--where '3': "),
         (["--where", "storage_fraction == 0.9"], "space.py: no run is left to ask for"),
-        (["--stack", "0"], "Invalid value for '--stack': '0': expected a whole number, at least 1, or"),
-        (["--stack", "many"], "Invalid value for '--stack': 'many': expected a whole number, or auto"),
+        (["--lockstep", "0"], "Invalid value for '--lockstep': '0': expected a whole number, at least 1, or"),
+        (["--lockstep", "many"], "Invalid value for '--lockstep': 'many': expected a whole number, or auto"),
         (
-            ["--stack", "\N{SUPERSCRIPT TWO}"],
-            "Invalid value for '--stack': '\N{SUPERSCRIPT TWO}': expected a whole number, or auto",
+            ["--lockstep", "\N{SUPERSCRIPT TWO}"],
+            "Invalid value for '--lockstep': '\N{SUPERSCRIPT TWO}': expected a whole number, or auto",
         ),
         (["--cpus-per-trial", "nan"], "Invalid value for '--cpus-per-trial': 'nan': expected a number"),
         (["--cpus-per-trial", "0"], "Invalid value for '--cpus-per-trial': '0': expected a number"),
@@ -369,7 +369,7 @@ def test_a_store_that_is_not_there_does_not_pass_for_an_empty_one(command: Comma
 def test_help_and_version(clops_sweep: Command) -> None:
     assert "\n  clops-sweep SPACE.py [options]   runs what is asked for" in clops_sweep("--help").stdout
     options = clops_sweep("launch", "--help").stdout
-    for name in ("--data-root", "--results", "--set", "--seeds", "--limit", "--where", "--address", "--stack"):
+    for name in ("--data-root", "--results", "--set", "--seeds", "--limit", "--where", "--address", "--lockstep"):
         assert name in options
     assert clops_sweep("--version").stdout == f"clops-sweep, version {__version__}\n"
 

@@ -92,7 +92,7 @@ def test_failed_and_unrecorded_runs_are_taken_up_again(
     results, flag = tmp_path / "results", tmp_path / "flag"
     flag.touch()
     (tmp_path / "breakable.py").write_text(BREAKABLE.format(flag=str(flag)))
-    command = ("breakable.py", "--stack", "1", "--no-report")
+    command = ("breakable.py", "--lockstep", "1", "--no-report")
     good = RunConfig(epochs_per_task=2, mc_samples=3, storage_fraction=0.1)
     key = good.data_key
     frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
@@ -173,7 +173,7 @@ def test_runs_that_fail_do_not_take_those_with_them_that_they_were_in_lockstep_w
     attach: Launch, tmp_path: Path, prepared_root: Path
 ) -> None:
     (tmp_path / "delicate.py").write_text(DELICATE)
-    sweep = attach("delicate.py", "--stack", "6", "--max-retries", "0", "--checkpoint-every", "1", "--no-report")
+    sweep = attach("delicate.py", "--lockstep", "6", "--max-retries", "0", "--checkpoint-every", "1", "--no-report")
     assert sweep.wait() == 1
     lines = sweep.output.splitlines()
     assert lines[1:3] == ["connecting to the Ray cluster at auto", "starting workers"]

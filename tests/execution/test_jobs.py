@@ -39,7 +39,7 @@ def test_every_run_is_in_one_job_with_runs_it_can_be_trained_with(runs_in_lockst
     assert firsts == sorted(firsts)
 
 
-def test_auto_stacks_on_a_gpu_alone() -> None:
+def test_auto_computes_runs_together_on_a_gpu_alone() -> None:
     assert len(make_jobs(pending(), Resources().runs_in_lockstep)) == 24
     assert len(make_jobs(pending(), Resources(gpus_per_trial=0.5).runs_in_lockstep)) == 2
-    assert len(make_jobs(pending(), Resources(stack=3).runs_in_lockstep)) == 8
+    assert len(make_jobs(pending(), Resources(lockstep=3).runs_in_lockstep)) == 8

@@ -128,8 +128,8 @@ def harmed(
     (alone / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
     (together / "helpers.py").write_text(HELPERS)
     (together / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
-    alone_options = ("--stack", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
-    options = ("--stack", "4", "--epoch-timeout", "5", "--no-report")
+    alone_options = ("--lockstep", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
+    options = ("--lockstep", "4", "--epoch-timeout", "5", "--no-report")
     sweeps = (
         Sweep(drivers, alone, ray_at_hand, "spaces/harmful.py", *alone_options, *ATTACHED),
         Sweep(forked, together, forked.environment, "harmful.py", *options, *ONE_WORKER),

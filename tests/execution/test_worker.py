@@ -223,7 +223,7 @@ def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, al
     actor.take_up(1)
     assert isinstance(actor.train(), Finished)
     _assert_same(_stored(actor.results, actor.ids[1][1]), alone)
-    assert RunStore(actor.results).read("runs").set_index("seed")["stack"].to_dict() == {4: 3, 1: 3, 7: 3}
+    assert RunStore(actor.results).read("runs").set_index("seed")["lockstep"].to_dict() == {4: 3, 1: 3, 7: 3}
 
 
 def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
@@ -232,7 +232,7 @@ def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Ac
     assert actor.train() == Failed(actor.ids[4])
     (row,) = RunStore(actor.results).read("runs").to_dict("records")
     assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[4][0], "failed", "[1, 0]")
-    where = ("data_hash", "semantics_version", "started_at", "device", "host", "stack")
+    where = ("data_hash", "semantics_version", "started_at", "device", "host", "lockstep")
     assert not [name for name in where if pd.isna(row[name])]
     assert "Traceback" in row["error"]
     assert "task_order" in row["error"]

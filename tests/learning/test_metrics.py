@@ -25,6 +25,28 @@ def bwt_t(r: list[list[float]], t: int) -> float:
     return total / (tasks - t)
 
 
+def forgetting(r: list[list[float]]) -> float:
+    """Chaudhry et al., 2018, by loops: the best of the rows before the last, less the last."""
+    tasks, total = len(r), 0.0
+    for j in range(tasks - 1):
+        best = -math.inf
+        for i in range(tasks - 1):
+            best = r[i][j] if r[i][j] > best else best
+        total += best - r[tasks - 1][j]
+    return total / (tasks - 1)
+
+
+def average_incremental(r: list[list[float]]) -> float:
+    """Rebuffi et al., 2017, by loops."""
+    total = 0.0
+    for i in range(len(r)):
+        so_far = 0.0
+        for j in range(i + 1):
+            so_far += r[i][j]
+        total += so_far / (i + 1)
+    return total / len(r)
+
+
 @pytest.mark.parametrize("tasks", SIZES)
 @pytest.mark.parametrize("seed", range(3))
 def test_metrics_follow_their_formulas(tasks: int, seed: int) -> None:
@@ -39,7 +61,10 @@ def test_metrics_follow_their_formulas(tasks: int, seed: int) -> None:
         overall += inner / (tasks - j)
     forward = sum(r[j - 2][j - 1] - 0.5 for j in range(2, tasks + 1)) / (tasks - 1)
     assert metrics.all_metrics(r) == pytest.approx(
-        {"auc": average, "bwt": bwt, "bwt_t": bwt_t(r, 1), "bwt_lambda": overall / (tasks - 1), "fwt": forward},
+        {
+            **{"auc": average, "bwt": bwt, "bwt_t": bwt_t(r, 1), "bwt_lambda": overall / (tasks - 1), "fwt": forward},
+            **{"forgetting": forgetting(r), "average_incremental_auc": average_incremental(r)},
+        },
         abs=1e-14,
     )
     for t in range(1, tasks):
@@ -55,7 +80,7 @@ def test_of_two_tasks_all_backward_transfers_are_the_same() -> None:
 
 def test_a_single_task_has_an_auc_and_nothing_to_forget() -> None:
     found = metrics.all_metrics([[0.7]])
-    assert found.pop("auc") == 0.7
+    assert found.pop("auc") == found.pop("average_incremental_auc") == 0.7
     assert all(math.isnan(value) for value in found.values())
 
 

@@ -148,7 +148,7 @@ def test_any_layers_alone_in_a_job_and_resumed(network: str, frames: FrameSet) -
     together = run.result()
     alone = ContinualRun(configs[1], frames).run()
     part = together.of(configs[1].run_id(frames.data_hash))
-    assert result_difference(part, alone, ignore=("stack",)) is None
+    assert result_difference(part, alone, ignore=("lockstep",)) is None
     resumed = ContinualRun(configs, frames)
     resumed.restore(states[3])
     assert result_difference(together, resumed.run()) is None
@@ -161,7 +161,7 @@ def test_runs_of_a_job_that_differ_in_what_they_replay(frames: FrameSet) -> None
     together = ContinualRun(configs, frames).run()
     for config in configs:
         part = together.of(config.run_id(frames.data_hash))
-        assert result_difference(part, ContinualRun(config, frames).run(), ignore=("stack",)) is None
+        assert result_difference(part, ContinualRun(config, frames).run(), ignore=("lockstep",)) is None
 
 
 def learner_of(network: str, frames: FrameSet, seeds: tuple[int, ...] = (3, 8)) -> ModuleLearner:

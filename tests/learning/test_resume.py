@@ -62,7 +62,7 @@ def test_five_runs_in_lockstep_are_those_of_each_alone(strategy: str) -> None:
     together = ContinualRun(configs, frames).run()
     for config in (configs[0], configs[4]):
         alone = ContinualRun(config, frames).run()
-        found = result_difference(alone, together.of(config.run_id(frames.data_hash)), ignore=["stack"])
+        found = result_difference(alone, together.of(config.run_id(frames.data_hash)), ignore=["lockstep"])
         assert found is None, found
 
 

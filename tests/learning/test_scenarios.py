@@ -167,7 +167,8 @@ def test_what_guessing_is_worth() -> None:
     assert metrics.chance_of("f1", "softmax", 4) == 0.25
     assert metrics.chance_of("accuracy", "multilabel", 3) == 0.125
     assert metrics_of("accuracy") == (
-        "accuracy", "accuracy_bwt", "accuracy_bwt_t", "accuracy_bwt_lambda", "accuracy_fwt"
+        "accuracy", "accuracy_bwt", "accuracy_bwt_t", "accuracy_bwt_lambda", "accuracy_fwt", "accuracy_forgetting",
+        "average_incremental_accuracy",
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ TABLES = ("runs", "r_matrix", "curves", "instances")
 IDS = ("run_id", "data_hash", "backend")
 """Columns that say which run it is and what computed it, and hold no number of it."""
 
-RESULT_COLUMNS = [name for name in RESULTS if not name.startswith("seconds")]
+RESULT_COLUMNS = [name for name in RESULTS if "seconds" not in name]
 
 Tables = dict[str, pd.DataFrame]
 

@@ -16,6 +16,7 @@ from preloaded import Preloaded
 from clops_sweep import RunConfig
 from clops_sweep.errors import BadInput, DamagedStore
 from clops_sweep.experiment.columns import config_from_row, config_row
+from clops_sweep.store.part_names import compacted as part_of
 from clops_sweep.store.part_names import single
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
@@ -108,20 +109,53 @@ def test_parts_of_an_earlier_version_are_read(store: RunStore, finished_tables: 
     for run_id in (A, B):
         store.write_finished(run_id, finished_tables(run_id, RunConfig()))
     path = Path(store.folder("runs")) / f"finished-{A}.parquet"
-    old = pq.read_table(path).drop_columns(["backend", "stack"])
+    old = pq.read_table(path).drop_columns(["backend", "host"])
     position = old.schema.get_field_index("seed")
     old = old.set_column(position, "seed", old["seed"].cast(pa.int32()))
     PartFolder(store.files, store.folder("runs"), old.schema).write_single(single("finished", A), old)
     if compacted:
         store.compact()
         assert len(list(path.parent.iterdir())) == 1
-    for columns in (None, ["stack", "seed", "run_id"]):
+    for columns in (None, ["host", "seed", "run_id"]):
         frame = store.read("runs", columns=columns)
         assert list(frame.columns) == (columns or SCHEMAS["runs"].names)
         assert frame["run_id"].tolist() == [A, B]
-        assert frame["stack"].isna().all()
+        assert frame["host"].isna().all()
         assert frame["seed"].tolist() == [0, 0]
     assert store.read("runs", [A], ["seed"])["seed"].tolist() == [0]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("own_columns", [False, True])
+def test_a_renamed_column_of_an_old_part_is_read(
+    tmp_path: Path, finished_tables: Tables, compacted: bool, own_columns: bool
+) -> None:
+    """`lockstep` was called `stack`, in parts and in the file that lists added columns."""
+    store = RunStore(tmp_path)
+    schema = SCHEMAS["runs"]
+    position = schema.get_field_index("lockstep")
+    old = PartFolder(store.files, store.folder("runs"), schema.set(position, pa.field("stack", pa.int64())))
+    rows = {}
+    for run_id, together in ((A, 3), (B, 5)):
+        store.write_finished(run_id, finished_tables(run_id, RunConfig()))
+        path = Path(store.folder("runs")) / f"finished-{run_id}.parquet"
+        table = pq.read_table(path)
+        table = table.set_column(position, "stack", pa.array([together], pa.int64()))
+        rows[run_id] = table.append_column("mine", pa.array([together])) if own_columns else table
+        path.unlink()
+    if own_columns:
+        old.add_columns([pa.field("mine", pa.int64())])
+    if compacted:
+        old.write_compacted(part_of((A, B)), pa.concat_tables(rows.values()), (A, B))
+    else:
+        for run_id, table in rows.items():
+            old.write_single(single("finished", run_id), table)
+    for _ in range(2):
+        for columns in (None, ["lockstep", "run_id"]):
+            frame = RunStore(tmp_path).read("runs", columns=columns)
+            assert frame.set_index("run_id")["lockstep"].to_dict() == {A: 3, B: 5}
+            assert "stack" not in frame
+        RunStore(tmp_path).compact()
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -242,7 +276,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from clops_sweep import RunConfig
-from clops_sweep.store.part_names import single
+from clops_sweep.store.part_names import compacted as part_of, single
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.experiment.columns import config_row

@@ -46,6 +46,21 @@ def forward_transfer(r: ArrayLike, chance: float = 0.5) -> float:
     return _mean(np.diag(matrix, 1) - chance)
 
 
+def forgetting(r: ArrayLike) -> float:
+    """1 / (N - 1) sum_{j<N} (max_{i<N} R[i][j] - R[N][j]); nan for a single task (Chaudhry et al., 2018).
+
+    The maximum is over all earlier rows, so a task that got worse has positive forgetting.
+    """
+    matrix = np.asarray(r, dtype=np.float64)
+    return _mean(matrix[:-1, :-1].max(axis=0, initial=-np.inf) - matrix[-1, :-1])
+
+
+def average_incremental(r: ArrayLike) -> float:
+    """1 / N sum_i 1 / i sum_{j<=i} R[i][j]: the mean over stages of the mean over the tasks so far (Rebuffi, 2017)."""
+    matrix = np.asarray(r, dtype=np.float64)
+    return _mean(np.array([row[: i + 1].mean() for i, row in enumerate(matrix)]))
+
+
 def chance_of(measure: str, kind: LossKind, outputs: int) -> float:
     """What guessing is worth, each class as often as any other.
 
@@ -68,6 +83,8 @@ def all_metrics(r: ArrayLike, measure: str = "auc", chance: float = 0.5) -> dict
         backward_transfer_after(r),
         backward_transfer_overall(r),
         forward_transfer(r, chance),
+        forgetting(r),
+        average_incremental(r),
     )
     return dict(zip(metrics_of(measure), values, strict=True))
 

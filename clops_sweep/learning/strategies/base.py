@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -73,6 +73,23 @@ class InstanceRecord:
         return [InstanceRecord(*part) for part in parts]
 
 
+Stores = Literal["raw", "features", "statistics", "nothing"]
+"""What a method keeps of past data: their signals, features of them, statistics computed from them, or nothing."""
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """What the replay memory of each run holds: one number a run.
+
+    Attributes:
+        instances: stored instances; one that is stored twice counts twice.
+        instance_bytes: bytes of one of them.
+    """
+
+    instances: Sequence[int]
+    instance_bytes: Sequence[int]
+
+
 class Strategy:
     """Plain training on one task after another; other strategies change one or more of its decisions.
 
@@ -82,6 +99,9 @@ class Strategy:
 
     joint: ClassVar[bool] = False
     """Whether all tasks are trained on at once, as a single task of N tau epochs."""
+
+    stores: ClassVar[Stores | None] = None
+    """What it keeps of past data. None derives it: "raw" where it has stored instances, else "nothing"."""
 
     def __init__(self, training: Training) -> None:
         self.training = training
@@ -119,6 +139,20 @@ class Strategy:
             times_replayed=torch.zeros_like(rows),
             trajectories=unknown[:, :, None][:, :, :0],
         )
+
+    def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
+        """What the replay memory holds; by default the instances that the records of all tasks call stored.
+
+        An instance takes the bytes of its signal, as the frame cache holds it, and of its float32 targets. A memory
+        that keeps more of an instance for its losses adds the bytes of that.
+        """
+        stored = torch.stack([record.stored.sum(1) for record in records]).sum(0)
+        return MemoryUse(stored.tolist(), [self.instance_bytes] * len(self.training.configs))
+
+    @property
+    def instance_bytes(self) -> int:
+        """Bytes of the signal and the targets of a stored instance."""
+        return self.training.learner.bank.instance_bytes + 4 * self.training.learner.outputs
 
     def counts(self) -> dict[str, list[int]]:
         """Columns of the table `runs` that this strategy alone fills, one value a run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.buffer import Buffer, Portion, count_of
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
-from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Strategy, Training
 
 
 class CLOPS(Strategy):
@@ -22,6 +23,8 @@ class CLOPS(Strategy):
 
     Random storage has no use for beta: the loss is then not weighted either.
     """
+
+    stores = "raw"
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
@@ -122,6 +125,12 @@ class CLOPS(Strategy):
         """s, beta and what was stored, from the end of the task; how often it was replayed, until now."""
         record = self._records[task]
         return replace(record, times_replayed=self._buffer.times_replayed(task, record.stored.shape[1]))
+
+    def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
+        """As of every memory; with `weight_replay` an instance has its float32 beta as well."""
+        size, configs = super().memory_use(records), self.training.configs
+        weighted = zip(size.instance_bytes, configs, strict=True)
+        return replace(size, instance_bytes=[each + 4 * config.weight_replay for each, config in weighted])
 
     def state(self) -> dict[str, Any]:
         """Buffer, beta and records."""

@@ -13,6 +13,7 @@ three go through the network together, as one batch. Of the authors' settings th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from clops_sweep.learning.batches import Replay, batch_sizes
 from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
 from clops_sweep.learning.replay.beside import beside, replayed_beside
 from clops_sweep.learning.replay.reservoir import ReservoirEpoch
-from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
@@ -114,6 +115,11 @@ class DarkExperienceReplay(FixedMemory):
         of_one = 2 * self._alpha / max(1, count * self.training.learner.outputs)
         pull = np.where(found[0] % (self.capacity + 1) < nowhere, np.float32(of_one), np.float32(0))
         return *found, pull
+
+    def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
+        """As of every memory; an instance has float32 logits as well."""
+        size = super().memory_use(records)
+        return replace(size, instance_bytes=[each + 4 * self.training.learner.outputs for each in size.instance_bytes])
 
     def end_task(self, task: int) -> None:
         """Nothing: the task's instances have been offered while they were trained on."""

@@ -7,3 +7,5 @@ from clops_sweep.learning.strategies.base import Strategy
 
 class FineTuning(Strategy):
     """Training as it is without any defence against forgetting."""
+
+    stores = "nothing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from clops_sweep.learning.replay.beside import replayed_beside, steps_of, subset
 from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.replay.division import groups_of, kept, random_priorities
 from clops_sweep.learning.replay.memory import Memory
-from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Strategy, Training
 
 
 class FixedMemory(Strategy):
@@ -25,6 +26,7 @@ class FixedMemory(Strategy):
     """
 
     division: str = "reservoir"
+    stores = "raw"
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
@@ -74,6 +76,10 @@ class FixedMemory(Strategy):
         """The instances at the places of an epoch's batches, int64 [S, steps, M], one batch's after the other's."""
         instances = self.memory.replay(places.flatten(1))
         return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
+
+    def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
+        """All places of the memory that are taken."""
+        return replace(super().memory_use(records), instances=[len(self.memory)] * len(self.training.configs))
 
     def record(self, task: int) -> InstanceRecord:
         """What of the task is stored now, and how often it has been replayed."""

@@ -17,6 +17,8 @@ class JointTraining(Strategy):
     and checkpoints lie between; the initial parameters come from the stream "initial parameters" and the task.
     """
 
+    stores = "raw"
+
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         self._union: tuple[int, Instances] = 1, training.tasks[0]

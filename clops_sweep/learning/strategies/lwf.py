@@ -25,6 +25,8 @@ class LearningWithoutForgetting(Strategy):
     themselves (in `class_il_union` those of the past tasks' classes, elsewhere all), and of sigmoids every one.
     """
 
+    stores = "nothing"
+
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         device, options = training.learner.bank.device, [config.options for config in training.configs]

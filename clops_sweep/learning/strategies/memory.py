@@ -19,6 +19,8 @@ from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Train
 class RandomMemory(Strategy):
     """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses say how a step makes use of them."""
 
+    stores = "raw"
+
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         self.buffer = Buffer()

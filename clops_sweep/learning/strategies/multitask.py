@@ -11,3 +11,4 @@ class MultiTask(Strategy):
     """Plain training on the union of all tasks for N tau epochs, which is what the other strategies spend."""
 
     joint: ClassVar[bool] = True
+    stores = "raw"

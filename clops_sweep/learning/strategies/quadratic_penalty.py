@@ -22,6 +22,8 @@ class QuadraticPenalty(Strategy):
         centre: c.
     """
 
+    stores = "statistics"
+
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         parameters = training.learner.parameters.flat
