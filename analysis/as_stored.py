@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
@@ -25,7 +25,7 @@ def config_of(row: dict[str, Any]) -> RunConfig | None:
     """The config of a row of `runs`; None where it names a plug-in that nothing here registers."""
     try:
         return config_from_row(row)
-    except BadInput:
+    except UsageError:
         return None
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
@@ -181,7 +181,7 @@ def collect(
         keep_axes: axes that are to stay axes although they would otherwise count as replicates.
 
     Raises:
-        BadInput: a hash of which the store has no run, or several editions.
+        UsageError: a hash of which the store has no run, or several editions.
     """
     wanted = whole_hashes(runs, data_hashes)
     rows = runs.set_index("run_id", drop=False) if len(runs) else runs
@@ -316,7 +316,7 @@ def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:
     """The data hashes in a store that begin as those that are given, one for each.
 
     Raises:
-        BadInput: none begins so, or more than one.
+        UsageError: none begins so, or more than one.
     """
     if not data_hashes:
         return set()
@@ -328,7 +328,7 @@ def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:
         if len(matches) != 1:
             known = ", ".join(f"{data_hash} of {dataset}" for data_hash, dataset in sorted(datasets.items()))
             which = "several editions whose data hashes begin" if matches else "no edition whose data hash begins"
-            raise BadInput(f"data hash {shown(wanted)}: the store has {which} so; it has {known or 'none'}")
+            raise UsageError(f"data hash {shown(wanted)}: the store has {which} so; it has {known or 'none'}")
         found.add(matches[0])
     return found
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import nearest
 
 
@@ -154,11 +154,11 @@ def known_metric(column: str, numeric: Collection[str]) -> Metric:
         numeric: the numeric columns of the runs at hand.
 
     Raises:
-        BadInput: it is none of `METRICS` and no numeric column.
+        UsageError: it is none of `METRICS` and no numeric column.
     """
     if column not in METRICS and column not in numeric:
         close = nearest(column, dict.fromkeys((*METRICS, *numeric)))
-        raise BadInput(f"metric {column!r}: expected a numeric column of runs, such as {', '.join(METRICS)}{close}")
+        raise UsageError(f"metric {column!r}: expected a numeric column of runs, such as {', '.join(METRICS)}{close}")
     return metric_named(column)
 
 

@@ -48,7 +48,7 @@ def collect_with_searches(
     """As `collect`, also of searches: beside the experiment that their trials make, their study if there is one.
 
     Raises:
-        BadInput: a data hash that is not there, or a study that was made from another definition.
+        UsageError: a data hash that is not there, or a study that was made from another definition.
     """
     runs = store.read("runs") if runs is None else runs
     grids = iter(collect([space for space in spaces if space.search is None], runs, data_hashes, keep_axes))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clops_sweep.data.catalog import ScenarioName
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
 
@@ -84,7 +84,7 @@ def departures(config: RunConfig) -> list[str]:
     """
     try:
         paper = _paper_config(config.scenario, config.dataset)
-    except BadInput:
+    except UsageError:
         return []
     fields = [name for name in RunConfig.model_fields if name not in _NO_SETTING]
     chosen = [name for name, value in config.options.items() if value != OPTIONS[name].default]

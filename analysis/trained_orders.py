@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.learning.metrics.difficulty import TaskDistribution, curriculum
 from clops_sweep.planning.curriculum import source_config
 from clops_sweep.store.run_store import RunStore
@@ -84,7 +84,7 @@ def _ordered(experiment: Experiment) -> Iterator[tuple[str, tuple[int, ...], str
         name = (cell_name(cell) or experiment.name) + (f" (patient split {split})" if several else "")
         try:
             source = source_config(cell.config.replace(split_seed=int(split)))
-        except BadInput:  # of a plug-in that is not known here
+        except UsageError:  # of a plug-in that is not known here
             continue
         yield name, tuple(json.loads(order)), source.run_id(str(data_hash), int(version))
 

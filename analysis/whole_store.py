@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.plugins.registry import unregistered
@@ -78,7 +78,7 @@ def _everywhere(configs: Sequence[RunConfig], varied: Mapping[str, list[Any]], p
     try:
         cells = [dict(zip(varied, cell, strict=True)) for cell in product(*varied.values())]
         return all(any(config.replace(**cell).identity in present for config in some.values()) for cell in cells)
-    except BadInput:  # values that each are valid, but not together
+    except UsageError:  # values that each are valid, but not together
         return False
 
 

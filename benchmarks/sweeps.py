@@ -196,12 +196,12 @@ def drive(folder: str, shard: int) -> None:
     from clops_sweep.execution.driver import run_sweep
     from clops_sweep.execution.jobs import Resources
     from clops_sweep.experiment.spaces.selection import Selection
-    from clops_sweep.planning.asked import Asked
+    from clops_sweep.planning.request import Request
     from clops_sweep.store.run_store import RunStore
 
     root = Path(folder)
     selection = Selection.of_files([root / "many.py"])
-    asked = Asked(selection, PreparedData(root / "prepared"), RunStore(root / "many"))
+    asked = Request(selection, PreparedData(root / "prepared"), RunStore(root / "many"))
     tune._JOBS_PER_TUNE_RUN, feed.SECONDS = shard, 0.0
     megabytes: list[float] = []
     run_fed = tune.run_fed

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
     from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
-    from clops_sweep.errors import BadInput
+    from clops_sweep.errors import UsageError
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.events import EpochEnd, RunEnd, TaskEnd
     from clops_sweep.experiment.plugins.decorators import (
@@ -64,7 +64,6 @@ if sys.platform == "win32":  # no fcntl, no SIGHUP
 
 __version__ = "0.2.0"
 __all__ = [
-    "BadInput",
     "Batch",
     "BoolOption",
     "Buffer",
@@ -101,6 +100,7 @@ __all__ = [
     "TaskEnd",
     "TaskInstances",
     "Training",
+    "UsageError",
     "__version__",
     "acquisition_function",
     "data_hash",
@@ -139,7 +139,7 @@ _LAZY = {
     **dict.fromkeys(("Batch", "Epoch", "EpochBatch", "Instances", "Replay"), "clops_sweep.learning.batches"),
     **dict.fromkeys(("InstanceRecord", "Strategy", "Training"), "clops_sweep.learning.strategies.base"),
     **dict.fromkeys(("losses", "streams"), "clops_sweep.learning"),
-    "BadInput": "clops_sweep.errors",
+    "UsageError": "clops_sweep.errors",
     "Buffer": "clops_sweep.learning.replay.buffer",
     "ContinualRun": "clops_sweep.learning.run",
     "FixedMemory": "clops_sweep.learning.strategies.fixed_memory",
@@ -212,15 +212,15 @@ def sweep(
         How everything that was asked for stands; `Outcome.complete` says whether it is all finished.
 
     Raises:
-        BadInput: anything that is wrong with what is asked for, the data, the store or the cluster; nothing has been
+        UsageError: anything that is wrong with what is asked for, the data, the store or the cluster; nothing has been
             computed then.
     """
     from clops_sweep.data.preparing.prepared_data import PreparedData
-    from clops_sweep.errors import BadInput, shown
+    from clops_sweep.errors import UsageError, shown
     from clops_sweep.execution.display.live import SweepDisplay
     from clops_sweep.execution.jobs import Resources
     from clops_sweep.experiment.spaces.selection import Selection
-    from clops_sweep.planning.asked import Asked
+    from clops_sweep.planning.request import Request
     from clops_sweep.search.launch import launch
     from clops_sweep.store.run_store import RunStore
 
@@ -232,15 +232,15 @@ def sweep(
     )
     kept = [keep] if isinstance(keep, str) else keep
     if not isinstance(kept, Collection) or any(it != "predictions" for it in kept):
-        raise BadInput(f"keep = {shown(keep)}: expected ['predictions'] or nothing")
+        raise UsageError(f"keep = {shown(keep)}: expected ['predictions'] or nothing")
     if not isinstance(retry_failed, bool):
-        raise BadInput(f"retry_failed = {shown(retry_failed)}: expected True or False")
+        raise UsageError(f"retry_failed = {shown(retry_failed)}: expected True or False")
     for name, path in (("data_root", data_root), ("prepared_root", prepared_root)):
         if path is not None:
             _check_path(name, path)
     _check_path("results", results)
     store = RunStore.named(str(results), keep_predictions=bool(kept))
-    asked = Asked(selection, PreparedData.found(prepared_root, data_root), store)
+    asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
     return launch(asked, resources, SweepDisplay, retry_failed=retry_failed, warn=warnings.warn)
 
 
@@ -259,14 +259,14 @@ def read(
         columns: only this column or these columns.
 
     Raises:
-        BadInput: there is no such store, table or column, or it cannot be read.
+        UsageError: there is no such store, table or column, or it cannot be read.
     """
-    from clops_sweep.errors import BadInput, listed, shown
+    from clops_sweep.errors import UsageError, listed, shown
     from clops_sweep.store.run_store import RunStore
     from clops_sweep.store.tables import SCHEMAS
 
     if not isinstance(table, str) or table not in SCHEMAS:
-        raise BadInput(f"table {shown(table)}: not known; known: {listed(SCHEMAS)}")
+        raise UsageError(f"table {shown(table)}: not known; known: {listed(SCHEMAS)}")
     _check_path("results", results)
     store = RunStore.named(str(results))
     store.files.check_is_there()
@@ -274,10 +274,10 @@ def read(
 
 
 def _check_path(name: str, path: object) -> None:
-    from clops_sweep.errors import BadInput, shown
+    from clops_sweep.errors import UsageError, shown
 
     if not isinstance(path, str | PathLike) or not str(path).strip() or "\0" in str(path):
-        raise BadInput(f"{name} = {shown(path)}: expected a path")
+        raise UsageError(f"{name} = {shown(path)}: expected a path")
 
 
 def __getattr__(name: str) -> Any:

@@ -35,7 +35,7 @@ def sentence(text: str) -> str:
     return text if len(text) <= _LONGEST_SENTENCE else f"{text[:_BEGINNING]} ... {text[-_END:]}"
 
 
-class BadInput(ValueError):
+class UsageError(ValueError):
     """Wrong usage or input: one sentence that names the file or key, what is wrong and what would be right.
 
     The command prints the sentence and ends with exit status 2, before any worker has started.
@@ -45,15 +45,15 @@ class BadInput(ValueError):
         super().__init__(sentence(message))
 
 
-class AbsentData(BadInput):
+class AbsentData(UsageError):
     """A data set's files are not under the data root at all: there is nothing that could be damaged."""
 
 
-class DamagedStore(BadInput):
+class DamagedStore(UsageError):
     """A file of the results store or of the prepared data that is not what its writer left there."""
 
 
-class UnreadableFile(BadInput):
+class UnreadableFile(UsageError):
     """A file of the results store cannot be read now, which says nothing about its content."""
 
 
@@ -92,7 +92,7 @@ OF_USERS = (Exception, SystemExit)
 def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
     """Raise `refused(error)` for any error of the user's code in the block, also for `sys.exit()`.
 
-    BadInput and an interrupt pass unchanged. Standard output and error are kept.
+    UsageError and an interrupt pass unchanged. Standard output and error are kept.
     """
     try:
         with streams_kept():
@@ -100,7 +100,7 @@ def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit would end the command, with exit status 0 and without a word
-        if isinstance(error, BadInput) and str(error).strip():
+        if isinstance(error, UsageError) and str(error).strip():
             raise
         raise refused(error) from error
 
@@ -178,8 +178,8 @@ def shown(value: object) -> str:
 
 
 def calling(what: str) -> AbstractContextManager[None]:
-    """Around a call of the user's own code: any error but an interrupt becomes a `BadInput` that begins with `what`."""
-    return user_code(lambda error: BadInput(f"{what} raises {reason(error)}"))
+    """Around a call of user code: any error but an interrupt becomes a `UsageError` that begins with `what`."""
+    return user_code(lambda error: UsageError(f"{what} raises {reason(error)}"))
 
 
 def listed(names: Iterable[object]) -> str:

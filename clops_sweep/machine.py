@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _LIMITS = Path("/sys/fs/cgroup")
 _NVIDIA = Path("/proc/driver/nvidia/gpus")
@@ -53,14 +53,14 @@ def check_gpu(option: str, wanted: float = 1) -> None:
         wanted: how many.
 
     Raises:
-        BadInput: it cannot.
+        UsageError: it cannot.
     """
     import torch
 
     if not torch.cuda.is_available():
-        raise BadInput(f"{option}: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs")
+        raise UsageError(f"{option}: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs")
     if wanted > torch.cuda.device_count():
-        raise BadInput(
+        raise UsageError(
             f"{option} {wanted:g}: this machine has {torch.cuda.device_count()}; expected no more, or a cluster with "
             "--address"
         )

@@ -8,7 +8,7 @@ import os
 import stat
 from typing import Any, Final
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 METADATA_LIMIT: Final = 2**28
 """Bytes of the largest manifest or other JSON that is read: names of several million recordings fit."""
@@ -32,7 +32,7 @@ def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> io.B
         limit: the most bytes that the file may have; None for any size.
 
     Raises:
-        BadInput: the path is not a regular file, or the file is larger than `limit`.
+        UsageError: the path is not a regular file, or the file is larger than `limit`.
         OSError: the file cannot be opened; a loop of links is `errno.ELOOP`.
     """
     _check(path, os.stat(path), limit)  # before opening, which can start a device
@@ -60,12 +60,12 @@ def read_json(path: str | os.PathLike[str], limit: int = 2**20) -> Any:
         try:
             return json.load(file)
         except RecursionError:
-            raise BadInput(f"{os.fspath(path)}: the JSON in it is nested too deeply") from None
+            raise UsageError(f"{os.fspath(path)}: the JSON in it is nested too deeply") from None
 
 
 def _check(path: str | os.PathLike[str], status: os.stat_result, limit: int | None) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = next((kind for matches, kind in _KINDS if matches(status.st_mode)), "something else")
-        raise BadInput(f"{os.fspath(path)}: is {kind}; expected a regular file")
+        raise UsageError(f"{os.fspath(path)}: is {kind}; expected a regular file")
     if limit is not None and status.st_size > limit:
-        raise BadInput(f"{os.fspath(path)}: has {status.st_size:,} bytes; expected at most {limit:,}")
+        raise UsageError(f"{os.fspath(path)}: has {status.st_size:,} bytes; expected at most {limit:,}")

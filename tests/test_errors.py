@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from clops_sweep.errors import BadInput, DamagedStore, StoreError, listed, masked, one_line
+from clops_sweep.errors import DamagedStore, StoreError, UsageError, listed, masked, one_line
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from clops_sweep.errors import BadInput, DamagedStore, StoreError, listed, maske
 )
 def test_an_address_is_shown_without_its_password(text: str, expected: str) -> None:
     assert masked(text) == one_line(text) == expected
-    for kind in (BadInput, DamagedStore, StoreError):
+    for kind in (UsageError, DamagedStore, StoreError):
         assert str(kind(f"results {text}")) == f"results {expected}"
         assert "SECRET" not in repr(pickle.loads(pickle.dumps(kind(text))))
 
@@ -40,7 +40,7 @@ def test_an_address_without_a_password_is_shown_as_it_is(text: str) -> None:
 
 
 def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
-    error = str(BadInput(f"--set x={'9' * 6000}: expected a number from 0 to 1"))
+    error = str(UsageError(f"--set x={'9' * 6000}: expected a number from 0 to 1"))
     assert error.startswith("--set x=999")
     assert error.endswith("999: expected a number from 0 to 1")
     assert len(error) < 800

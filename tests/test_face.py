@@ -16,7 +16,7 @@ import pytest
 
 import clops_sweep
 from clops_sweep import RunConfig, SearchSpace, read, sweep
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.machine import installed_version
 from clops_sweep.store.run_store import RunStore
 
@@ -65,12 +65,12 @@ def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, monkey
         ({"where": "storage_fraction > 1"}, "no run is left to ask for"),
         ({"where": "__import__('os')"}, "--where"),
     ):
-        with pytest.raises(BadInput, match=what):
+        with pytest.raises(UsageError, match=what):
             sweep(space, **wrong)  # type: ignore[arg-type]
     for nothing in ([], [RunConfig()], 3, {space.name: space}, None):
-        with pytest.raises(BadInput, match="expected a SearchSpace, a list of them, or the path"):
+        with pytest.raises(UsageError, match="expected a SearchSpace, a list of them, or the path"):
             sweep(nothing)  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match=r"missing\.py: no such search-space file"):
+    with pytest.raises(UsageError, match=r"missing\.py: no such search-space file"):
         sweep("missing.py")
     assert list(tmp_path.iterdir()) == []
 
@@ -104,7 +104,7 @@ def test_a_sweep_refuses_what_the_command_refuses(
     monkeypatch.setattr("clops_sweep.search.launch.launch", lambda *_, **__: pytest.fail("workers would start"))
     space = SearchSpace("grid", RunConfig(), {"storage_fraction": [0.1]}, seeds=[0])
     for value in values:
-        with pytest.raises(BadInput, match=argument):
+        with pytest.raises(UsageError, match=argument):
             sweep(space, **{argument: value})  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
@@ -121,12 +121,12 @@ def test_a_sweep_takes_numbers_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_reading_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="there is no such folder"):
+    with pytest.raises(UsageError, match="there is no such folder"):
         read(tmp_path / "results")
     (tmp_path / "results").mkdir()
-    with pytest.raises(BadInput, match="table 'run': not known; known: runs, r_matrix, curves, instances"):
+    with pytest.raises(UsageError, match="table 'run': not known; known: runs, r_matrix, curves, instances"):
         read(tmp_path / "results", "run")  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="table 'runs' has no column 'AUC'"):
+    with pytest.raises(UsageError, match="table 'runs' has no column 'AUC'"):
         read(tmp_path / "results", columns=["AUC"])
     empty = read(tmp_path / "results", columns=["run_id", "auc"])
     assert isinstance(empty, pd.DataFrame)
@@ -146,9 +146,9 @@ def test_one_run_or_column_is_read_as_several_are(
         assert list(read(store.uri, columns=column)) == ["auc"]
         assert len(store.read("runs", ids, column)) == 2
     for wrong in (3, [3], b"a", [None], np.array([1.0])):
-        with pytest.raises(BadInput, match=r"^run_ids: .* is no text; expected one name or a list of them$"):
+        with pytest.raises(UsageError, match=r"^run_ids: .* is no text; expected one name or a list of them$"):
             read(store.uri, run_ids=wrong)  # type: ignore[arg-type]
-        with pytest.raises(BadInput, match=r"^columns: .* is no text"):
+        with pytest.raises(UsageError, match=r"^columns: .* is no text"):
             read(store.uri, columns=wrong)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clops_sweep import machine
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.machine import available_cores, check_gpu
 
 PERIOD = 100_000
@@ -45,7 +45,7 @@ def test_more_gpus_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     check_gpu("--gpus-per-trial", 0.25)
     check_gpu("--gpus-per-trial", 1)
-    with pytest.raises(BadInput, match=r"^--gpus-per-trial 2: this machine has 1; expected no more, or a cluster"):
+    with pytest.raises(UsageError, match=r"^--gpus-per-trial 2: this machine has 1; expected no more, or a cluster"):
         check_gpu("--gpus-per-trial", 2)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.regular_files import open_regular
 
 
@@ -23,7 +23,7 @@ def test_a_regular_file_is_read_also_through_a_link(tmp_path: Path) -> None:
 
 def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"content")
-    with pytest.raises(BadInput, match=r"file: has 7 bytes; expected at most 6$"):
+    with pytest.raises(UsageError, match=r"file: has 7 bytes; expected at most 6$"):
         open_regular(tmp_path / "file", limit=6)
 
 
@@ -37,7 +37,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, monk
         server.bind("socket")
         kinds = {"pipe": "a FIFO", "link": "a FIFO", "folder": "a folder", "zero": "a device", "socket": "a socket"}
         for name, kind in kinds.items():
-            with pytest.raises(BadInput, match=f"^{name}: is {kind}; expected a regular file$"):
+            with pytest.raises(UsageError, match=f"^{name}: is {kind}; expected a regular file$"):
                 open_regular(name)
 
 
@@ -52,6 +52,6 @@ def test_no_handle_is_left_open(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
-        with pytest.raises(BadInput):
+        with pytest.raises(UsageError):
             open_regular(tmp_path / "pipe")
     assert len(os.listdir("/proc/self/fd")) == before

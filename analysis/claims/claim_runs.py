@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.spaces.grid import OfAnySeed
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
@@ -227,7 +227,7 @@ class FinishedRuns:
             return {}
         try:
             config = self._config(background, settings)
-        except BadInput:  # of settings that do not go together
+        except UsageError:  # of settings that do not go together
             return {}
         if config not in self._known:
             self._known[config] = dict(self._ids(config))

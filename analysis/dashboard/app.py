@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import validate_call
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from .pages.element import Element
 from .pages.pages import Pages
@@ -53,12 +53,12 @@ def make_app(pages: Pages, name: str, seconds: float) -> Any:
         seconds: how often a browser asks for news.
 
     Raises:
-        BadInput: Dash is not installed.
+        UsageError: Dash is not installed.
     """
     try:
         import dash
     except ImportError:
-        raise BadInput(NOT_INSTALLED) from None
+        raise UsageError(NOT_INSTALLED) from None
     app = dash.Dash(
         "clops_sweep.analysis.dashboard",
         assets_folder=str(Path(__file__).with_name("assets")),

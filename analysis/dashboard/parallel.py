@@ -50,7 +50,7 @@ def parallel_coordinates(experiment: Experiment, metric: str, cells: Sequence[in
         cells: which; those without a finished run have no line.
 
     Raises:
-        BadInput: an unknown metric.
+        UsageError: an unknown metric.
     """
     shown = known_metric(metric, experiment.numeric_columns)
     values = experiment.by_replicate(metric)

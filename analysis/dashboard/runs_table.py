@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.experiment.spaces.where import Where
@@ -68,7 +68,7 @@ def matching(experiment: Experiment, condition: str) -> npt.NDArray[np.bool_]:
     """Which rows of an experiment's `runs` meet a condition on its columns and axes; all where it is empty.
 
     Raises:
-        BadInput: it is no condition, or its values cannot be compared so.
+        UsageError: it is no condition, or its values cannot be compared so.
     """
     if not condition.strip():
         return np.ones(len(experiment.runs), dtype=np.bool_)
@@ -106,11 +106,11 @@ def runs_table(
         at: the page, from 1; the last where there are not so many.
 
     Raises:
-        BadInput: a condition that is none, or a column that is not there.
+        UsageError: a condition that is none, or a column that is not there.
     """
     for column in columns:
         if column not in experiment.numeric_columns:
-            raise BadInput(f"column {column!r}: expected a numeric column of runs")
+            raise UsageError(f"column {column!r}: expected a numeric column of runs")
     runs = experiment.runs[matching(experiment, condition)]
     names = tuple(group) if group else (*experiment.axes, "split_seed", "seed")
     groups = _groups(experiment, runs, group)

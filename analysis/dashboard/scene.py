@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import MEASURES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
@@ -114,7 +114,7 @@ class Scene:
         """The learning curves of a cell.
 
         Raises:
-            BadInput: its runs have none, or trained different tasks.
+            UsageError: its runs have none, or trained different tasks.
         """
         measure = self.view.metric if self.view.metric in MEASURES else "auc"
         rows = self._rows("curves", cell)
@@ -124,7 +124,7 @@ class Scene:
         """R of a cell on the split of the metric.
 
         Raises:
-            BadInput: its runs have none, or trained different tasks.
+            UsageError: its runs have none, or trained different tasks.
         """
         metric = self.view.metric
         split = "test" if metric.startswith("test_") else "validation"
@@ -137,7 +137,7 @@ class Scene:
         """Rows of a table of the finished runs of a cell, tasks by what they hold."""
         ids = self.experiment.run_ids(cell)
         if not ids:
-            raise BadInput(f"{self.name_of(cell)}: no finished run")
+            raise UsageError(f"{self.name_of(cell)}: no finished run")
 
         def read() -> pd.DataFrame:
             rows = self.store.read(table, list(ids))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.store.run_store import RunStore
 
 from .app import NOT_INSTALLED, make_app
@@ -76,16 +76,16 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
         token: what a browser has to show first; needed with a host.
 
     Raises:
-        BadInput: Dash or waitress is not installed, no such store, no such host, a port that is taken, or no token.
+        UsageError: Dash or waitress is not installed, no such store, no such host, a port that is taken, or no token.
     """
     if host is not None and (token is None or len(token) < _LEAST_TOKEN):
-        raise BadInput(f"a dashboard that other machines reach needs a token of {_LEAST_TOKEN} characters at least")
+        raise UsageError(f"a dashboard that other machines reach needs a token of {_LEAST_TOKEN} characters at least")
     seconds = _SECONDS if store.files.local else _SECONDS_ELSEWHERE
     store.files.check_is_there()
     try:
         import waitress
     except ImportError:
-        raise BadInput(NOT_INSTALLED) from None
+        raise UsageError(NOT_INSTALLED) from None
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
@@ -162,14 +162,14 @@ def _listening(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         taken = socket.socket(family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise BadInput(f"--host {host!r}: {one_line(error)}; expected a name or an address of this machine") from None
+        raise UsageError(f"--host {host!r}: {one_line(error)}; expected a name or an address of this machine") from None
     try:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((host, port))
         taken.listen()
     except OSError as error:
         taken.close()
-        raise BadInput(
+        raise UsageError(
             f"port {port} of {host}: {error.strerror}; name another with --port, or 0 for any that is free"
         ) from None
     return taken

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.columns import CONFIG, RECORDED
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.search.records import StudyRecord
@@ -88,7 +88,7 @@ class FollowedStore:
         seconds: how long what was read is taken for what is there.
 
     Raises:
-        BadInput: it cannot be read.
+        UsageError: it cannot be read.
     """
 
     def __init__(self, store: RunStore, source: Source, seconds: float) -> None:
@@ -109,7 +109,7 @@ class FollowedStore:
         try:
             if time.monotonic() - self._asked >= self._seconds:
                 self.snapshot = self._read()
-        except (BadInput, OSError) as error:
+        except (UsageError, OSError) as error:
             self._mark = None
             self.snapshot = Snapshot(
                 self.snapshot.version + (one_line(error) != self.snapshot.problem),

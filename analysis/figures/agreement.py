@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from scipy import stats
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..drawing.cells import add_colour_bar, draw_cells, write_in_cell
 from ..drawing.labels import inches, name_columns, name_rows
@@ -55,12 +55,12 @@ def rank_agreement(instances: pd.DataFrame) -> RankAgreement:
         instances: rows of the table `instances` of those runs.
 
     Raises:
-        BadInput: fewer than two runs with an s.
+        UsageError: fewer than two runs with an s.
     """
     known = instances[instances["s"].notna()]
     runs = list(dict.fromkeys(known["run_id"]))
     if len(runs) < 2:
-        raise BadInput(f"rank agreement of s needs two runs or more that learn beta; there are {len(runs)}")
+        raise UsageError(f"rank agreement of s needs two runs or more that learn beta; there are {len(runs)}")
     tasks = tuple(str(task) for task in dict.fromkeys(known["task"]))
     rho = []
     for task in tasks:
@@ -76,11 +76,11 @@ def replay_overlap(replays: Mapping[str, Mapping[tuple[int, int], pd.DataFrame]]
         replays: configuration's name to (split seed, seed) to that run's rows of `instances`.
 
     Raises:
-        BadInput: fewer than two configurations.
+        UsageError: fewer than two configurations.
     """
     names = tuple(replays)
     if len(names) < 2:
-        raise BadInput(f"overlap of replays needs two configurations or more; there are {len(names)}")
+        raise UsageError(f"overlap of replays needs two configurations or more; there are {len(names)}")
     counts = {
         name: {key: rows.set_index(["task", "instance"])["times_replayed"] for key, rows in by_replicate.items()}
         for name, by_replicate in replays.items()

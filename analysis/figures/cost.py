@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..collect import Experiment
 from ..drawing.labels import inches, legend_columns, shortened
@@ -51,10 +51,10 @@ def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier
         cost: "seconds" or "replayed", columns of the table `runs`.
 
     Raises:
-        BadInput: an unknown cost, or no finished run that has it.
+        UsageError: an unknown cost, or no finished run that has it.
     """
     if cost not in COSTS:
-        raise BadInput(f"cost {cost!r}: expected one of {', '.join(COSTS)}")
+        raise UsageError(f"cost {cost!r}: expected one of {', '.join(COSTS)}")
     auc = experiment.by_replicate("auc")
     costs_of = experiment.by_replicate(cost)
     points = []
@@ -64,7 +64,7 @@ def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier
         if known.any() and values.size:
             points.append((cell, float(values.mean()), float(auc[cell][known].mean())))
     if not points:
-        raise BadInput(f"search space {experiment.name!r} has no finished run with its {COSTS[cost]}")
+        raise UsageError(f"search space {experiment.name!r} has no finished run with its {COSTS[cost]}")
     scales = experiment.number_axes
     groups = variants(experiment, scales)
     group_of = {cell: position for position, cells in enumerate(groups.values()) for cell in cells}

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import MEASURES
 
 from ..drawing.labels import in_lines, in_one_size
@@ -70,16 +70,16 @@ def learning_curves(curves: pd.DataFrame, title: str = "", measure: str = "auc")
         measure: a column of numbers of the table: auc, accuracy, balanced_accuracy, f1 or loss.
 
     Raises:
-        BadInput: no such column, no rows, or runs that trained different tasks at the same epoch.
+        UsageError: no such column, no rows, or runs that trained different tasks at the same epoch.
     """
     if measure not in (*MEASURES, "loss") or measure not in curves:
-        raise BadInput(f"measure {measure!r}: expected one of {', '.join((*MEASURES, 'loss'))}")
+        raise UsageError(f"measure {measure!r}: expected one of {', '.join((*MEASURES, 'loss'))}")
     if curves.empty:
-        raise BadInput(f"{title or 'learning curves'}: no finished run with learning curves")
+        raise UsageError(f"{title or 'learning curves'}: no finished run with learning curves")
     training = curves.drop_duplicates(["epoch", "training_task"]).sort_values("epoch")
     if training["epoch"].duplicated().any():
         epoch = int(training.loc[training["epoch"].duplicated(), "epoch"].iloc[0])
-        raise BadInput(f"{title or 'learning curves'}: the runs train different tasks at epoch {epoch}")
+        raise UsageError(f"{title or 'learning curves'}: the runs train different tasks at epoch {epoch}")
     blocks = _blocks(training)
     trained = list(dict.fromkeys(block.task for block in blocks))
     evaluated = list(dict.fromkeys(curves["task"]))
@@ -105,10 +105,10 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
     A task looks the same in all panels, also where they train tasks in different orders.
 
     Raises:
-        BadInput: no record.
+        UsageError: no record.
     """
     if not records:
-        raise BadInput("learning curves: nothing to draw")
+        raise UsageError("learning curves: nothing to draw")
     styles = task_styles(task for record in records for task in record.tasks)
     columns = min(len(records), 2)
     rows = math.ceil(len(records) / columns)

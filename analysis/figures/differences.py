@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..collect import Experiment
 from ..metrics import Metric
@@ -32,17 +32,17 @@ def difference_heatmap(
         axes: the axes of rows and columns; both must be scales.
 
     Raises:
-        BadInput: the space has no variants to compare, or an axis is none of numbers.
+        UsageError: the space has no variants to compare, or an axis is none of numbers.
     """
     plain = heatmap(experiment, metric, axes)
     if not {plain.row_axis, plain.column_axis} <= set(experiment.number_axes):
-        raise BadInput("differences between variants need two axes of numbers")
+        raise UsageError("differences between variants need two axes of numbers")
     rows = {row.cell: row for row in compared.rows if row.kind == "variant"}
     pairs = _pairs_asked(experiment)
     panels = [_panel(panel, rows, metric, pairs) for panel in plain.panels]
     kept = [panel for panel in panels if np.isfinite(panel.mean).any()]
     if not kept:
-        raise BadInput(f"search space {experiment.name!r} has no two variants with common seeds")
+        raise UsageError(f"search space {experiment.name!r} has no two variants with common seeds")
     first = rows[next(int(cell) for panel in kept for cell in panel.cells.flat if int(cell) in rows)]
     reach = max(float(np.nanmax(np.abs(panel.mean))) for panel in kept)
     return replace(

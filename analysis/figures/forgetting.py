@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..drawing.labels import TO_THE_LEFT, in_lines, inches, name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
@@ -54,15 +54,15 @@ def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: 
         split: validation or test.
 
     Raises:
-        BadInput: no rows of the split, runs that train different tasks at the same place, or runs that have one task
+        UsageError: no rows of the split, runs that train different tasks at the same place, or runs that have one task
             or were trained on all of them at once.
     """
     chosen = rows[rows["split"] == split]
     if chosen.empty:
-        raise BadInput(f"{title or 'forgetting'}: no finished run with R on the {split} split")
+        raise UsageError(f"{title or 'forgetting'}: no finished run with R on the {split} split")
     tasks = tasks_in_order(chosen, title)
     if len(tasks) < 2 or chosen["trained_on"].nunique() < len(tasks):
-        raise BadInput(f"{title or 'forgetting'}: one task, or all at once, leave nothing to forget")
+        raise UsageError(f"{title or 'forgetting'}: one task, or all at once, leave nothing to forget")
     by_run = chosen.pivot_table(metric, index="run_id", columns=["trained_on", "evaluated_on"], dropna=False)
     places = range(1, len(tasks) + 1)
     learned = np.stack([by_run[place, place].to_numpy(dtype=float) for place in places])
@@ -79,10 +79,10 @@ def draw_forgetting(records: Sequence[Forgetting]) -> Figure:
     The change stands at the right of each row. A task has the same row in all panels.
 
     Raises:
-        BadInput: no record.
+        UsageError: no record.
     """
     if not records:
-        raise BadInput("forgetting: nothing to draw")
+        raise UsageError("forgetting: nothing to draw")
     tasks = tuple(dict.fromkeys(task for record in records for task in record.tasks))
     row = _ROW if max(inches(task, 8.5) for task in tasks) <= TO_THE_LEFT else _ROW_OF_TWO_LINES
     columns = min(len(records), 3)

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..axis_names import axis_symbol, axis_title
 from ..collect import Experiment, label_text
@@ -111,7 +111,7 @@ def heatmap(
         references: values of other strategies, for the caption.
 
     Raises:
-        BadInput: an unknown metric or axis, or fewer than two axes of numbers and none named.
+        UsageError: an unknown metric or axis, or fewer than two axes of numbers and none named.
     """
     shown = known_metric(metric, experiment.numeric_columns)
     row_axis, column_axis = chosen_axes(experiment, axes)
@@ -149,19 +149,19 @@ def chosen_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[s
     """The two axes asked for, or the first two that are scales.
 
     Raises:
-        BadInput: an axis that the search space does not have, the same twice, or fewer than two scales.
+        UsageError: an axis that the search space does not have, the same twice, or fewer than two scales.
     """
     if axes is None:
         scales = experiment.number_axes
         if len(scales) < 2:
-            raise BadInput(f"search space {experiment.name!r} has fewer than two axes of numbers; name two axes")
+            raise UsageError(f"search space {experiment.name!r} has fewer than two axes of numbers; name two axes")
         return scales[0], scales[1]
     for axis in axes:
         if axis not in experiment.axes:
             known = ", ".join(experiment.axes) or "none"
-            raise BadInput(f"search space {experiment.name!r} has no axis {axis!r}; it has {known}")
+            raise UsageError(f"search space {experiment.name!r} has no axis {axis!r}; it has {known}")
     if axes[0] == axes[1]:
-        raise BadInput(f"axis {axes[0]!r} is named twice; a heatmap needs two different axes")
+        raise UsageError(f"axis {axes[0]!r} is named twice; a heatmap needs two different axes")
     return axes
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..axis_names import axis_title
 from ..collect import Experiment
@@ -60,13 +60,13 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
     measured is the axes' effect and not the noise of seeds; that a seed is better in all cells alike is no error.
 
     Raises:
-        BadInput: scikit-learn is missing, an unknown metric, fewer than two axes that vary, fewer than two
+        UsageError: scikit-learn is missing, an unknown metric, fewer than two axes that vary, fewer than two
             replicates, fewer than 8 finished runs, or axes that explain nothing on the replicates left out.
     """
     try:
         from sklearn.ensemble import RandomForestRegressor
     except ImportError:
-        raise BadInput(
+        raise UsageError(
             "hyperparameter importance needs scikit-learn; install it with: pip install scikit-learn"
         ) from None
     shown = known_metric(metric, experiment.numeric_columns)
@@ -78,7 +78,7 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
     cells, replicates = np.nonzero(np.isfinite(values))
     held_out = [r for r in np.unique(replicates) if 1 < (replicates == r).sum() < replicates.size]
     if len(axes) < 2 or len(held_out) < 2 or cells.size < MIN_RUNS:
-        raise BadInput(
+        raise UsageError(
             f"search space {experiment.name!r}: importance needs two axes, two replicates and {MIN_RUNS} finished runs"
         )
     order = {axis: {repr(label): at for at, label in reversed([*enumerate(experiment.axes[axis])])} for axis in axes}
@@ -97,10 +97,10 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
         scores.append(1 - squared / total)
         losses.append([(lost - squared) / (2 * total) for lost in shuffled])
     if not losses:
-        raise BadInput(f"search space {experiment.name!r}: {shown.plain} is the same in all runs")
+        raise UsageError(f"search space {experiment.name!r}: {shown.plain} is the same in all runs")
     r2 = float(np.mean(scores))
     if r2 < MIN_R2:
-        raise BadInput(
+        raise UsageError(
             f"search space {experiment.name!r}: no importance of its axes for {shown.plain} can be told from these "
             f"{cells.size} runs, as what some replicates show does not carry over to the others "
             f"(R² = {r2:.2f} on replicates left out); more seeds may help"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
@@ -66,7 +66,7 @@ def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:
     """A picture, or the sentence that says why there is none."""
     try:
         return [make()]
-    except ValueError as error:  # BadInput is one
+    except ValueError as error:  # UsageError is one
         text = str(error)
         return [text[0].upper() + text[1:] + "."]
 
@@ -190,7 +190,7 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketc
         record = replay_overlap(replays)
         config = experiment.cells[next(iter(chosen.values()))].config
         if not record.n.any():
-            raise BadInput("overlap of replays: none of the runs replayed anything")
+            raise UsageError("overlap of replays: none of the runs replayed anything")
         caption = (
             "How far acquisition functions replay the same instances, same seeds compared: sum of the smaller over "
             "sum of the larger numbers of replays; 1: the same, 0: none in common. Shown: "

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord
 
@@ -43,11 +43,11 @@ def optimization_history(record: StudyRecord) -> list[OptimizationHistory]:
     """The history of every objective.
 
     Raises:
-        BadInput: no complete trial.
+        UsageError: no complete trial.
     """
     complete = record.of("complete")
     if not complete:
-        raise BadInput(f"search {record.name!r} has no complete trial yet")
+        raise UsageError(f"search {record.name!r} has no complete trial yet")
     numbers = np.array([trial.number for trial in complete], dtype=np.int64)
     pruned = [trial for trial in record.of("pruned") if trial.intermediate]
     last = np.array([trial.intermediate[max(trial.intermediate)] for trial in pruned], dtype=float)

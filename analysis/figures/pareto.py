@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord, not_dominated
 
@@ -40,13 +40,13 @@ def pareto_front(record: StudyRecord) -> ParetoFront:
     """The front of a search.
 
     Raises:
-        BadInput: one objective only, or no complete trial.
+        UsageError: one objective only, or no complete trial.
     """
     if len(record.objectives) < 2:
-        raise BadInput(f"search {record.name!r} has one objective; a Pareto front needs two")
+        raise UsageError(f"search {record.name!r} has one objective; a Pareto front needs two")
     complete = record.of("complete")
     if not complete:
-        raise BadInput(f"search {record.name!r} has no complete trial yet")
+        raise UsageError(f"search {record.name!r} has no complete trial yet")
     values = np.array([trial.values for trial in complete], dtype=float)
     directions = tuple(record.objectives.values())
     losses = values * [1.0 if direction == "minimize" else -1.0 for direction in directions]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..axis_names import axis_title
 from ..collect import Experiment, label_text
@@ -53,13 +53,13 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
         metrics: numeric columns of `runs`.
 
     Raises:
-        BadInput: an axis that the search space does not have, or an unknown metric.
+        UsageError: an axis that the search space does not have, or an unknown metric.
     """
     if axis is None:
         axis = (*experiment.number_axes, *experiment.axes, "")[0]
     elif axis not in experiment.axes:
         known = ", ".join(experiment.axes) or "none"
-        raise BadInput(f"search space {experiment.name!r} has no axis {axis!r}; it has {known}")
+        raise UsageError(f"search space {experiment.name!r} has no axis {axis!r}; it has {known}")
     labels = experiment.axes.get(axis, (experiment.name,))
     others = [other for other in experiment.axes if other != axis]
     names = [", ".join(_other_label(other, cell.labels[other]) for other in others) for cell in experiment.cells]

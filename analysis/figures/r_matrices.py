@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
 from ..drawing.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
@@ -57,11 +57,11 @@ def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: st
         split: validation or test.
 
     Raises:
-        BadInput: no rows of the split, or runs that train different tasks at the same place.
+        UsageError: no rows of the split, or runs that train different tasks at the same place.
     """
     chosen = rows[rows["split"] == split]
     if chosen.empty:
-        raise BadInput(f"{title or 'R'}: no finished run with R on the {split} split")
+        raise UsageError(f"{title or 'R'}: no finished run with R on the {split} split")
     names = tasks_in_order(chosen, title)
     by_place = chosen.pivot_table(
         metric, index="trained_on", columns="evaluated_on", aggfunc=["mean", "std"], dropna=False
@@ -82,12 +82,12 @@ def tasks_in_order(rows: pd.DataFrame, title: str = "") -> tuple[str, ...]:
     """The tasks of runs in the order in which they were trained on, from rows of the table `r_matrix`.
 
     Raises:
-        BadInput: the runs differ in it.
+        UsageError: the runs differ in it.
     """
     tasks = rows.drop_duplicates(["evaluated_on", "task"]).sort_values("evaluated_on")
     if tasks["evaluated_on"].duplicated().any():
         place = int(tasks.loc[tasks["evaluated_on"].duplicated(), "evaluated_on"].iloc[0])
-        raise BadInput(f"{title or 'R'}: the runs train different tasks at place {place}")
+        raise UsageError(f"{title or 'R'}: the runs train different tasks at place {place}")
     return tuple(map(str, tasks["task"]))
 
 
@@ -98,10 +98,10 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
     A frame marks the task that has just been trained on. Values stand in cells that are wide enough for them.
 
     Raises:
-        BadInput: no record.
+        UsageError: no record.
     """
     if not records:
-        raise BadInput("R: nothing to draw")
+        raise UsageError("R: nothing to draw")
     most = max(len(record.evaluated) for record in records)
     cell = min(_WIDEST, max(_NARROWEST, _ROOM / most))
     alike = len({(record.trained, record.evaluated) for record in records}) == 1

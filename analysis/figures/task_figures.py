@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pandas as pd
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
@@ -61,7 +61,7 @@ def task_figures(
             rows = store.read(table, list(shown.experiment.run_ids(shown.cell)))
             try:
                 found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title))
-            except BadInput:  # no rows, or tasks that differ from run to run: there is no such picture of them
+            except UsageError:  # no rows, or tasks that differ from run to run: there is no such picture of them
                 continue
         return found
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.tasks import scenario_of
 
@@ -61,7 +61,7 @@ def task_titles(frames: FrameSet, config: RunConfig) -> dict[str, str]:
     """
     try:
         tasks = scenario_of(config.model_copy(update={"task_order": "sequential"}), frames).tasks
-    except (BadInput, KeyError):  # what cannot be built here was built where the run took place
+    except (UsageError, KeyError):  # what cannot be built here was built where the run took place
         return {}
     times = Counter(task.title for task in tasks)
     papers = DATASET_OF_SCENARIO.get(config.scenario) == config.dataset

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..drawing.labels import in_lines
 from ..drawing.style import colour, decimals, new_figure, styled
@@ -99,13 +99,15 @@ def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[T
         count: how many of each.
 
     Raises:
-        BadInput: no instance has an s, or an instance is not among the frames.
+        UsageError: no instance has an s, or an instance is not among the frames.
     """
     known = instances[instances["s"].notna()].sort_values(["s", "instance"], kind="stable")
     if known.empty:
-        raise BadInput("tracings: no instance has an s, as the strategy of this run learns no beta")
+        raise UsageError("tracings: no instance has an s, as the strategy of this run learns no beta")
     if known["instance"].max() >= len(frames) or known["instance"].min() < 0:
-        raise BadInput(f"tracings: the run has instances that are not among the {len(frames)} frames of {frames.name}")
+        raise UsageError(
+            f"tracings: the run has instances that are not among the {len(frames)} frames of {frames.name}"
+        )
     count = min(count, len(known))
     chosen = [("lowest s", known.iloc[i]) for i in range(count)]
     chosen += [("highest s", known.iloc[-1 - i]) for i in range(count)]
@@ -121,11 +123,11 @@ def tracing_of(instances: pd.DataFrame, instance: int, frames: Frames) -> Tracin
         frames: the prepared frames that the run was trained on.
 
     Raises:
-        BadInput: the run has no such instance, or it is not among the frames.
+        UsageError: the run has no such instance, or it is not among the frames.
     """
     found = instances[instances["instance"] == instance]
     if found.empty or not 0 <= instance < len(frames):
-        raise BadInput(f"tracing: the run has no instance {instance} among the {len(frames)} frames of {frames.name}")
+        raise UsageError(f"tracing: the run has no instance {instance} among the {len(frames)} frames of {frames.name}")
     tasks = natural_order(map(str, instances["task"].unique()))
     return _of_rows([(f"instance {instance}", found.iloc[0])], frames, tasks)[0]
 
@@ -171,10 +173,10 @@ def draw_tracings(records: Sequence[Tracing]) -> Figure:
     anything else are on one scale.
 
     Raises:
-        BadInput: no record.
+        UsageError: no record.
     """
     if not records:
-        raise BadInput("tracings: nothing to draw")
+        raise UsageError("tracings: nothing to draw")
     on_paper = all(record.seconds is not None and record.is_ecg for record in records)
     return _on_ecg_paper(records) if on_paper else _plain(records)
 

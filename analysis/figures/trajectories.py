@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..drawing.labels import in_lines
 from ..drawing.style import decimals, new_figure, styled
@@ -38,11 +38,11 @@ def beta_trajectories(instances: pd.DataFrame) -> tuple[TaskTrajectories, ...]:
         instances: rows of the table `instances` of one run; `beta_trajectory` is set for a few of them.
 
     Raises:
-        BadInput: none is, as in runs that learn no beta or that were computed before trajectories were recorded.
+        UsageError: none is, as in runs that learn no beta or that were computed before trajectories were recorded.
     """
     known = instances[instances["beta_trajectory"].notna()].sort_values(["s", "instance"], kind="stable")
     if known.empty:
-        raise BadInput("trajectories: this run has recorded none")
+        raise UsageError("trajectories: this run has recorded none")
     records = []
     for task in dict.fromkeys(instances["task"]):
         rows = known[known["task"] == task]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ..collect import Experiment
 from ..metrics import Metric, known_metric
@@ -79,12 +79,12 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
     What has no finished run at all is left out, and then seeds of which a run is missing, with all their runs.
 
     Raises:
-        BadInput: it has no such axes, or there are fewer than two of anything that is finished throughout.
+        UsageError: it has no such axes, or there are fewer than two of anything that is finished throughout.
     """
     shown = known_metric(metric, experiment.numeric_columns)
     others = [axis for axis in experiment.axes if axis != "weight_seed"]
     if "weight_seed" not in experiment.axes or not others:
-        raise BadInput(
+        raise UsageError(
             f"search space {experiment.name!r}: variance by source needs an axis weight_seed, and one of methods"
         )
     weights = list(experiment.axes["weight_seed"])
@@ -103,7 +103,7 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
     values = values[..., np.isfinite(values).all(axis=(0, 1, 2))]
     if min(values.shape) < 2:
         sizes = ", ".join(f"{size} of {name}" for size, name in zip(values.shape, FACTORS, strict=True))
-        raise BadInput(
+        raise UsageError(
             f"search space {experiment.name!r}: variance by source needs two of each factor, all runs of which are "
             f"finished; there are {sizes}"
         )

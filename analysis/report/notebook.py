@@ -29,7 +29,7 @@ def open_sweep(
         data_hashes: of editions of the data to take instead of the newest; or the beginnings of their hashes.
 
     Raises:
-        BadInput: no such file, no SPACE in it, a store that cannot be read, or a data hash that is not there.
+        UsageError: no such file, no SPACE in it, a store that cannot be read, or a data hash that is not there.
     """
     spaces = Selection.of(space).spaces
     return [experiment for experiment, _ in collect_with_searches(spaces, RunStore(results), data_hashes)]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.errors import UsageError, one_line, shown
+from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import check_names, file_name
-from clops_sweep.experiment.spaces.uncollected import uncollected
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
@@ -45,7 +45,7 @@ class ReportPaths:
     tables: tuple[Path, ...]
 
 
-@uncollected()
+@gc_paused()
 def write_report(
     spaces: Sequence[SearchSpace],
     store: RunStore,
@@ -72,17 +72,17 @@ def write_report(
             (`clops_sweep.analysis.as_stored.experiments_as_stored`).
 
     Raises:
-        BadInput: no search space, two of one name, an axis or a data hash that is not there, or a folder that
+        UsageError: no search space, two of one name, an axis or a data hash that is not there, or a folder that
             cannot be written to or holds something else.
     """
     if not spaces and not as_stored:
-        raise BadInput("report: expected at least one search space")
+        raise UsageError("report: expected at least one search space")
     check_names(spaces)
     check_folder(folder, store)
     known = {axis for space in spaces for axis in space.axes}
     for axis in axes or ():
         if axis not in known:
-            raise BadInput(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
+            raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     collected = collect_with_searches(spaces, store, data_hashes, axes or ())
     experiments = [*(experiment for experiment, _ in collected), *as_stored]
     written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
@@ -122,7 +122,7 @@ def write_report(
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
         index = write_whole(folder / "index.html", page.encode())
     except OSError as error:
-        raise BadInput(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
+        raise UsageError(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
     return ReportPaths(index, tuple(figures), tuple(tables))
 
 
@@ -130,7 +130,7 @@ def check_folder(folder: Path, store: RunStore) -> None:
     """Sees whether a report may be written into a folder: a new or empty one, or that of an earlier report.
 
     Raises:
-        BadInput: it is, or lies in, what belongs to the store, or it holds files that no report has made.
+        UsageError: it is, or lies in, what belongs to the store, or it holds files that no report has made.
     """
     where = f"report folder {shown(str(folder))}"
     try:
@@ -138,16 +138,16 @@ def check_folder(folder: Path, store: RunStore) -> None:
         root = store.files.folder.resolve() if store.files.folder is not None else None
         for own in () if root is None else (root / name for name in (*SCHEMAS, ".work")):
             if resolved == own or own in resolved.parents:
-                raise BadInput(f"{where}: it belongs to the store in {root}; expected a folder of its own")
+                raise UsageError(f"{where}: it belongs to the store in {root}; expected a folder of its own")
         if resolved == root:
-            raise BadInput(f"{where}: it is the store itself; expected a folder of its own, such as one inside it")
+            raise UsageError(f"{where}: it is the store itself; expected a folder of its own, such as one inside it")
         if os.path.lexists(folder) and any(folder.iterdir()) and not _is_of_a_report(folder):
-            raise BadInput(f"{where}: it holds files that are of no report; expected a new or an empty folder")
+            raise UsageError(f"{where}: it holds files that are of no report; expected a new or an empty folder")
     except (OSError, ValueError, RuntimeError) as error:
-        if isinstance(error, BadInput):
+        if isinstance(error, UsageError):
             raise
         what = error.strerror if isinstance(error, OSError) else one_line(error)
-        raise BadInput(f"{where}: cannot be written to ({what})") from None
+        raise UsageError(f"{where}: cannot be written to ({what})") from None
 
 
 def _is_of_a_report(folder: Path) -> bool:

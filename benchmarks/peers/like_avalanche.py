@@ -7,8 +7,8 @@ import torch
 from clops_sweep import strategy
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.losses import loss_gradient
-from clops_sweep.learning.replay.beside import beside
 from clops_sweep.learning.replay.division import kept, random_priorities
+from clops_sweep.learning.replay.mini_batches import with_replay
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
@@ -34,7 +34,7 @@ class DERppOfAvalanche(FixedMemory):
         (runs, steps, count), outputs = places.shape, learner.outputs
         drawn = self.drawn_replay(places)
         replayed = Replay(drawn.instances, options["derpp_beta"] * drawn.factors)
-        order = beside(order, size, count)
+        order = with_replay(order, size, count)
         current = learner.begin_epoch(training.tasks[task], replayed, order, size + count, dropout_keys)
         stored = self.memory.carried_at("logits", places.flatten(1)).view(runs, steps, count, outputs)
         current.keep("stored", stored.transpose(0, 1).contiguous())

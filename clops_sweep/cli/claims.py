@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import json_option, plugins_option, print_json
 from clops_sweep.cli.report import all_spaces
+from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import listed
 from clops_sweep.experiment.spaces.search_space import all_requests
-from clops_sweep.planning.asked import Asked
+from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.claims.verdicts import Verdict
@@ -23,12 +23,12 @@ _WIDE = 120
 
 
 @click.command()
-@asks(required=False)
+@request_options(required=False)
 @plugins_option
 @click.option("--runs", "conditions", is_flag=True, help="Say of each claim what selects its runs, for --where.")
 @click.option("--own-data", is_flag=True, help="Without a search-space file: also on data sets of your own.")
 @json_option
-def claims(asked: Asked, conditions: bool, own_data: bool, as_json: bool) -> None:
+def claims(asked: Request, conditions: bool, own_data: bool, as_json: bool) -> None:
     """Say which of the paper's claims hold on what is finished, and what is missing; also of an unfinished sweep.
 
     Without a search-space file: on everything in the store, except data sets of your own.

@@ -12,7 +12,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 
-from clops_sweep.cli.first_word import first_word
+from clops_sweep.cli.startup_message import startup_message
 from clops_sweep.data.files.termination import terminated_like_interrupted
 
 _BAD_INPUT, _INTERRUPTED = 2, 130
@@ -21,7 +21,7 @@ _BAD_INPUT, _INTERRUPTED = 2, 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every foreseen error is one sentence on standard error and exit status 2."""
     try:
-        with terminated_like_interrupted(), first_word(sys.argv[1:] if arguments is None else arguments):
+        with terminated_like_interrupted(), startup_message(sys.argv[1:] if arguments is None else arguments):
             status = _main(arguments)
     except KeyboardInterrupt:  # while modules were imported, or something was printed
         os.write(2, b"interrupted\n")
@@ -48,7 +48,7 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
     import click
 
     from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FINISHED, EXIT_INTERRUPTED, Ended
-    from clops_sweep.errors import BadInput
+    from clops_sweep.errors import UsageError
 
     try:
         _check_current_folder()
@@ -63,7 +63,7 @@ def _exit_status(arguments: Sequence[str] | None) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return EXIT_BAD_INPUT
-    except (BadInput, click.ClickException) as error:
+    except (UsageError, click.ClickException) as error:
         _refuse(error.format_message() if isinstance(error, click.ClickException) else str(error))
         return EXIT_BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
@@ -97,9 +97,9 @@ def _no_warning_is_an_error() -> None:
 
 
 def _check_current_folder() -> None:
-    from clops_sweep.errors import BadInput, one_line
+    from clops_sweep.errors import UsageError, one_line
 
     try:
         os.getcwd()
     except OSError as error:
-        raise BadInput(f"the current folder: {one_line(error)}; change to one that is there") from None
+        raise UsageError(f"the current folder: {one_line(error)}; change to one that is there") from None

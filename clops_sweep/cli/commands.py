@@ -7,7 +7,6 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from clops_sweep.cli.asks import asks
 from clops_sweep.cli.check import check
 from clops_sweep.cli.claims import claims
 from clops_sweep.cli.dashboard import dashboard
@@ -19,11 +18,12 @@ from clops_sweep.cli.new import new
 from clops_sweep.cli.options import cpus_option, gpus_option, json_option, print_json
 from clops_sweep.cli.plan import Facts, plan_as_data, say_plan
 from clops_sweep.cli.report import report
+from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.errors import several
-from clops_sweep.planning.asked import Asked
+from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit
 from clops_sweep.search.standing import failed_runs
 from clops_sweep.store.rows import failure_reason
@@ -60,11 +60,11 @@ def command() -> None:
 
 
 @command.command("plan")
-@asks(keep=True)
+@request_options(keep=True)
 @cpus_option
 @gpus_option
 @json_option
-def plan_command(asked: Asked, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
+def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, as_json: bool) -> None:
     """Count the runs asked for, finished, pending and failed, and estimate what is left. Records nothing."""
     plan = asked.plan()
     facts = Facts.of(asked, plan, gpus_per_trial)
@@ -76,9 +76,9 @@ def plan_command(asked: Asked, cpus_per_trial: float, gpus_per_trial: float, as_
 
 
 @command.command()
-@asks(required=False)
+@request_options(required=False)
 @json_option
-def status(asked: Asked, as_json: bool) -> None:
+def status(asked: Request, as_json: bool) -> None:
     """Say how the sweep stands, from the store alone; also while it runs elsewhere."""
     names: dict[str, str] = {}
     data: dict[str, Any] = {}

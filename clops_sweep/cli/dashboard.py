@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import NotEmpty, plugins_option
+from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.errors import BadInput
-from clops_sweep.planning.asked import Asked
+from clops_sweep.errors import UsageError
+from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -24,7 +24,7 @@ TOKEN = "CLOPS_DASHBOARD_TOKEN"
 
 
 @click.command()
-@asks(required=False)
+@request_options(required=False)
 @plugins_option
 @click.option("--port", type=click.IntRange(0, 65535), default=8050, show_default=True, help="0: any that is free.")
 @click.option(
@@ -33,7 +33,7 @@ TOKEN = "CLOPS_DASHBOARD_TOKEN"
     help="An address of this machine, such as 0.0.0.0, that others reach it at; the printed address then carries a "
     f"token (that of {TOKEN}, if it is set).",
 )
-def dashboard(asked: Asked, port: int, host: str | None) -> None:
+def dashboard(asked: Request, port: int, host: str | None) -> None:
     """Serve a page that follows a store, also while a sweep runs elsewhere: read-only, for this machine alone.
 
     With search-space files it shows what they ask for, else everything in the store. Ctrl-C ends it.
@@ -61,5 +61,5 @@ def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:
     try:
         know(key.dataset, data.root)
         return data.frames(key) if data.data_hash(key) is not None else None
-    except (BadInput, OSError):  # tracings are an addition: what is wrong with the frames is told by `data verify`
+    except (UsageError, OSError):  # tracings are an addition: what is wrong with the frames is told by `data verify`
         return None

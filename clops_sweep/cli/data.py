@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clops_sweep.cli.options import NotEmptyPath, data_root_option, plugins_option, prepared_root_option
-from clops_sweep.errors import BadInput, several
+from clops_sweep.errors import UsageError, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None) -> None:
     from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
 
     if data_root is not None and not data_root.is_dir():
-        raise BadInput(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
+        raise UsageError(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("data set", "state", "size", "scenarios"):
         table.add_column(heading, no_wrap=heading in ("data set", "state"))
@@ -140,7 +140,7 @@ def download(name: str, data_root: Path | None) -> None:
     from clops_sweep.data.published.download import download as fetch
 
     if data_root is None:
-        raise BadInput("data download needs a folder to put the files into; give it with --data-root DIR")
+        raise UsageError("data download needs a folder to put the files into; give it with --data-root DIR")
     for folder in fetch(name, data_root, progress=True):
         click.echo(f"{name}: in {folder}")
 
@@ -160,12 +160,12 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
 
     found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
     if len(found.problems) == 1:
-        raise BadInput(found.problems[0])
+        raise UsageError(found.problems[0])
     if found.problems:
         for problem in found.problems[:_MOST_PROBLEMS_LISTED]:
             click.echo(problem, err=True)
         more = "; the first ones are above" if len(found.problems) > _MOST_PROBLEMS_LISTED else ", listed above"
-        raise BadInput(f"{name}: {len(found.problems):,} problems{more}; mend them and verify it again")
+        raise UsageError(f"{name}: {len(found.problems):,} problems{more}; mend them and verify it again")
     click.echo(f"{name}: {several(found.records, 'record')} {'is' if found.records == 1 else 'are'} whole")
     if found.published:
         click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
@@ -189,7 +189,9 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
         try:
             values[key] = kind(text)
         except ValueError:
-            raise BadInput(f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}") from None
+            raise UsageError(
+                f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}"
+            ) from None
     DataSet(name, values)  # whatever is wrong with them is said before anything is read
     return values
 
@@ -232,7 +234,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
         try:
             of_scenario = opened["one" if scenario == "domain_il" else info.leads]
             built = build_scenario(of_scenario, scenario)
-        except BadInput as problem:
+        except UsageError as problem:
             # Some sentences begin with the scenario, as they are also said on their own.
             shown = str(problem).removeprefix(f"{scenario} ")
             console.print(f"{scenario}: {shown}", style="yellow", highlight=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clops_sweep.cli.options import NotEmpty, data_root_option, prepared_root_option, results_option
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.machine import available_cores, software
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _machine() -> None:
 def _store(store: RunStore) -> None:
     try:
         states = list(store.statuses().values())
-    except BadInput as error:
+    except UsageError as error:
         click.echo(f"{'results':16} {error}")
         return
     click.echo(

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import click
 
-from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import (
     EXIT_FAILED,
     EXIT_FINISHED,
@@ -21,18 +20,19 @@ from clops_sweep.cli.options import (
 )
 from clops_sweep.cli.plan import Facts, counts, say_cost, say_first, say_plan
 from clops_sweep.cli.report import render
+from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import print_searches
-from clops_sweep.errors import BadInput, masked, several
+from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES
-from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit
 from clops_sweep.search.launch import Outcome
 from clops_sweep.search.launch import launch as launched
 
 
 @click.command()
-@asks(keep=True)
+@request_options(keep=True)
 @click.option(
     "--address",
     type=NotEmpty(),
@@ -71,7 +71,7 @@ from clops_sweep.search.launch import launch as launched
 @click.option("--dry-run", is_flag=True, help="The same as plan.")
 @click.option("--no-report", is_flag=True, help="Do not render the report afterwards.")
 def launch(
-    asked: Asked,
+    asked: Request,
     address: str | None,
     cpus_per_trial: float,
     gpus_per_trial: float,
@@ -112,12 +112,12 @@ def launch(
     if not no_report:
         try:
             render(asked, None, keep=not outcome.ran)
-        except BadInput as error:  # what has been asked for is there; the report can be had later
+        except UsageError as error:  # what has been asked for is there; the report can be had later
             click.echo(f"clops-sweep: no report: {error}", err=True)
     raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 
 
-def _say_outcome(asked: Asked, outcome: Outcome) -> None:
+def _say_outcome(asked: Request, outcome: Outcome) -> None:
     """How things stand; ends the command where the launch did not come to its end."""
     resume = resume_command(sys.argv[1:])
     if outcome.interrupted:

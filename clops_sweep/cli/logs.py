@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from clops_sweep.cli.options import results_option, run_id_argument
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.run_log import printed_by
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
@@ -18,11 +18,11 @@ def logs(run_id: str, results: str) -> None:
     """What a run has printed, in launches from this machine, and its error. RUN_ID may be any unambiguous prefix."""
     store = RunStore.named(results)
     store.files.check_is_there()
-    unknown: BadInput | None = None
+    unknown: UsageError | None = None
     error = None
     try:
         run_id = store.find(run_id)
-    except BadInput as reason:  # it is under way, or has never come to an end
+    except UsageError as reason:  # it is under way, or has never come to an end
         unknown = reason
     else:
         error = next(iter(store.rows("runs", ["error"], [run_id])))["error"]

@@ -12,7 +12,7 @@ import click
 
 from clops_sweep.cli.options import NotEmptyPath
 from clops_sweep.data.files.folder import one_sentence, shorten
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import shipped_space
 
 FIRST_SPACE = '''"""CLOPS on generated ECG, with little and much stored, by beta and at random; ends within a minute."""
@@ -48,29 +48,29 @@ def new(name: Path, source: str | None) -> None:
 
 def _check(path: Path) -> None:
     if path.suffix != ".py":
-        raise BadInput(f"{shorten(path)}: a search-space file needs a name that ends in .py")
+        raise UsageError(f"{shorten(path)}: a search-space file needs a name that ends in .py")
     if not path.parent.is_dir():
-        raise BadInput(f"{shorten(path)}: there is no folder {shorten(path.parent)}; make it first or name another")
+        raise UsageError(f"{shorten(path)}: there is no folder {shorten(path.parent)}; make it first or name another")
     if os.path.lexists(path):
         raise _taken(path)
 
 
-def _taken(path: Path) -> BadInput:
-    return BadInput(f"{shorten(path)}: it is there already and stays as it is; choose another name")
+def _taken(path: Path) -> UsageError:
+    return UsageError(f"{shorten(path)}: it is there already and stays as it is; choose another name")
 
 
 def _shipped(name: str) -> bytes:
     try:
         return shipped_space(name).read_bytes()
-    except BadInput as error:
-        raise BadInput(f"--from {error}") from None
+    except UsageError as error:
+        raise UsageError(f"--from {error}") from None
 
 
 def _write(path: Path, content: bytes) -> None:
     """Writes a file that appears whole or not at all, and never in the place of another.
 
     Raises:
-        BadInput: there is something of that name, be it a link to nothing.
+        UsageError: there is something of that name, be it a link to nothing.
         OSError: it cannot be written; names `path`.
     """
     staging = path.with_name(f".{secrets.token_hex(8)}.partial")

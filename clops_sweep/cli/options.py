@@ -148,12 +148,12 @@ prepared_root_option = click.option(
 def _run_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """The runs of the store whose ids begin like this, for a shell that completes."""
     del parameter
-    from clops_sweep.errors import BadInput
+    from clops_sweep.errors import UsageError
     from clops_sweep.store.run_store import RunStore
 
     try:
         statuses = RunStore.named(context.params.get("results") or "results").statuses()
-    except BadInput:
+    except UsageError:
         return []
     return sorted(run_id for run_id in statuses if run_id.startswith(incomplete))
 

@@ -20,9 +20,9 @@ _FEW_HOURS = 0.01  # less is easier to grasp in seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clops_sweep.planning.asked import Asked
     from clops_sweep.planning.estimate import Estimate
     from clops_sweep.planning.plan import Plan, PlannedRun
+    from clops_sweep.planning.request import Request
 
 
 def counts(plan: Plan) -> str:
@@ -58,7 +58,7 @@ class Facts:
         return self._estimated()
 
     @classmethod
-    def of(cls, asked: Asked, plan: Plan, gpus_per_trial: float = 0) -> Facts:
+    def of(cls, asked: Request, plan: Plan, gpus_per_trial: float = 0) -> Facts:
         """Looks at store and studies.
 
         Args:
@@ -131,7 +131,7 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
     }
 
 
-def changed_since(asked: Asked, plan: Plan) -> list[str]:
+def changed_since(asked: Request, plan: Plan) -> list[str]:
     """A sentence for each plug-in whose code is no longer what computed finished runs that are asked for."""
     if not ORIGINS or not any(plugins_of(config) for config in asked.selection.configs):
         return []
@@ -161,7 +161,7 @@ def say_first(plan: Plan) -> None:
 
 
 def say_cost(
-    asked: Asked, plan: Plan, to_do: Sequence[PlannedRun], *, cpus_per_trial: float, gpus_per_trial: float
+    asked: Request, plan: Plan, to_do: Sequence[PlannedRun], *, cpus_per_trial: float, gpus_per_trial: float
 ) -> None:
     """Prints what the runs that are about to start will cost, if that is known of all of them."""
     try:
@@ -173,7 +173,7 @@ def say_cost(
         click.echo(_in_words(cost, cpus_per_trial, gpus_per_trial))
 
 
-def _estimated(asked: Asked, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float) -> Estimate:
+def _estimated(asked: Request, plan: Plan, pending: Sequence[PlannedRun], gpus_per_trial: float) -> Estimate:
     """What runs will cost, from finished ones."""
     from clops_sweep.planning.estimate import estimate
 

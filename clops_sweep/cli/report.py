@@ -10,19 +10,19 @@ from pathlib import Path
 
 import click
 
-from clops_sweep.cli.asks import asks
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, plugins_option
-from clops_sweep.errors import BadInput
+from clops_sweep.cli.request_options import request_options
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.search_space import SearchSpace, all_requests
-from clops_sweep.experiment.spaces.uncollected import uncollected
-from clops_sweep.planning.asked import Asked
+from clops_sweep.planning.request import Request
 
 _LONGEST_NAME, _LONGEST_STEM = 200, 40
 """Bytes of a folder's name, and characters of a file's in a name that would be longer."""
 
 
 @click.command()
-@asks(required=False)
+@request_options(required=False)
 @plugins_option
 @click.option("--axes", help="The two axes of the heatmaps, e.g. storage_fraction,acquisition_fraction.")
 @click.option(
@@ -34,7 +34,7 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
     help="Show this edition of the data, not the newest; its beginning is enough. Repeatable.",
 )
 @click.option("--output", type=NotEmptyPath(), help="Folder of the report: a new one, or that of an earlier report.")
-def report(asked: Asked, axes: str | None, data_hashes: tuple[str, ...], output: Path | None) -> None:
+def report(asked: Request, axes: str | None, data_hashes: tuple[str, ...], output: Path | None) -> None:
     """Render figures, tables and index.html from the store; also of an unfinished sweep.
 
     Without a search-space file: of everything in the store.
@@ -51,13 +51,13 @@ def _axes(text: str | None) -> tuple[str, str] | None:
         return None
     names = tuple(name.strip() for name in text.split(","))
     if len(names) != 2:
-        raise BadInput(f"--axes {text!r}: expected two names with a comma between them")
+        raise UsageError(f"--axes {text!r}: expected two names with a comma between them")
     return names
 
 
-@uncollected()  # but after each figure
+@gc_paused()  # but after each figure
 def render(
-    asked: Asked,
+    asked: Request,
     output: Path | None,
     *,
     keep: bool,
@@ -75,7 +75,7 @@ def render(
         spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)
         as_stored = [] if asked.selection.given else experiments_as_stored(asked.store.read("runs"), data_hashes)
         if not spaces and not as_stored:
-            raise BadInput(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
+            raise UsageError(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
         given = asked.selection.given  # then its runs are known already: making them takes long where there are many
         configs = asked.selection.configs if given else [request.config for request in all_requests(spaces)]
         frames = asked.data.of_prepared(config.data_key for config in configs)
@@ -95,7 +95,7 @@ def _said(what: str) -> AbstractContextManager[object]:
     return Console().status(what)
 
 
-def _default_folder(asked: Asked) -> Path:
+def _default_folder(asked: Request) -> Path:
     """Beside tables that are in a folder, else in the current folder; named after the search-space files."""
     beside = asked.store.files.folder
     base = Path("report") if beside is None else beside / "report"
@@ -105,7 +105,7 @@ def _default_folder(asked: Asked) -> Path:
     return base / name
 
 
-def all_spaces(asked: Asked) -> list[SearchSpace]:
+def all_spaces(asked: Request) -> list[SearchSpace]:
     """Search spaces that ask for everything in the store."""
     from clops_sweep.analysis.whole_store import spaces_in
     from clops_sweep.data.prepared.prepared_folder import know

@@ -16,7 +16,7 @@ from clops_sweep.cli.options import (
     results_option,
     run_id_argument,
 )
-from clops_sweep.errors import BadInput, one_line, several
+from clops_sweep.errors import UsageError, one_line, several
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.provenance import changed_code, plugin_files
 from clops_sweep.store.rows import printable
@@ -56,11 +56,11 @@ def rerun(
     row = stored_run(store, run_id)
     if missing := unregistered(row):
         what = " and ".join(missing)
-        raise BadInput(f"run {row['run_id']}: {what} is not registered; expected {_plugins_wanted(row)}")
+        raise UsageError(f"run {row['run_id']}: {what} is not registered; expected {_plugins_wanted(row)}")
     try:
         kept = bool(store.parts["predictions"].has_finished([row["run_id"]]))
         result = repeat(row, prepared_root or default_prepared_root(), device, keep_predictions=kept)
-    except BadInput:
+    except UsageError:
         raise
     except Exception as error:  # a run that fails does so in any way it likes
         _fails(error, row, verify)
@@ -115,7 +115,7 @@ def compact(results: str) -> None:
         merged = store.compact()
     except OSError as error:
         what = error.strerror or one_line(error)
-        raise BadInput(
+        raise UsageError(
             f"{store.files.shown}: cannot be written to ({what}); nothing is lost, and the same command goes on later"
         ) from None
     click.echo(f"{several(merged, 'part')} put together")

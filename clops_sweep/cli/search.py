@@ -48,7 +48,7 @@ def study_counts(store: RunStore) -> dict[str, dict[str, int]]:
     """How many trials of the searches whose studies lie beside a store are in which state.
 
     Raises:
-        BadInput: the file of the studies is damaged.
+        UsageError: the file of the studies is damaged.
     """
     if studies_file(store) is None:  # without which Optuna need not be loaded
         return {}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 ScenarioName = str
 """A built-in scenario, or one that a search-space file registers."""
@@ -227,21 +227,21 @@ class Catalog(Mapping[str, DatasetInfo]):
         prepared.
 
         Raises:
-            BadInput: a built-in data set has the name, or another file has declared one by other code.
+            UsageError: a built-in data set has the name, or another file has declared one by other code.
         """
         name = info.name
         if name in self._built_in:
             if declared is not None and declared.member.__module__ == self._built_in[name].reader:
                 self._declared[name] = declared
                 return
-            raise BadInput(f"dataset {name!r} is built in; declare yours under another name")
+            raise UsageError(f"dataset {name!r} is built in; declare yours under another name")
         before = self._declared.get(name)
         if declared is None:
             if before is None:
                 self._added[name] = info
             return
         if before is not None and before.place != declared.place and before.fingerprint != declared.fingerprint:
-            raise BadInput(
+            raise UsageError(
                 f"dataset {name!r} is declared in {before.place} and in {declared.place}; give one of them another name"
             )
         self._added[name], self._declared[name] = info, declared

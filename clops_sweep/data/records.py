@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.resampling import resampled
 from clops_sweep.data.frames import FRAME_LENGTH
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
-class EveryRecordFails(BadInput):
+class EveryRecordFails(UsageError):
     """An error that leaving a record out would not mend."""
 
 
@@ -99,14 +99,14 @@ class Common:
         """Windows [m, samples] of one recording as they are stored, all channels of each moment together.
 
         Raises:
-            BadInput: samples are not finite, or too small for float32; begins with `where`.
+            UsageError: samples are not finite, or too small for float32; begins with `where`.
         """
         self._require_finite(cut, where)
         if self.keeps(rate):
             with np.errstate(over="ignore", under="ignore"):
                 frames = np.asarray(cut, self.stored_as)
             if not frames.any() and cut.any():
-                raise BadInput(f"{where}: has samples that float32 rounds to 0; expected another unit")
+                raise UsageError(f"{where}: has samples that float32 rounds to 0; expected another unit")
         else:
             peak = float(np.abs(np.asarray(cut, np.float64)).max()) or 1.0
             target = self.frame_samples(cut.shape[1], rate)
@@ -119,7 +119,7 @@ class Common:
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             rows = np.flatnonzero(~np.isfinite(values).all(1))
             channel = self.channels[int(rows[0]) % len(self.channels)]
-            raise BadInput(
+            raise UsageError(
                 f"{where}: channel {channel} has samples that are NaN, infinite or missing; repair the recording or "
                 "leave it out"
             )

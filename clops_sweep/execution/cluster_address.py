@@ -16,7 +16,7 @@ import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is re
 import grpc
 import ray
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _SECONDS_TO_ANSWER = 10
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -29,12 +29,12 @@ def running_cluster(asked: str) -> str:
     machine, be it the private one of somebody else's sweep.
 
     Raises:
-        BadInput: there is none.
+        UsageError: there is none.
     """
     address = _automatic() if asked == "auto" else asked
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(\d{1,5})", address)
     if match is None or int(match[2]) > 65535:
-        raise BadInput(f"--address {asked}: {address!r} is no address; expected auto or HOST:PORT")
+        raise UsageError(f"--address {asked}: {address!r} is no address; expected auto or HOST:PORT")
     if match[1] in _LOOPBACK:  # Ray goes by the address that other machines know
         address = f"{ray.util.get_node_ip_address()}:{match[2]}"
     if os.environ.get("RAY_USE_TLS", "0") != "1":
@@ -46,7 +46,7 @@ def _automatic() -> str:
     """The cluster that a job of it or `ray start` on this machine makes known."""
     if address := os.environ.get("RAY_ADDRESS", "").strip():
         if address == "auto":
-            raise BadInput("--address auto: RAY_ADDRESS is auto as well; expected HOST:PORT in one of them")
+            raise UsageError("--address auto: RAY_ADDRESS is auto as well; expected HOST:PORT in one of them")
         return address
     file = temporary_folder() / "ray_current_cluster"
     try:
@@ -54,11 +54,11 @@ def _automatic() -> str:
     except OSError:
         address = ""
     if not address:
-        raise BadInput(
+        raise UsageError(
             "--address auto: no cluster was started on this machine with 'ray start', and RAY_ADDRESS is not set"
         )
     if owner not in (os.getuid(), 0):
-        raise BadInput(
+        raise UsageError(
             f"--address auto: the cluster of this machine, at {address}, belongs to user {_user(owner)}; "
             f"if you mean it, say --address {address}"
         )
@@ -87,10 +87,10 @@ def _check_answers(asked: str, address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
-        raise BadInput(f"{nobody} ({error})") from None
+        raise UsageError(f"{nobody} ({error})") from None
     # As Ray does, past a proxy that may be set for the web.
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)
         except grpc.FutureTimeoutError:
-            raise BadInput(f"{nobody} (waited {_SECONDS_TO_ANSWER} s)") from None
+            raise UsageError(f"{nobody} (waited {_SECONDS_TO_ANSWER} s)") from None

@@ -74,7 +74,7 @@ def run_sweep(
         display: shows what happens.
 
     Raises:
-        BadInput: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
+        UsageError: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written; what is not finished is still pending.
     """
     plugins = packed_plugins()

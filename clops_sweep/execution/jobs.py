@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.execution.observers.requested import check_observers
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import (
@@ -127,7 +127,7 @@ class Resources:
         observe: the observers that get the events of its runs, as NAME or NAME:TARGET.
 
     Raises:
-        BadInput: a number is out of bounds, `address` is no text, or an observer is unknown.
+        UsageError: a number is out of bounds, `address` is no text, or an observer is unknown.
     """
 
     address: str | None = None
@@ -142,14 +142,14 @@ class Resources:
     def __post_init__(self) -> None:
         check_limits(self, _LIMITS)
         if self.address is not None and not (isinstance(self.address, str) and self.address.strip()):
-            raise BadInput(f"address = {shown(self.address)}: expected auto or HOST:PORT")
+            raise UsageError(f"address = {shown(self.address)}: expected auto or HOST:PORT")
         check_observers(self.observe)
 
     def check(self) -> None:
         """Sees whether they are there, as far as that can be known before Ray starts.
 
         Raises:
-            BadInput: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
+            UsageError: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
         """
         if self.address:
             from clops_sweep.execution.cluster_address import running_cluster
@@ -160,7 +160,7 @@ class Resources:
         if ray is not None and ray.is_initialized():
             return  # there is a cluster already, which says itself whether a trial fits
         if self.cpus_per_trial > available_cores():
-            raise BadInput(
+            raise UsageError(
                 f"--cpus-per-trial {self.cpus_per_trial:g}: this machine has {available_cores()} for this process; "
                 "expected no more, or a cluster with --address"
             )

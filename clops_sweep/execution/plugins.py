@@ -15,7 +15,7 @@ import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is re
 
 from ray import cloudpickle
 
-from clops_sweep.errors import OF_USERS, BadInput, reason
+from clops_sweep.errors import OF_USERS, UsageError, reason
 from clops_sweep.experiment.plugins.declarations import UNKNOWN
 from clops_sweep.experiment.plugins.registry import REGISTRIES, Plugin
 
@@ -66,7 +66,7 @@ def packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:
     """What has been registered beside the built-in members, by registry and name.
 
     Raises:
-        BadInput: one of them cannot be pickled.
+        UsageError: one of them cannot be pickled.
     """
     return {
         field: {name: packed(f"{registry.kind} {name!r}", plugin) for name, plugin in registry.added.items()}
@@ -78,13 +78,13 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
     """A plug-in as workers can take it up.
 
     Raises:
-        BadInput: it cannot be pickled.
+        UsageError: it cannot be pickled.
     """
     file = io.BytesIO()
     try:
         _Packer(file).dump(plugin)  # type: ignore[no-untyped-call]
     except OF_USERS as error:
-        raise BadInput(
+        raise UsageError(
             f"{what} cannot be handed to workers ({reason(error)}); make what it holds on to inside of it, when it is "
             "called"
         ) from None

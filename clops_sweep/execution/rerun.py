@@ -13,7 +13,7 @@ import pandas as pd
 
 from clops_sweep.data.prepared.prepared_folder import know
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.errors import BadInput, DamagedStore, several, shown
+from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.columns import MEASURES, METRICS, config_from_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.spaces.search_space import in_words
@@ -75,7 +75,7 @@ def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
     """The row of `runs` of the one run whose id begins with `prefix`.
 
     Raises:
-        BadInput: there is none, or more than one.
+        UsageError: there is none, or more than one.
         DamagedStore: its part holds another run.
     """
     run_id = store.find(prefix)
@@ -97,7 +97,7 @@ def repeat(
         keep_predictions: whether they are part of the result.
 
     Raises:
-        BadInput: the data prepared here are not those of the run, or the method has changed since, or PyTorch cannot
+        UsageError: the data prepared here are not those of the run, or the method has changed since, or PyTorch cannot
             use a GPU here that is asked for.
     """
     from clops_sweep.learning.run import ContinualRun
@@ -105,14 +105,14 @@ def repeat(
     know(str(row["dataset"]), prepared_root)
     config: RunConfig = config_from_row(row)
     if row["semantics_version"] != SEMANTICS_VERSION and not pd.isna(row["semantics_version"]):
-        raise BadInput(
+        raise UsageError(
             f"run {row['run_id']} was computed by semantics version {row['semantics_version']:g}; this is version "
             f"{SEMANTICS_VERSION} and gives other numbers: install clops-sweep {row['package_version']} to repeat it"
         )
     key = config.data_key
     frames = open_frames(key.dataset, prepared_root=prepared_root, **key.view)
     if config.run_id(frames.data_hash) != row["run_id"]:
-        raise BadInput(
+        raise UsageError(
             f"run {row['run_id']} was computed on other data: {key.dataset} as prepared here has the hash "
             f"{frames.data_hash[:12]}, not {str(row['data_hash'])[:12]}"
         )

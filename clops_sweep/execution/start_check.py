@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _ROOM_FOR_RAY = 32 * 2**20
 _ROOM_FOR_OBJECTS = 256 * 2**20
@@ -27,12 +27,12 @@ def check_ray_can_start(frames: Mapping[DataKey, FrameSet]) -> None:
     """See whether Ray can start here; where it cannot, it only waits for its own processes until it gives up.
 
     Raises:
-        BadInput: the temporary folder, a limit on file sizes or a setting of Python is in the way.
+        UsageError: the temporary folder, a limit on file sizes or a setting of Python is in the way.
     """
     _check_temporary_folder()
     _check_file_size(object_store_bytes(frames))
     if sys.flags.optimize > 1:
-        raise BadInput("PYTHONOPTIMIZE=2 (python -OO): Ray cannot start without docstrings; unset it, or set it to 1")
+        raise UsageError("PYTHONOPTIMIZE=2 (python -OO): Ray cannot start without docstrings; unset it, or set it to 1")
 
 
 def _check_temporary_folder() -> None:
@@ -44,12 +44,12 @@ def _check_temporary_folder() -> None:
             file.write(bytes(2**16))
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise BadInput(
+        raise UsageError(
             f"temporary folder {folder}: cannot be written to ({error.strerror}), and Ray needs it; set {name} to a "
             "folder that can be"
         ) from None
     if free < _ROOM_FOR_RAY:
-        raise BadInput(
+        raise UsageError(
             f"temporary folder {folder}: {free / 2**20:.0f} MiB are free, and Ray needs {_ROOM_FOR_RAY >> 20}; free "
             f"some, or set {name} to a folder on another disk"
         )
@@ -59,7 +59,7 @@ def _check_file_size(object_store: int) -> None:
     """Ray's object store is a file that is mapped into memory."""
     limit = _limit("RLIMIT_FSIZE")
     if limit is not None and limit < object_store:
-        raise BadInput(
+        raise UsageError(
             f"file-size limit (ulimit -f): {_in_words(limit)}, and Ray needs a file of {_in_words(object_store)} here; "
             "raise the limit"
         )

@@ -30,7 +30,7 @@ from clops_sweep.data.catalog import (
     Normalization,
     ScenarioName,
 )
-from clops_sweep.errors import BadInput, listed, shown
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.identity import identity_of
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
@@ -107,7 +107,7 @@ class RunConfig(BaseModel):
     those of the plug-ins that it names, and those that it was given.
 
     Raises:
-        BadInput: an unknown key (the nearest known one is named) or a value out of bounds.
+        UsageError: an unknown key (the nearest known one is named) or a value out of bounds.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=False)
@@ -172,7 +172,7 @@ class RunConfig(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise BadInput(_first_sentence(error)) from None
+            raise UsageError(_first_sentence(error)) from None
 
     @model_validator(mode="before")
     @classmethod
@@ -350,26 +350,26 @@ def any_combination(base: RunConfig, changes: Mapping[str, Any]) -> RunConfig | 
     explicit = {name: getattr(base, name) for name in base.model_fields_set}
     try:
         return _AnyCombination(**(explicit | dict(changes)))
-    except BadInput:
+    except UsageError:
         return None
 
 
 def known_key(name: str) -> str:
-    """`name` if it is a config field or an option; otherwise BadInput that names those like it."""
+    """`name` if it is a config field or an option; otherwise UsageError that names those like it."""
     if not isinstance(name, str):
-        raise BadInput(f"unknown key {shown(name)}: expected text")
+        raise UsageError(f"unknown key {shown(name)}: expected text")
     if name in RunConfig.model_fields or name in OPTIONS:
         return name
     known = [*RunConfig.model_fields, *OPTIONS]
     close = _closest(name, known)
     if close:
         of = f" of {_owners(close)}" if close in OPTIONS else ""
-        raise BadInput(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
+        raise UsageError(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
     words = {word for word in name.lower().split("_") if len(word) >= _SHORTEST_WORD}
     related = [key for key in known if words.intersection(key.split("_"))]
     alike = difflib.get_close_matches(name, related, n=2, cutoff=0)
     described = [f"{key} ({_owners(key)})" if key in OPTIONS else key for key in alike]
-    raise BadInput(f"unknown key {shown(name)}{'; related keys: ' * bool(alike)}{', '.join(described)}")
+    raise UsageError(f"unknown key {shown(name)}{'; related keys: ' * bool(alike)}{', '.join(described)}")
 
 
 _SHORTEST_WORD = 3

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.plugins.options import FloatOption, IntOption
 
 _SMALLEST_SHARE = 0.01
@@ -45,7 +45,7 @@ def check_limits(it: object, limits: Mapping[str, Limit], where: str = "") -> No
         where: begins the message.
 
     Raises:
-        BadInput: a value is not a number, or is out of bounds.
+        UsageError: a value is not a number, or is out of bounds.
     """
     for name, limit in limits.items():
         value = getattr(it, name)
@@ -54,4 +54,4 @@ def check_limits(it: object, limits: Mapping[str, Limit], where: str = "") -> No
         try:
             object.__setattr__(it, name, limit.checked(value))
         except ValueError as error:
-            raise BadInput(f"{where}{name} = {shown(value)}: {error}") from None
+            raise UsageError(f"{where}{name} = {shown(value)}: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 
@@ -12,12 +12,12 @@ def check_frames(config: RunConfig, frames: FrameSet) -> None:
     """Sees whether the config's network takes such frames.
 
     Raises:
-        BadInput: it is the paper's, and they are not 1 x 2,500.
+        UsageError: it is the paper's, and they are not 1 x 2,500.
     """
     if config.network != PAPER_NETWORK or (frames.channels, frames.samples) == (1, FRAME_LENGTH):
         return
     one = ", or leads = 'one'" if frames.channels > 1 and frames.samples == FRAME_LENGTH else ""
-    raise BadInput(
+    raise UsageError(
         f"network {PAPER_NETWORK!r} takes frames of 1 x {FRAME_LENGTH:,} samples, and those of {config.dataset!r} are "
         f"{frames.channels} x {frames.samples:,}; set network = 'resnet1d_wang' or one of your own{one}"
     )

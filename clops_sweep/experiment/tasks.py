@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.declarations import OF_SCENARIOS
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
@@ -18,7 +18,7 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """The tasks of a config's scenario on its frames, in its task order.
 
     Raises:
-        BadInput: data and scenario do not fit, see `build_scenario`, or the strategy cannot do with its outputs.
+        UsageError: data and scenario do not fit, see `build_scenario`, or the strategy cannot do with its outputs.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -26,11 +26,11 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     options = {name: getattr(config, name) for name in OF_SCENARIOS.intersection(seen)} | config.options_of("scenario")
     function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
     scenario = build_scenario(frames, config.scenario, config.task_order, function=function, **options)
-    if STRATEGIES.declaration(config.strategy).one_output_a_class and (
+    if STRATEGIES.declaration(config.strategy).per_class_outputs and (
         scenario.by_position or scenario.kind != "softmax"
     ):
         has = "an output for each place in a task" if scenario.by_position else f"{scenario.kind} targets"
-        raise BadInput(
+        raise UsageError(
             f"strategy {config.strategy!r} needs one output a class, as class_il_union has, and {config.scenario!r} on "
             f"{config.dataset!r} has {has}"
         )

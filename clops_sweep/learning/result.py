@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import CONFIG, MEASURES, PHASES, RECORDED, RENAMED, RESULTS, metrics_of
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning.metrics import r_matrix as metrics
@@ -184,9 +184,9 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         left_out += int(history.r[split][-1].left_out[run].sum())
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
-            raise BadInput(f"Strategy.counts(): {name!r} is no name for a column of its own in the table runs")
+            raise UsageError(f"Strategy.counts(): {name!r} is no name for a column of its own in the table runs")
         if not isinstance(history.counts[name][run], Real):
-            raise BadInput(f"Strategy.counts(): {name!r}: expected a number for each run")
+            raise UsageError(f"Strategy.counts(): {name!r}: expected a number for each run")
     shares = {phase: history.seconds[phase] / runs for phase in (*PHASES, "cpu_seconds")}
     stored, each = history.memory.instances[run], history.memory.instance_bytes[run]
     return row | {

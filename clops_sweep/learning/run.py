@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Subset
-from clops_sweep.errors import BadInput, Diverged
+from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
@@ -60,7 +60,7 @@ class ContinualRun:
         bank_of: makes the frame bank; a `LastBank` shares it among several runs.
 
     Raises:
-        BadInput: the configs cannot be trained in lockstep, the data fit neither scenario nor network, or the network
+        UsageError: the configs cannot be trained in lockstep, the data fit neither scenario nor network, or the network
             cannot be trained.
     """
 
@@ -78,7 +78,7 @@ class ContinualRun:
         common = self.configs[0]
         if len({lockstep_key(each) for each in self.configs}) > 1:
             free = ", ".join(sorted(free_fields(common.strategy)))
-            raise BadInput(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
+            raise UsageError(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
         check_frames(common, frames)
         self.frames = frames
         self.device = torch.device(device)

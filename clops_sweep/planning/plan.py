@@ -8,9 +8,9 @@ from typing import Literal
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.run_names import run_names
 from clops_sweep.experiment.spaces.search_space import RunRequest
-from clops_sweep.experiment.spaces.uncollected import uncollected
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
 from clops_sweep.store.run_store import RunStore
 
@@ -74,7 +74,7 @@ def make_plan(requests: Iterable[RunRequest], store: RunStore, data_hash: Callab
         store: where finished runs are.
         data_hash: content hash of the data that a config runs on, None where they are not prepared.
     """
-    with uncollected():
+    with gc_paused():
         return _make_plan(list(requests), store, data_hash)
 
 

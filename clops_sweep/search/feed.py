@@ -8,7 +8,7 @@ from math import isfinite
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import BadInput, StoreError, one_line
+from clops_sweep.errors import StoreError, UsageError, one_line
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
 from clops_sweep.execution.retries import Retries
@@ -21,7 +21,7 @@ from clops_sweep.store.run_store import RunStore
 if TYPE_CHECKING:
     from clops_sweep.execution.jobs import Job
 
-_STORING = (BadInput, StoreError, OSError)
+_STORING = (UsageError, StoreError, OSError)
 """What may go wrong with the store or with the study's database while a search runs."""
 
 
@@ -186,7 +186,7 @@ class SearchFeed:
         try:
             base = self._space.base.replace(**self._search.settings(trial.labels))
             configs = [base.replace(seed=seed) for seed in self._space.seeds]
-        except BadInput as error:  # categories that each are valid, but not together
+        except UsageError as error:  # categories that each are valid, but not together
             trial.fail(str(error))
             nobody = [f"seed {seed} of trial {trial.number}" for seed in self._space.seeds]
             self._display.trial_ended(f"trial {trial.number} failed: {error}", nobody)

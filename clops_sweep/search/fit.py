@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.plan import Plan
+from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import standings
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
 
 
-def check_fit(asked: Asked, plan: Plan) -> None:
+def check_fit(asked: Request, plan: Plan) -> None:
     """Check all runs and trials that are left, on the data that are prepared on this machine.
 
     Raises:
-        BadInput: data, scenario, strategy and network of one do not fit, or a network cannot be trained.
+        UsageError: data, scenario, strategy and network of one do not fit, or a network cannot be trained.
     """
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
     for standing in standings(asked):
@@ -31,11 +31,11 @@ def check_fit(asked: Asked, plan: Plan) -> None:
     fitting_frames(asked, [_in_order(config) for config in left if asked.data_hash(config) is not None])
 
 
-def fitting_frames(asked: Asked, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
+def fitting_frames(asked: Request, configs: Sequence[RunConfig]) -> Mapping[DataKey, FrameSet]:
     """The prepared data of some configs, after their networks have been tried on the shapes of these.
 
     Raises:
-        BadInput: data, scenario, strategy and network do not fit, or a network cannot be trained.
+        UsageError: data, scenario, strategy and network do not fit, or a network cannot be trained.
     """
     frames = asked.frames(configs)
     if any(config.network in NETWORKS.added for config in configs):  # else this process does not need PyTorch

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import BadInput, DamagedStore, StoreError, several
+from clops_sweep.errors import DamagedStore, StoreError, UsageError, several
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit, fitting_frames
 from clops_sweep.search.standing import Standing, check_samplers, data_hashes, standings
 from clops_sweep.store.rows import failure_reason, storing
@@ -90,7 +90,7 @@ class Outcome:
 
 
 def launch(
-    asked: Asked,
+    asked: Request,
     resources: Resources,
     make_display: MakeDisplay,
     *,
@@ -111,7 +111,7 @@ def launch(
         warn: called with a sentence about each damaged part of the store that was set aside.
 
     Raises:
-        BadInput: anything that is asked for, the data, a study's database or the cluster.
+        UsageError: anything that is asked for, the data, a study's database or the cluster.
     """
     _check(asked, resources)
     plan = _plan_without_damage(asked, warn)
@@ -153,7 +153,7 @@ def launch(
     return _outcome(asked, plan, ran=ran)
 
 
-def _check(asked: Asked, resources: Resources) -> None:
+def _check(asked: Request, resources: Resources) -> None:
     """Report whatever can be wrong before anything starts. Only data are prepared; the store is not written to."""
     configs = asked.selection.configs
     check_samplers(asked)
@@ -168,7 +168,7 @@ def _check_work_folder(folder: Path) -> None:
     """Sees whether logs, locks and checkpoints can be written; nothing is there afterwards that was not before.
 
     Raises:
-        BadInput: they cannot.
+        UsageError: they cannot.
     """
     for place in (folder, *(folder / name for name in ("logs", "locks", "checkpoints"))):
         if not os.path.lexists(place):
@@ -176,7 +176,7 @@ def _check_work_folder(folder: Path) -> None:
         try:
             tempfile.TemporaryFile(dir=place).close()
         except OSError as error:
-            raise BadInput(
+            raise UsageError(
                 f"{place}: a sweep's logs and checkpoints cannot be written there ({error.strerror}); make it a folder "
                 "that can be written to, or remove it"
             ) from None
@@ -186,7 +186,7 @@ def _check_start(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> No
     """See whether Ray can start, where a launch starts one.
 
     Raises:
-        BadInput: it cannot.
+        UsageError: it cannot.
     """
     from clops_sweep.execution.start_check import check_ray_can_start
 
@@ -195,7 +195,7 @@ def _check_start(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> No
 
 
 def _outcome(
-    asked: Asked, plan: Plan, *, ran: bool, left: Sequence[Job] | None = None, stopped: str | None = None
+    asked: Request, plan: Plan, *, ran: bool, left: Sequence[Job] | None = None, stopped: str | None = None
 ) -> Outcome:
     """How things stand; `left` are the jobs that an interrupt has ended."""
     found = () if stopped else tuple(standings(asked))
@@ -208,13 +208,13 @@ def _outcome(
 
 def _finished_meanwhile(store: RunStore, job: Job) -> bool:
     """Whether a job was recorded that nobody could tell of any more; not where nobody knows."""
-    with suppress(OSError, BadInput, DamagedStore):
+    with suppress(OSError, UsageError, DamagedStore):
         return store.finished(job.run_ids).issuperset(job.run_ids)
     return False
 
 
 def _search(
-    asked: Asked, space: SearchSpace, resources: Resources, make_display: MakeDisplay, *, retry_failed: bool
+    asked: Request, space: SearchSpace, resources: Resources, make_display: MakeDisplay, *, retry_failed: bool
 ) -> bool | list[Job]:
     """Runs what is missing of a search.
 
@@ -222,7 +222,7 @@ def _search(
         Whether anything ran; if the user has interrupted it, the jobs that were under way.
 
     Raises:
-        BadInput: another driver is running it, or its database cannot be used.
+        UsageError: another driver is running it, or its database cannot be used.
         StoreError: results, or what is known about trials, can no longer be written.
     """
     from clops_sweep.search.run import run_search
@@ -251,12 +251,12 @@ def _search(
         return display.unfinished() if display.interrupted else True
 
 
-def _plan(asked: Asked) -> Plan:
+def _plan(asked: Request) -> Plan:
     with storing(asked.store):
         return asked.plan()
 
 
-def _plan_without_damage(asked: Asked, warn: Callable[[str], None]) -> Plan:
+def _plan_without_damage(asked: Request, warn: Callable[[str], None]) -> Plan:
     """The plan, after what is damaged of its runs has been set aside."""
     try:
         plan = asked.plan()
@@ -266,7 +266,7 @@ def _plan_without_damage(asked: Asked, warn: Callable[[str], None]) -> Plan:
     return asked.plan() if without_damage(asked.store, _finished(asked, plan), warn) else plan
 
 
-def _finished(asked: Asked, plan: Plan) -> set[str]:
+def _finished(asked: Request, plan: Plan) -> set[str]:
     """The runs that are taken to be finished, those of trials included."""
     found = {str(run.run_id) for run in plan.of("finished")}
     found |= {str(run.run_id) for run in plan.of("pending")} & asked.store.without_predictions()
@@ -278,7 +278,7 @@ def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:
     return plan.of("pending", "failed") if retry_failed else plan.of("pending")
 
 
-def _rounds(asked: Asked, pending: list[PlannedRun], retry_failed: bool) -> Iterator[list[PlannedRun]]:
+def _rounds(asked: Request, pending: list[PlannedRun], retry_failed: bool) -> Iterator[list[PlannedRun]]:
     """What is to run; whenever that has run, what could not be asked for before. Nothing is tried a second time."""
     tried: set[str | None] = set()
     while pending:

@@ -51,7 +51,7 @@ def run_search(
         retry_failed: whether runs that have failed are taken up again.
 
     Raises:
-        BadInput: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
+        UsageError: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written, or what becomes of trials; both go on from there.
     """
     plugins = packed_plugins()

@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import BadInput, listed, reason, shown
+from clops_sweep.errors import UsageError, listed, reason, shown
 from clops_sweep.experiment.plugins.distributions import Distribution, FloatDistribution, IntDistribution
 from clops_sweep.experiment.plugins.options import IntOption
 from clops_sweep.experiment.spaces.optuna_search import SAMPLERS, OptunaSearch
@@ -70,7 +70,7 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
     """The sampler that a search asks for. TPE counts trials that are under way as bad ones (the "constant liar").
 
     Raises:
-        BadInput: options that the sampler does not take.
+        UsageError: options that the sampler does not take.
     """
     _check_numbers(search)
     options = dict(search.sampler_options)
@@ -98,7 +98,7 @@ def try_sampler(search: OptunaSearch) -> None:
     """Let the sampler suggest some trials of a study in memory, since some options fail only when they are used.
 
     Raises:
-        BadInput: the sampler raises, or its options are wrong.
+        UsageError: the sampler raises, or its options are wrong.
     """
     sampler = make_sampler(search)
     if not search.sampler_options:
@@ -141,7 +141,7 @@ def _check_numbers(search: OptunaSearch) -> None:
     """Check the options that count something, of which Optuna's samplers take negative numbers as well.
 
     Raises:
-        BadInput: one is not a whole number, or out of bounds.
+        UsageError: one is not a whole number, or out of bounds.
     """
     known = inspect.signature(getattr(optuna.samplers, SAMPLERS[search.sampler])).parameters
     for name, value in search.sampler_options.items():
@@ -149,9 +149,9 @@ def _check_numbers(search: OptunaSearch) -> None:
             try:
                 _NUMBER.checked(value)
             except ValueError as error:
-                raise BadInput(f"sampler_options of {search.sampler!r}: {name} = {shown(value)}: {error}") from None
+                raise UsageError(f"sampler_options of {search.sampler!r}: {name} = {shown(value)}: {error}") from None
 
 
-def _refused(search: OptunaSearch, error: BaseException) -> BadInput:
+def _refused(search: OptunaSearch, error: BaseException) -> UsageError:
     given = f" ({listed(search.sampler_options)})" if search.sampler_options else ""
-    return BadInput(f"sampler_options of {search.sampler!r}{given}: {reason(error)}")
+    return UsageError(f"sampler_options of {search.sampler!r}{given}: {reason(error)}")

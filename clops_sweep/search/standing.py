@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.planning.asked import Asked
 from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.planning.request import Request
 from clops_sweep.search.records import StudyRecord, TrialState
 
 
@@ -37,11 +37,11 @@ class Standing:
         return self.count("complete", "pruned") >= self.search.n_trials and not self.count("failed")
 
 
-def check_samplers(asked: Asked) -> None:
+def check_samplers(asked: Request) -> None:
     """Looks at the samplers of all searches, which only Optuna knows.
 
     Raises:
-        BadInput: options that a sampler does not take, or with which it cannot suggest a trial.
+        UsageError: options that a sampler does not take, or with which it cannot suggest a trial.
     """
     for space in asked.selection.searches:
         from clops_sweep.search.samplers import try_sampler
@@ -49,15 +49,15 @@ def check_samplers(asked: Asked) -> None:
         assert space.search is not None
         try:
             try_sampler(space.search)
-        except BadInput as error:
-            raise BadInput(f"search space {space.name!r}: {error}") from None
+        except UsageError as error:
+            raise UsageError(f"search space {space.name!r}: {error}") from None
 
 
-def standings(asked: Asked) -> list[Standing]:
+def standings(asked: Request) -> list[Standing]:
     """How every search that is asked for stands.
 
     Raises:
-        BadInput: a study's database cannot be read, or it was made from another definition.
+        UsageError: a study's database cannot be read, or it was made from another definition.
     """
     found = []
     for space in asked.selection.searches:
@@ -68,7 +68,7 @@ def standings(asked: Asked) -> list[Standing]:
     return found
 
 
-def data_hashes(asked: Asked, space: SearchSpace) -> dict[str, str]:
+def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
     """What the prepared data of a search hold, as far as they are prepared, by how its definition calls them."""
     found = {}
     for config in configs_at_bounds(space):
@@ -79,13 +79,13 @@ def data_hashes(asked: Asked, space: SearchSpace) -> dict[str, str]:
     return found
 
 
-def unprepared(asked: Asked) -> list[str]:
+def unprepared(asked: Request) -> list[str]:
     """The data sets of searches that are not prepared on this machine."""
     configs = [config for space in asked.selection.searches for config in configs_at_bounds(space)]
     return list(dict.fromkeys(config.dataset for config in configs if asked.data_hash(config) is None))
 
 
-def runs_to_come(asked: Asked) -> Iterator[PlannedRun]:
+def runs_to_come(asked: Request) -> Iterator[PlannedRun]:
     """The runs that the trials of all searches may still take, for an estimate; their parameters are not known yet."""
     for standing in standings(asked):
         base = standing.space.base
@@ -94,7 +94,7 @@ def runs_to_come(asked: Asked) -> Iterator[PlannedRun]:
             yield from of_a_trial
 
 
-def failed_runs(asked: Asked) -> set[str]:
+def failed_runs(asked: Request) -> set[str]:
     """The runs that have made trials of searches fail."""
     trials = [trial for standing in standings(asked) if standing.record for trial in standing.record.of("failed")]
     runs = {run_id for trial in trials for run_id in trial.run_ids}

@@ -14,7 +14,7 @@ from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import STUDIES
 from clops_sweep.store.locks import held
@@ -27,21 +27,23 @@ def study_url(space: SearchSpace, store: RunStore) -> str:
     """The URL of the database that holds, or is going to hold, the study of a search.
 
     Raises:
-        BadInput: results are not in a folder and the search names no database, or it names one that cannot be.
+        UsageError: results are not in a folder and the search names no database, or it names one that cannot be.
     """
     if space.search is not None and space.search.storage is not None:
         with quiet(space.search.storage):
             parsed = sqlalchemy.engine.make_url(space.search.storage)
         if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").parent.is_dir():
-            raise BadInput(f"study database {parsed.database}: there is no folder to put it into; make it first")
+            raise UsageError(f"study database {parsed.database}: there is no folder to put it into; make it first")
         return space.search.storage
     if store.files.folder is None:
-        raise BadInput(
+        raise UsageError(
             f"search space {space.name!r}: no database can be kept at {store.files.shown}; "
             "expected OptunaSearch(storage=...) with the URL of one"
         )
     if any(character in store.files.root for character in "?%"):
-        raise BadInput(f"results {store.files.shown}: a folder with ? or % in its path cannot hold a study's database")
+        raise UsageError(
+            f"results {store.files.shown}: a folder with ? or % in its path cannot hold a study's database"
+        )
     return f"sqlite:///{store.files.folder / STUDIES}"
 
 
@@ -61,7 +63,7 @@ def quiet(url: str) -> Iterator[None]:
     """Keeps Optuna's log and its remarks on what is experimental from the user, and turns errors into sentences.
 
     Raises:
-        BadInput: the database cannot be used.
+        UsageError: the database cannot be used.
     """
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
@@ -71,7 +73,7 @@ def quiet(url: str) -> Iterator[None]:
             warnings.simplefilter("ignore", SAWarning)
             yield
     except (SQLAlchemyError, StorageInternalError, ImportError) as error:
-        raise BadInput(f"study database {place(url)}: {_reason(error)}") from None
+        raise UsageError(f"study database {place(url)}: {_reason(error)}") from None
     finally:
         optuna.logging.set_verbosity(verbosity)
 
@@ -81,15 +83,15 @@ def reading(url: str) -> Iterator[None]:
     """Around all that reads a database: what is in it may be damaged, or edited by something else than Optuna.
 
     Raises:
-        BadInput: the database cannot be used.
+        UsageError: the database cannot be used.
     """
     try:
         with quiet(url):
             yield
-    except BadInput:
+    except UsageError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, AssertionError, ArithmeticError) as error:
-        raise BadInput(
+        raise UsageError(
             f"study database {place(url)}: damaged, or edited ({type(error).__name__}: {one_line(error)}); put back a "
             "copy that Optuna has written, or move it away to begin anew"
         ) from None
@@ -99,12 +101,12 @@ def open_storage(url: str) -> RDBStorage:
     """The database, made if it is not there.
 
     Raises:
-        BadInput: another version of Optuna has made it.
+        UsageError: another version of Optuna has made it.
     """
     try:
         return _storage(url)
     except RuntimeError as error:
-        raise BadInput(f"study database {place(url)}: {_reason(error)}") from None
+        raise UsageError(f"study database {place(url)}: {_reason(error)}") from None
 
 
 def existing_storage(url: str) -> RDBStorage | None:
@@ -147,11 +149,11 @@ def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
     The lock goes when its holder does, however that happens.
 
     Raises:
-        BadInput: another driver is running the search.
+        UsageError: another driver is running the search.
     """
     with held(work_folder / "locks" / space.name) as alone:
         if alone is False:
-            raise BadInput(
+            raise UsageError(
                 f"search space {space.name!r} is being run by another driver on the same results; "
                 "one is enough, it takes all that its cluster has"
             )

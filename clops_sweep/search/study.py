@@ -12,7 +12,7 @@ import optuna
 from optuna.pruners import NopPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import BadInput, DamagedStore, several, shown
+from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.plugins.distributions import CategoricalDistribution, FloatDistribution
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
@@ -100,7 +100,7 @@ class SearchStudy:
         data_hashes: what the prepared data hold, by data set and normalisation.
 
     Raises:
-        BadInput: the database cannot be used, or the study was made from another definition.
+        UsageError: the database cannot be used, or the study was made from another definition.
     """
 
     def __init__(self, space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str]) -> None:
@@ -183,7 +183,7 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
         data_hashes: what the prepared data hold, by data set and normalisation, as far as they are to be compared.
 
     Raises:
-        BadInput: the database cannot be read, or the study was made from another definition.
+        UsageError: the database cannot be read, or the study was made from another definition.
     """
     search = _search(space)
     url = study_url(space, store)
@@ -243,12 +243,12 @@ def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mappi
     """Sees to it that a study is continued with the definition that it was made from.
 
     Raises:
-        BadInput: another definition, or a study that something else has made.
+        UsageError: another definition, or a study that something else has made.
     """
     attributes = study.user_attrs
     if DEFINITION not in attributes:
         if study.get_trials(deepcopy=False):
-            raise BadInput(
+            raise UsageError(
                 f"study {space.name!r} in {where} was made by something else; give the search space another name"
             )
         return
@@ -258,7 +258,7 @@ def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mappi
             continue  # not prepared on this machine
         before, after = (json.dumps(it.get(name)) for it in (then, now))
         if before != after:
-            raise BadInput(
+            raise UsageError(
                 f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
                 "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
                 "--results"
@@ -267,7 +267,7 @@ def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mappi
 
 def _search(space: SearchSpace) -> OptunaSearch:
     if space.search is None:
-        raise BadInput(f"search space {space.name!r} has no search")
+        raise UsageError(f"search space {space.name!r} has no search")
     return space.search
 
 
@@ -343,7 +343,7 @@ def recorded_studies(store: RunStore) -> list[StudyRecord]:
     Of a choice, the label is what the database has: text and scalars as they are, anything else as JSON.
 
     Raises:
-        BadInput: the file of the studies is damaged.
+        UsageError: the file of the studies is damaged.
     """
     file = studies_file(store)
     if file is None:

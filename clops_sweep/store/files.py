@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from clops_sweep.data.files.folder import appearing_file, make_folder
-from clops_sweep.errors import BadInput, UnreadableFile, masked, one_line
+from clops_sweep.errors import UnreadableFile, UsageError, masked, one_line
 from clops_sweep.regular_files import open_regular
 
 _REQUESTS_AT_A_TIME = 32
@@ -45,7 +45,7 @@ class Files:
         local: whether the operating system's own calls reach it.
 
     Raises:
-        BadInput: a URI that nobody understands.
+        UsageError: a URI that nobody understands.
     """
 
     def __init__(self, root: str | Path) -> None:
@@ -57,9 +57,9 @@ class Files:
                 self.uri = str(Path(root).expanduser().resolve())
                 self.uri.encode()
             except UnicodeEncodeError:
-                raise BadInput(f"results {self.uri!r}: the path is not UTF-8; rename the folder") from None
+                raise UsageError(f"results {self.uri!r}: the path is not UTF-8; rename the folder") from None
             except (OSError, ValueError, RuntimeError) as error:  # a byte that no path has, a user that there is not
-                raise BadInput(f"results {self.uri!r}: {one_line(error)}") from None
+                raise UsageError(f"results {self.uri!r}: {one_line(error)}") from None
             self.system, self.root = arrow_fs.LocalFileSystem(), self.uri
         self.local = isinstance(self.system, arrow_fs.LocalFileSystem)
 
@@ -82,27 +82,27 @@ class Files:
         """Whoever only reads must find the root there: a name with a letter wrong would pass for an empty store.
 
         Raises:
-            BadInput: there is nothing of this name, or no folder.
+            UsageError: there is nothing of this name, or no folder.
         """
         try:
             there = self.system.get_file_info(self.root).type == arrow_fs.FileType.Directory
         except OSError as error:
-            raise BadInput(f"results {self.shown}: cannot be read ({one_line(error)})") from None
+            raise UsageError(f"results {self.shown}: cannot be read ({one_line(error)})") from None
         if not there:
-            raise BadInput(f"results {self.shown}: there is no such folder")
+            raise UsageError(f"results {self.shown}: there is no such folder")
 
     def check_answers(self) -> None:
         """Whoever has the files must answer soon, where a sweep would try for minutes.
 
         Raises:
-            BadInput: nobody answers, or there is no such bucket.
+            UsageError: nobody answers, or there is no such bucket.
         """
         if self.local:
             return
         bucket = self.root.partition("/")[0]
         info = _within_seconds(lambda: self.system.get_file_info(bucket), self.shown)
         if info.type == arrow_fs.FileType.NotFound:
-            raise BadInput(f"results {self.shown}: there is no bucket {bucket!r}")
+            raise UsageError(f"results {self.shown}: there is no bucket {bucket!r}")
 
     def names(self, folder: str, beginning: str = "") -> list[str]:
         """The files of a folder, in order; those that a reader of Parquet folders passes over are passed over.
@@ -168,7 +168,7 @@ class Files:
             try:
                 with open_regular(path, _MEMORY) as file:
                     return pa.py_buffer(file.read())
-            except BadInput as error:
+            except UsageError as error:
                 raise UnreadableFile(str(error)) from None
         with self.system.open_input_stream(path) as stream:
             return stream.read_buffer()
@@ -257,9 +257,9 @@ def _within_seconds(work: Callable[[], R], shown: str) -> R:
     if done:
         return done[0]
     if not failed:
-        raise BadInput(f"results {shown!r}: no answer within {_SECONDS_TO_ANSWER} s")
+        raise UsageError(f"results {shown!r}: no answer within {_SECONDS_TO_ANSWER} s")
     if isinstance(failed[0], OSError | ValueError):
-        raise BadInput(f"results {shown!r}: {one_line(failed[0])}") from None
+        raise UsageError(f"results {shown!r}: {one_line(failed[0])}") from None
     raise failed[0]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clops_sweep.errors import BadInput, DamagedStore, UnreadableFile, one_line, shown
+from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_line, shown
 from clops_sweep.store.files import Files
 from clops_sweep.store.part_bytes import (
     TAIL,
@@ -431,12 +431,12 @@ class PartFolder:
 
     def _refuse_old(self, run_id: str | None) -> None:
         if run_id is not None and len(run_id) == _ID_LENGTH_OF_0_1:
-            raise BadInput(
+            raise UsageError(
                 f"results {self.files.shown}: holds runs of clops-sweep 0.1, whose ids (of {_ID_LENGTH_OF_0_1} digits) "
                 "follow from other fields; pandas reads them still, and new runs need another --results"
             )
 
-    def _damaged(self, part: Part, error: BaseException) -> BadInput:
+    def _damaged(self, part: Part, error: BaseException) -> UsageError:
         return _unreadable(self.path(part), error) or DamagedStore(
             f"{self.path(part)}: not a whole Parquet file ({one_line(error)}); a launch sets it aside and computes "
             "anew what it is asked for of it"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.store.part_names import Status
 from clops_sweep.store.tables import TableName
 
@@ -105,7 +105,7 @@ def check_rows(name: TableName, rows: pa.Table, results: str) -> None:
         results: the store, as messages call it.
 
     Raises:
-        BadInput: a row holds something else; names the run, the column and the value.
+        UsageError: a row holds something else; names the run, the column and the value.
     """
     for column in rows.column_names:
         rule = _RULES[name].get(column)
@@ -113,7 +113,7 @@ def check_rows(name: TableName, rows: pa.Table, results: str) -> None:
             continue
         at = pc.index(wrong, True).as_py()
         value = shown(rows[column][at].as_py())
-        raise BadInput(
+        raise UsageError(
             f"results {results}: run {rows['run_id'][at]}: {column} = {value} in table {name}; "
             f"expected {rule.expected}; clops-sweep never writes that: move the run's part away"
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clops_sweep.errors import BadInput, StoreError, masked, one_line
+from clops_sweep.errors import StoreError, UsageError, masked, one_line
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
 from clops_sweep.experiment.provenance import plugins_of
@@ -37,7 +37,7 @@ def storing(store: RunStore) -> Iterator[None]:
         raise StoreError(f"results {store.files.shown}: the folder has gone")
     try:
         yield
-    except (OSError, BadInput) as error:
+    except (OSError, UsageError) as error:
         raise StoreError(one_line(error)) from error
 
 
@@ -83,7 +83,7 @@ def record_failure(store: RunStore, runs: Runs, error: str, data_hash: DataHash,
         facts: versions, and what else is known of machine and time, for the `runs` table.
 
     Raises:
-        OSError, BadInput: they could not be written; see `storing`.
+        OSError, UsageError: they could not be written; see `storing`.
     """
     printed = masked(error.encode("utf-8", "backslashreplace").decode("utf-8"))
     for run_id in runs:

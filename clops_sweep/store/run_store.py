@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clops_sweep.errors import BadInput, DamagedStore, listed, masked, one_line, shown
+from clops_sweep.errors import DamagedStore, UsageError, listed, masked, one_line, shown
 from clops_sweep.experiment.columns import DEFAULTS, RENAMED
 from clops_sweep.experiment.config import nearest
 from clops_sweep.store.checkpoint_path import checkpoint_path
@@ -48,7 +48,7 @@ class RunStore:
             that table, and a run is finished with it or without.
 
     Raises:
-        BadInput: the place cannot be used as a store.
+        UsageError: the place cannot be used as a store.
     """
 
     def __init__(self, root: str | Path, *, keep_predictions: bool = False) -> None:
@@ -63,7 +63,7 @@ class RunStore:
         """The store that a user has named.
 
         Raises:
-            BadInput: the place cannot be used as a store, is a folder inside a store, or does not answer.
+            UsageError: the place cannot be used as a store, is a folder inside a store, or does not answer.
         """
         store = cls(root, keep_predictions=keep_predictions)
         store.files.check_answers()
@@ -71,7 +71,9 @@ class RunStore:
         with contextlib.suppress(OSError):
             table = store.files.local and any(Path(store.files.root).glob("*.parquet"))
         if table:
-            raise BadInput(f"results {root}: holds Parquet files, as a table of a store does; give the store's folder")
+            raise UsageError(
+                f"results {root}: holds Parquet files, as a table of a store does; give the store's folder"
+            )
         return store
 
     def folder(self, table: TableName) -> str:
@@ -125,7 +127,7 @@ class RunStore:
         """See whether the store can be written to. Afterwards nothing is there that was not there before.
 
         Raises:
-            BadInput: it cannot.
+            UsageError: it cannot.
         """
         with self._refusing():
             if self._files.local:
@@ -141,7 +143,7 @@ class RunStore:
         """Make the folders of the tables.
 
         Raises:
-            BadInput: the place cannot be written to.
+            UsageError: the place cannot be written to.
         """
         with self._refusing():
             for table in self._needed:
@@ -158,7 +160,7 @@ class RunStore:
         try:
             yield
         except OSError as error:
-            raise BadInput(f"results {self.files.shown}: cannot be written to ({one_line(error)})") from None
+            raise UsageError(f"results {self.files.shown}: cannot be written to ({one_line(error)})") from None
 
     @property
     def _needed(self) -> tuple[TableName, ...]:
@@ -266,14 +268,14 @@ class RunStore:
 
         Raises:
             DamagedStore: a part is not a whole Parquet file.
-            BadInput: there is no such column, what is given names no runs or columns, or a row holds what is never
+            UsageError: there is no such column, what is given names no runs or columns, or a row holds what is never
                 written.
         """
         parts = self._parts[table].with_own_columns()
         names = _texts("columns", columns) or parts.schema.names
         if unknown := [name for name in names if name not in parts.schema.names]:
             known = nearest(unknown[0], parts.schema.names) or f"; it has {listed(parts.schema.names)}"
-            raise BadInput(f"table {table!r} has no column {shown(unknown[0])}{known}")
+            raise UsageError(f"table {table!r} has no column {shown(unknown[0])}{known}")
         ids = _texts("run_ids", run_ids)
         wanted, asked = None if ids is None else set(ids), {*names, "run_id"}
         needed = [name for name in parts.schema.names if name in asked]  # in the order of the parts
@@ -342,20 +344,20 @@ class RunStore:
 
         What goes wrong then (a full disk, a damaged part) is no reason to end a sweep: nothing is lost by it.
         """
-        with contextlib.suppress(BadInput, DamagedStore, OSError):
+        with contextlib.suppress(UsageError, DamagedStore, OSError):
             self.compact(gradually=True)
 
     def find(self, prefix: str) -> str:
         """The id of the one run, finished or failed, whose id begins with `prefix`.
 
         Raises:
-            BadInput: there is none, or more than one.
+            UsageError: there is none, or more than one.
         """
         matches = [run_id for run_id in self.statuses() if run_id.startswith(prefix)] if prefix else []
         if len(matches) != 1:
             what = "no run" if not matches else f"{len(matches)} runs"
             shown = prefix if len(prefix) <= _MOST_SHOWN else f"{prefix[:_MOST_SHOWN]}..."
-            raise BadInput(
+            raise UsageError(
                 f"run {shown!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
             )
         return matches[0]
@@ -397,7 +399,7 @@ def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None
         return None if given is None else [given]
     texts = list(given) if isinstance(given, Iterable) else [given]
     if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise BadInput(f"{argument}: {shown(wrong[0])} is no text; expected one name or a list of them")
+        raise UsageError(f"{argument}: {shown(wrong[0])} is no text; expected one name or a list of them")
     return texts
 
 

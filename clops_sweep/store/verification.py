@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from clops_sweep.errors import BadInput, DamagedStore, UnreadableFile, one_line
+from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_line
 from clops_sweep.regular_files import read_json
 from clops_sweep.store.part_names import Part
 from clops_sweep.store.parts import PartFolder
@@ -45,7 +45,7 @@ def damages(store: RunStore, run_ids: Collection[str] | None = None) -> list[Dam
     others, is passed over.
 
     Raises:
-        BadInput: the store cannot be read.
+        UsageError: the store cannot be read.
     """
     wanted = None if run_ids is None else frozenset(run_ids)
     seen = _Seen(store) if wanted is not None else None
@@ -120,13 +120,13 @@ def without_damage(store: RunStore, run_ids: Collection[str] | None, say: Callab
     """Sets aside what is damaged of some runs, or of all, and says so. Returns whether there was anything.
 
     Raises:
-        BadInput: the store cannot be read, or a damaged part not be moved.
+        UsageError: the store cannot be read, or a damaged part not be moved.
     """
     found = damages(store, run_ids)
     try:
         set_aside(store, found)
     except OSError as error:
-        raise BadInput(f"{found[0].reason}; it cannot be set aside ({one_line(error)})") from None
+        raise UsageError(f"{found[0].reason}; it cannot be set aside ({one_line(error)})") from None
     for damage in found:
         say(f"set aside: {damage.reason}")
     return bool(found)

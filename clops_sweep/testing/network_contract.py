@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.networks.module_probe import check_networks
@@ -47,5 +47,5 @@ def _check(config: RunConfig, frames: FrameSet) -> None:
     try:
         check_networks([config], {config.data_key: frames})
         check_named_strategy(config, frames)
-    except BadInput as error:
+    except UsageError as error:
         raise ContractViolation(str(error)) from error

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.observers.events import after_epoch, after_failure, after_run
 from clops_sweep.execution.observers.requested import check_observers, requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
@@ -54,5 +54,5 @@ def check_observer(member: Any, target: str | None = None, *, seconds: float = S
                 observers.close(seconds * (len(events) + 1))
                 for note in notes:
                     raise ContractViolation(note)
-    except BadInput as error:
+    except UsageError as error:
         raise ContractViolation(str(error)) from error

@@ -10,7 +10,7 @@ import numpy as np
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.scenarios import Scenario, ScenarioTasks, Subset, build_scenario
 from clops_sweep.data.scenarios.tasks import ScenarioFunction
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.testing.frames import tiny_config
 from clops_sweep.testing.strategy_contract import check_named_strategy
@@ -58,7 +58,7 @@ def check_scenario(function: ScenarioFunction, frames: FrameSet, **options: Any)
 def _built(function: ScenarioFunction, frames: FrameSet, options: dict[str, Any]) -> Scenario:
     try:
         return build_scenario(frames, "scenario_under_test", function=function, **options)
-    except BadInput as error:
+    except UsageError as error:
         raise ContractViolation(str(error)) from None
 
 

@@ -13,7 +13,7 @@ from clops_sweep.analysis.figures.agreement import (
     rank_agreement,
     replay_overlap,
 )
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
 def run(run_id: str, s: list[float], task: str = "A") -> pd.DataFrame:
@@ -33,7 +33,7 @@ def test_constant_s_has_no_rank() -> None:
     record = rank_agreement(pd.concat([run("r1", [1, 1, 1]), run("r2", [1, 2, 3])]))
     assert np.isnan(record.rho).all()
     assert as_png(draw_rank_agreement(record)).startswith(b"\x89PNG")
-    with pytest.raises(BadInput, match="needs two runs or more that learn beta; there are 1"):
+    with pytest.raises(UsageError, match="needs two runs or more that learn beta; there are 1"):
         rank_agreement(run("r1", [1, 2, 3]))
 
 
@@ -59,5 +59,5 @@ def test_no_common_seed_and_no_replay_have_no_overlap() -> None:
     record = replay_overlap({"one": {(0, 0): replays(0, 0)}, "two": {(0, 1): replays(1, 1)}})
     assert np.isnan(record.matrix[0]).all()
     assert as_png(draw_replay_overlap(record)).startswith(b"\x89PNG")
-    with pytest.raises(BadInput, match="two configurations or more; there are 1"):
+    with pytest.raises(UsageError, match="two configurations or more; there are 1"):
         replay_overlap({"one": {}})

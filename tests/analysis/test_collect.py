@@ -9,7 +9,7 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import collect, label_text
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 SPACE = SearchSpace("two", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
@@ -65,7 +65,7 @@ def test_editions_are_never_mixed(tmp_path: Path, generated: ModuleType) -> None
         ("cc", "no edition whose data hash begins"),
         ("", "several editions whose data hashes begin"),
     ):
-        with pytest.raises(BadInput, match=f"{found} so; it has aaaa of synthetic, bbbb of synthetic"):
+        with pytest.raises(UsageError, match=f"{found} so; it has aaaa of synthetic, bbbb of synthetic"):
             collect([SPACE], runs, [wanted])
 
 

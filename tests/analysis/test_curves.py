@@ -15,7 +15,7 @@ from clops_sweep.analysis.figures.curves import (
     draw_learning_curves,
     learning_curves,
 )
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
 def rows(run_id: str, shift: float = 0.0) -> pd.DataFrame:
@@ -47,9 +47,9 @@ def test_another_measure() -> None:
     np.testing.assert_allclose(record.mean, learning_curves(table).mean - 0.1)
     assert draw_learning_curves([record]).axes[0].get_ylabel() == "validation balanced accuracy"
     assert "validation balanced accuracy of each task" in describe_learning_curves([record])
-    with pytest.raises(BadInput, match="measure 'f1': expected one of auc, accuracy, "):
+    with pytest.raises(UsageError, match="measure 'f1': expected one of auc, accuracy, "):
         learning_curves(table, measure="f1")
-    with pytest.raises(BadInput, match="measure 'epoch': expected"):
+    with pytest.raises(UsageError, match="measure 'epoch': expected"):
         learning_curves(table, measure="epoch")
 
 
@@ -121,10 +121,10 @@ def test_a_single_epoch_draws() -> None:
 
 
 def test_nothing_and_disagreement_end_in_a_sentence() -> None:
-    with pytest.raises(BadInput, match="no finished run"):
+    with pytest.raises(UsageError, match="no finished run"):
         learning_curves(rows("r1").iloc[:0])
     other = rows("r2").assign(training_task="A")
-    with pytest.raises(BadInput, match="different tasks at epoch 1"):
+    with pytest.raises(UsageError, match="different tasks at epoch 1"):
         learning_curves(pd.concat([rows("r1"), other]))
-    with pytest.raises(BadInput, match="nothing to draw"):
+    with pytest.raises(UsageError, match="nothing to draw"):
         draw_learning_curves([])

@@ -21,7 +21,7 @@ from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import PAGES, View
 from clops_sweep.analysis.metrics import metric_named
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.distributions import FloatDistribution
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.rows import record_failure
@@ -271,7 +271,7 @@ def test_without_its_packages_a_sentence_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     says = r"^the dashboard needs Dash and waitress; install them with: pip install 'clops-sweep\[dashboard\]'$"
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(UsageError, match=says):
         make_server(store, source_of(store), host=None, port=0, token=None)
 
 
@@ -299,7 +299,7 @@ def test_what_cannot_be_served_is_a_sentence(given: dict[str, Any], says: str, s
         arguments = {"host": None, "token": None} | {
             name: it for name, it in given.items() if name in ("host", "token")
         }
-        with pytest.raises(BadInput, match=says):
+        with pytest.raises(UsageError, match=says):
             make_server(chosen, source_of(chosen), port=port, **arguments)
 
 

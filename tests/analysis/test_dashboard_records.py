@@ -26,7 +26,7 @@ from clops_sweep.analysis.dashboard.view import MOST_CELLS, PAGES, View
 from clops_sweep.analysis.failures import failures
 from clops_sweep.analysis.figures.tracings import Frames
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
@@ -280,7 +280,7 @@ def test_a_condition_says_what_pandas_says(experiment: Experiment, condition: st
     ],
 )
 def test_a_condition_that_is_none_is_a_sentence(experiment: Experiment, condition: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(UsageError, match=says):
         matching(experiment, condition)
 
 

@@ -18,7 +18,7 @@ def failed(*errors: str | None) -> pd.DataFrame:
     [
         (
             "Traceback (most recent call last):\n  File x, line 1\nBadInput: no such lead.\n\n",
-            "BadInput: no such lead.",
+            "UsageError: no such lead.",
         ),
         ("the worker died", "the worker died"),
         ("Traceback (most recent call last):\n  File x\nValueError: plain\nsecond line", "ValueError: plain"),

@@ -15,7 +15,7 @@ from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.drawing.style import DIVERGING, SEQUENTIAL, as_png, luminance, readable_on, spread
 from clops_sweep.analysis.drawing.svg import as_element, as_svg
 from clops_sweep.analysis.figures.heatmaps import describe_heatmap, draw_heatmap, heatmap, place_in_words
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 SPACE = SearchSpace(
@@ -85,7 +85,7 @@ def test_axes_can_be_chosen_and_swapped(by_hand: Experiment) -> None:
 def test_wrong_choices_end_in_a_sentence(
     by_hand: Experiment, metric: str, axes: tuple[str, str] | None, message: str
 ) -> None:
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(UsageError, match=message):
         heatmap(by_hand, metric, axes)
 
 

@@ -16,7 +16,7 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.formats import as_csv
 from clops_sweep.analysis.report.write import MARKER, ReportPaths, write_report
 from clops_sweep.analysis.tables.latex import escaped
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore
 
@@ -181,7 +181,7 @@ def test_a_report_does_not_go_into_a_store(
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "results" / "runs")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(BadInput, match=r"^report folder '.*': it (belongs to|is) the store"):
+    with pytest.raises(UsageError, match=r"^report folder '.*': it (belongs to|is) the store"):
         write_report(*one, tmp_path / folder)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -189,7 +189,7 @@ def test_a_report_does_not_go_into_a_store(
 def test_a_folder_of_somebody_else_is_left_alone(one: tuple[list[SearchSpace], RunStore], tmp_path: Path) -> None:
     (tmp_path / "own" / "figures").mkdir(parents=True)
     (tmp_path / "own" / "index.html").write_text("<p>my page</p>")
-    with pytest.raises(BadInput, match=r"^report folder '.*own': it holds files that are of no report"):
+    with pytest.raises(UsageError, match=r"^report folder '.*own': it holds files that are of no report"):
         write_report(*one, tmp_path / "own")
     assert sorted(path.name for path in (tmp_path / "own").iterdir()) == ["figures", "index.html"]
 

@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize
 from clops_sweep.analysis.drawing.style import SEQUENTIAL, as_png
 from clops_sweep.analysis.figures.forgetting import describe_forgetting, draw_forgetting, forgetting
 from clops_sweep.analysis.figures.r_matrices import TOGETHER, describe_r_matrices, draw_r_matrices, r_matrix
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 R = np.array([[0.9, 0.5, 0.4], [0.8, 0.85, 0.5], [0.7, 0.9, 0.95]])
 TASKS = ("B", "A", "C")
@@ -57,7 +57,7 @@ def test_r_is_the_mean_over_runs() -> None:
 def test_a_run_on_all_tasks_at_once_has_one_row_and_forgets_nothing() -> None:
     record = r_matrix(rows("r1", r=R[2:]))
     assert (record.trained, record.evaluated, record.mean.shape) == ((TOGETHER,), TASKS, (1, 3))
-    with pytest.raises(BadInput, match="all at once, leave nothing to forget"):
+    with pytest.raises(UsageError, match="all at once, leave nothing to forget"):
         forgetting(rows("r1", r=R[2:]))
 
 
@@ -83,9 +83,9 @@ def test_its_mean_is_bwt(generated: ModuleType) -> None:
 @pytest.mark.parametrize("make", [r_matrix, forgetting])
 def test_what_is_not_there_or_differs_ends_in_a_sentence(make: object) -> None:
     assert callable(make)
-    with pytest.raises(BadInput, match="no finished run with R on the test split"):
+    with pytest.raises(UsageError, match="no finished run with R on the test split"):
         make(TWO[TWO["split"] == "validation"], split="test")
-    with pytest.raises(BadInput, match="CLOPS: the runs train different tasks at place 1"):
+    with pytest.raises(UsageError, match="CLOPS: the runs train different tasks at place 1"):
         make(pd.concat([rows("r1"), rows("r2", tasks=("A", "B", "C"))]), "CLOPS")
 
 
@@ -101,7 +101,7 @@ def test_drawing_r_writes_every_value_and_frames_what_was_just_learned() -> None
     of_one_scale = Normalize(float(min(R.min() + 0.01, R[2].min())), float(R.max() + 0.01))
     np.testing.assert_allclose(cells.get_facecolors(), mpl.colormaps[SEQUENTIAL](of_one_scale(R + 0.01)).reshape(-1, 4))
     assert as_png(figure).startswith(b"\x89PNG")
-    with pytest.raises(BadInput, match="nothing to draw"):
+    with pytest.raises(UsageError, match="nothing to draw"):
         draw_r_matrices([])
 
 
@@ -112,5 +112,5 @@ def test_drawing_forgetting_keeps_a_task_in_its_row() -> None:
     changes = {round(text.get_position()[1]): text.get_text() for text in figure.axes[1].texts}
     assert changes == {1: "-0.200", 2: "+0.050"}, "A lost 0.2 and C won 0.05; B came last"
     assert as_png(figure).startswith(b"\x89PNG")
-    with pytest.raises(BadInput, match="nothing to draw"):
+    with pytest.raises(UsageError, match="nothing to draw"):
         draw_forgetting([])

@@ -19,7 +19,7 @@ from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
 from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.report.notebook import open_sweep
 from clops_sweep.analysis.report.write import ReportPaths, write_report
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
 
@@ -180,13 +180,13 @@ def test_wrong_requests_end_in_a_sentence(
     axes: tuple[str, str] | None, names: list[str], message: str, tmp_path: Path
 ) -> None:
     spaces = [SearchSpace(name, RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=[0]) for name in names]
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(UsageError, match=message):
         write_report(spaces, RunStore(tmp_path), tmp_path / "report", axes=axes)
 
 
 def test_a_folder_that_cannot_be_written_to(spaces: list[SearchSpace], store: RunStore, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="cannot be written to"):
+    with pytest.raises(UsageError, match="cannot be written to"):
         write_report(spaces[1:], store, tmp_path / "file")
 
 

@@ -28,7 +28,7 @@ from clops_sweep.analysis.search_trials import (
     search_experiment,
     trials_csv,
 )
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.study import SearchStudy, read_study, recorded_studies
 from clops_sweep.store.run_store import RunStore
@@ -70,7 +70,7 @@ def test_history_holds_the_best_up_to_each_trial() -> None:
     )
     assert as_png(draw_optimization_history([up])).startswith(b"\x89PNG")
     assert as_png(draw_optimization_history([first, second])).startswith(b"\x89PNG")
-    with pytest.raises(BadInput, match="search 'tuned' has no complete trial yet"):
+    with pytest.raises(UsageError, match="search 'tuned' has no complete trial yet"):
         optimization_history(record({"auc": "maximize"}, None))
 
 
@@ -112,7 +112,7 @@ def test_an_axis_of_what_cannot_be_negative_starts_at_zero_at_the_lowest() -> No
 
 
 def test_a_front_needs_two_objectives() -> None:
-    with pytest.raises(BadInput, match="has one objective; a Pareto front needs two"):
+    with pytest.raises(UsageError, match="has one objective; a Pareto front needs two"):
         pareto_front(record({"auc": "maximize"}, (0.7,)))
 
 

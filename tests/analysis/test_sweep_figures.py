@@ -27,7 +27,7 @@ from clops_sweep.analysis.figures.sweep_figures import sweep_figures
 from clops_sweep.analysis.metrics import METRICS
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.tables.comparisons import comparison_text, comparisons, comparisons_csv
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 SPACE = SearchSpace(
@@ -111,10 +111,10 @@ def test_cost_frontier_record(tmp_path: Path, generated: ModuleType) -> None:
         names = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
         for number, i in enumerate(i for i in np.argsort(drawn.cost, kind="stable") if drawn.on_frontier[i]):
             assert f"{number + 1}  {drawn.names[i]}" in names
-    with pytest.raises(BadInput, match="cost 'euros': expected one of seconds, replayed"):
+    with pytest.raises(UsageError, match="cost 'euros': expected one of seconds, replayed"):
         cost_frontier(experiment, "euros")
     from_before = replace(experiment, runs=experiment.runs.drop(columns="replayed"))
-    with pytest.raises(BadInput, match="no finished run with its instances replayed"):
+    with pytest.raises(UsageError, match="no finished run with its instances replayed"):
         cost_frontier(from_before, "replayed")
 
 
@@ -143,7 +143,7 @@ def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: Modu
 def test_axes_that_explain_nothing_have_no_importance(tmp_path: Path, generated: ModuleType) -> None:
     noise = np.random.default_rng(8)
     experiment = collected(tmp_path, generated, lambda c: float(noise.normal(0.7, 0.05)))
-    with pytest.raises(BadInput, match=r"no importance of its axes for Average AUC can be told from these 48 runs"):
+    with pytest.raises(UsageError, match=r"no importance of its axes for Average AUC can be told from these 48 runs"):
         importance(experiment)
     (said,) = [item for item in sweep_figures(experiment, "x") if isinstance(item, str)]
     assert said.startswith("Search space 'by hand': no importance of its axes")
@@ -167,12 +167,12 @@ def test_error_bars_of_importance_lie_inside_the_axes() -> None:
 
 def test_importance_says_what_it_needs(tmp_path: Path, generated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = collected(tmp_path, generated, lambda c: 0.5)
-    with pytest.raises(BadInput, match="Average AUC is the same in all runs"):
+    with pytest.raises(UsageError, match="Average AUC is the same in all runs"):
         importance(experiment)
-    with pytest.raises(BadInput, match="needs two axes, two replicates and 8 finished runs"):
+    with pytest.raises(UsageError, match="needs two axes, two replicates and 8 finished runs"):
         importance(experiment, "bwt")
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(BadInput, match="pip install scikit-learn"):
+    with pytest.raises(UsageError, match="pip install scikit-learn"):
         importance(experiment)
 
 
@@ -186,7 +186,7 @@ def test_profile_by_hand(tmp_path: Path, generated: ModuleType) -> None:
     by_variant = profile(experiment, "order")
     assert not by_variant.is_scale
     assert "at Top: 0.350; Bottom: 0.350" in describe_profile(by_variant)
-    with pytest.raises(BadInput, match="no axis 'depth'"):
+    with pytest.raises(UsageError, match="no axis 'depth'"):
         profile(experiment, "depth")
 
 
@@ -204,7 +204,7 @@ def test_differences_stand_at_their_place(tmp_path: Path, generated: ModuleType)
     assert -low == high == pytest.approx(float(np.abs(panel.mean).max()))
     texts = draw_heatmap(record).axes[0].texts
     assert sum(text.get_text().endswith("*") for text in texts) == 4
-    with pytest.raises(BadInput, match="two axes of numbers"):
+    with pytest.raises(UsageError, match="two axes of numbers"):
         difference_heatmap(experiment, comparisons(experiment), "auc", ("order", "mc_samples"))
     of_splits = replace(experiment, runs=experiment.runs.assign(split_seed=experiment.runs["seed"] % 2))
     (panel,) = difference_heatmap(of_splits, comparisons(of_splits), "auc", ("storage_fraction", "mc_samples")).panels

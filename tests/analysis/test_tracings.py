@@ -17,7 +17,7 @@ from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.published import cardiology, chapman_files, mitbih, twelve_leads
 from clops_sweep.data.synthetic import rhythms
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.published_formats import write_mitbih_record
 
 
@@ -156,11 +156,11 @@ def test_several_leads_are_to_scale_too() -> None:
 
 
 def test_wrong_input_ends_in_a_sentence() -> None:
-    with pytest.raises(BadInput, match="no instance has an s"):
+    with pytest.raises(UsageError, match="no instance has an s"):
         tracings(INSTANCES.assign(s=np.nan), GeneratedFrames())
-    with pytest.raises(BadInput, match="not among the 4 frames of mitbih"):
+    with pytest.raises(UsageError, match="not among the 4 frames of mitbih"):
         tracings(INSTANCES.assign(instance=[0, 1, 2, 9]), GeneratedFrames())
-    with pytest.raises(BadInput, match="nothing to draw"):
+    with pytest.raises(UsageError, match="nothing to draw"):
         draw_tracings([])
 
 

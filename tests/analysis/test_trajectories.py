@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep.analysis.figures.trajectories import beta_trajectories, describe_trajectories, draw_trajectories
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 INSTANCES = pd.DataFrame(
     {
@@ -42,5 +42,5 @@ def test_the_text_names_the_s_of_the_instances_that_end_lowest_and_highest() -> 
 
 
 def test_a_run_without_any_is_refused() -> None:
-    with pytest.raises(BadInput, match="recorded none"):
+    with pytest.raises(UsageError, match="recorded none"):
         beta_trajectories(INSTANCES.assign(beta_trajectory=None))

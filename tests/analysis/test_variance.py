@@ -21,7 +21,7 @@ from clops_sweep.analysis.figures.variance import (
     variance_components,
 )
 from clops_sweep.analysis.figures.variance_figure import describe_variance, draw_variance
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 
@@ -131,7 +131,7 @@ def test_sources_of_a_search_space() -> None:
 
 
 def test_seeds_that_are_not_whole_are_left_out() -> None:
-    with pytest.raises(BadInput, match="there are 3 of method, 4 of patient split, 3 of initial weights, 1 of order"):
+    with pytest.raises(UsageError, match="there are 3 of method, 4 of patient split, 3 of initial weights, 1 of order"):
         variance_by_source(experiment(without=(1, 1)))
 
 
@@ -142,7 +142,7 @@ def test_what_has_not_begun_is_left_out() -> None:
 
 
 def test_a_space_without_such_axes_is_refused() -> None:
-    with pytest.raises(BadInput, match="needs an axis weight_seed, and one of methods"):
+    with pytest.raises(UsageError, match="needs an axis weight_seed, and one of methods"):
         variance_by_source(experiment(method=METHODS, split_seed=range(4)))
 
 

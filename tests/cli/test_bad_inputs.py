@@ -20,7 +20,7 @@ from clops_sweep import RunConfig
 from clops_sweep.cli.command import main
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.planning.asked import Asked
+from clops_sweep.planning.request import Request
 from clops_sweep.search import launch as run_of_a_launch
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy
@@ -600,7 +600,7 @@ def study_folder(tmp_path_factory: pytest.TempPathFactory, prepared_root: Path) 
     """A folder of results beside a study with one complete trial; shared: tests change copies of it."""
     folder = tmp_path_factory.mktemp("study")
     (folder / "space.py").write_text(TRIALS)
-    asked = Asked(
+    asked = Request(
         Selection.of(folder / "space.py"), PreparedData.found(prepared_root, None), RunStore(folder / "results")
     )
     asked.store.open_for_writing()
@@ -736,7 +736,7 @@ main(["plan", "space.py"])
         "click",
         "clops_sweep.execution.display.terminal",
         "clops_sweep.cli.commands",
-        "clops_sweep.cli.asks",
+        "clops_sweep.cli.request_options",
         "pyarrow",
     ):
         command = [sys.executable, "-c", code, module]

@@ -15,7 +15,7 @@ from clops_sweep import RunConfig
 from clops_sweep.analysis.dashboard.server import Server
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.dashboard import TOKEN
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -38,7 +38,7 @@ def test_what_it_does_not_take_is_said(options: list[str], says: str, tmp_path: 
 
 def test_a_store_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "nowhere"), "--port", "0"])
-    assert isinstance(done.exception, BadInput)
+    assert isinstance(done.exception, UsageError)
     assert str(done.exception).endswith("nowhere: there is no such folder")
 
 

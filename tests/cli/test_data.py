@@ -15,7 +15,7 @@ from clops_sweep.cli.data import data
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.published.download import download
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.conftest import WriteRecord
 from tests.data.declared_files import forget, waves
 from tests.data.published_formats import (
@@ -83,7 +83,7 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
     (tmp_path / "data" / "cpsc2018" / "A0003.hea").unlink()
     stopped = _run("prepare", "physionet2020", *where)
-    assert isinstance(stopped.exception, BadInput)
+    assert isinstance(stopped.exception, UsageError)
     assert "A0003.hea: the header is missing" in str(stopped.exception)
     skipped = _run("prepare", "physionet2020", *where, "--on-error", "skip")
     assert skipped.exit_code == 0
@@ -234,7 +234,7 @@ def test_what_cannot_be_downloaded_says_where_it_is(tmp_path: Path, monkeypatch:
         ("synthetic", "is generated"),
         ("mitdb", "is not known"),
     ):
-        with pytest.raises(BadInput, match=says):
+        with pytest.raises(UsageError, match=says):
             download(name, tmp_path)
     assert "--data-root" in str(_run("download", "mitbih").exception)
     assert list(tmp_path.iterdir()) == []
@@ -268,7 +268,7 @@ def test_declared_data_are_prepared_listed_verified_and_counted(tmp_path: Path) 
     roots = ["--prepared-root", tmp_path / "prepared", "--data-root", tmp_path]
     plugins = ["--plugins", tmp_path / "wearable.py"]
     unknown = _run("prepare", "wearable", *roots)
-    assert isinstance(unknown.exception, BadInput)
+    assert isinstance(unknown.exception, UsageError)
     assert "'wearable' is not known" in str(unknown.exception)
     assert "--plugins FILE" in str(unknown.exception)
     assert _state_of_wearable(_run("list", *plugins, *roots)) == "raw"

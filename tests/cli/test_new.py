@@ -14,7 +14,7 @@ import pytest
 
 from clops_sweep.cli import new as module
 from clops_sweep.cli.command import main
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_space, shipped_spaces
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -79,7 +79,7 @@ def test_every_file_of_the_folder_comes_along() -> None:
     there = {path.stem for path in (ROOT / "search_spaces").glob("*.py")} - {"__init__"}
     assert set(shipped_spaces()) == there >= {"class_il_grid", "paper", "optuna_class_il"}
     assert shipped_space("paper").read_bytes() == (ROOT / "search_spaces" / "paper.py").read_bytes()
-    with pytest.raises(BadInput, match="'pape': no search-space file of that name"):
+    with pytest.raises(UsageError, match="'pape': no search-space file of that name"):
         shipped_space("pape")
 
 

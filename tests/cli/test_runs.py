@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash, open_frames
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.execution.rerun import differences
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
@@ -92,7 +92,7 @@ def test_a_run_with_a_plug_in_is_repeated_with_the_file_that_registers_it(
 
     del ACQUISITION_FUNCTIONS._added["of_my_own"]
     refused = ask("rerun", run_id)
-    assert isinstance(refused.exception, BadInput)
+    assert isinstance(refused.exception, UsageError)
     assert str(refused.exception) == (
         f"run {run_id}: acquisition 'of_my_own' is not registered; expected --plugins {tmp_path}/space.py"
     )
@@ -174,7 +174,7 @@ def test_a_gpu_that_is_asked_for_and_not_there(ask: Callable[..., Result], tmp_p
     config = RunConfig(epochs_per_task=1, strategy="finetune")
     run_id = write_failed(RunStore(tmp_path), config, "OSError: no", prepared_root)
     refused = ask("rerun", run_id, "--device", "cuda")
-    assert isinstance(refused.exception, BadInput)
+    assert isinstance(refused.exception, UsageError)
     said = f"--device cuda: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs"
     assert str(refused.exception) == said
 
@@ -211,7 +211,7 @@ def test_compacting_a_store_that_cannot_be_written_to_is_one_sentence(
 
     monkeypatch.setattr("clops_sweep.store.parts.PartFolder.write_portions", refuse)
     refused = ask("compact")
-    assert isinstance(refused.exception, BadInput)
+    assert isinstance(refused.exception, UsageError)
     assert str(refused.exception).endswith(
         "cannot be written to (Read-only file system); nothing is lost, and the same command goes on later"
     )
@@ -234,4 +234,4 @@ def test_a_report_that_cannot_be_written_does_not_make_a_sweep_fail(
     assert (done.exit_code, done.exception) == (0, None)
     assert "clops-sweep: no report: report folder" in done.stderr
     refused = ask("report", str(tmp_path / "space.py"))
-    assert isinstance(refused.exception, BadInput)
+    assert isinstance(refused.exception, UsageError)

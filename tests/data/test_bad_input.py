@@ -15,7 +15,7 @@ import pytest
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.published.chapman_files import read_csv, read_diagnostics
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.published_formats import (
     chapman_csv,
     noise,
@@ -32,7 +32,7 @@ def _prepare(name: str, tmp_path: Path, **options: object) -> PreparedSet:
 
 
 def _fails(name: str, tmp_path: Path, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         _prepare(name, tmp_path)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "prepared" / name).exists()
@@ -72,7 +72,7 @@ def test_a_flat_line_is_told_of_the_file_that_holds_it(tmp_path: Path) -> None:
     _fails("cardiology", tmp_path, r"ab_0001\.ecg: lead ECG is nothing but flat line")
     signal.write_bytes(b"")
     with pytest.raises(
-        BadInput, match=r"no usable frame; records skipped: 1, the first one for .*ab_0001\.ecg: holds no"
+        UsageError, match=r"no usable frame; records skipped: 1, the first one for .*ab_0001\.ecg: holds no"
     ):
         _prepare("cardiology", tmp_path, on_error="skip")
 
@@ -184,7 +184,7 @@ def test_chapman_amplitudes_that_no_recorder_writes(tmp_path: Path) -> None:
     for number in ("1e39", "1e400", "inf", "-160000"):
         path.write_text("\n".join(",".join(["-1", number] * 6) for _ in range(5000)))
         with pytest.raises(
-            BadInput, match=rf"{path}: holds .* microvolt, and the recorder's 16 bits end at 159,908; d"
+            UsageError, match=rf"{path}: holds .* microvolt, and the recorder's 16 bits end at 159,908; d"
         ):
             read_csv(path)
 
@@ -197,7 +197,7 @@ def test_a_damaged_table_of_diagnoses_is_one_sentence(tmp_path: Path) -> None:
         path.write_bytes(whole[:place] + b"\xa5" * 50 + whole[place + 50 :])
         try:
             read_diagnostics(path)
-        except BadInput as problem:
+        except UsageError as problem:
             said.append(str(problem))
     assert len(said) > len(whole) / 200
     sentence = re.compile(rf"{path}: (not a readable xlsx table \(\w+\)|.* missing|would unpack to .* in 10); .*")
@@ -365,7 +365,7 @@ def test_a_table_that_unpacks_to_far_more_than_the_published_one(tmp_path: Path,
     with zipfile.ZipFile(tmp_path / "Diagnostics.xlsx", "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for number, size in enumerate(sizes):
             archive.writestr(f"xl/media/{number}", bytes(size))
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(UsageError, match=says):
         read_diagnostics(tmp_path / "Diagnostics.xlsx")
 
 
@@ -379,5 +379,5 @@ def test_a_table_that_promises_a_million_wide_rows(tmp_path: Path) -> None:
                 content = re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:XFD1048576"', content)
                 content = content.replace(b"</sheetData>", b'<row r="1048576"></row></sheetData>')
             other.writestr(name, content)
-    with pytest.raises(BadInput, match=r"bomb\.xlsx: has more than 131,072 rows"):
+    with pytest.raises(UsageError, match=r"bomb\.xlsx: has more than 131,072 rows"):
         read_diagnostics(bomb)

@@ -21,7 +21,7 @@ from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.data.preparing.verify import verify
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves
 
 WEARABLE = """
@@ -168,7 +168,7 @@ def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path
     assert remembered["files"]["wearable.npz"][1] == 1
     _save(root, y=np.arange(80)[::-1] % 4)
     assert _hash(root) is None  # also where nobody says where the files are: it is remembered
-    with pytest.raises(BadInput, match="not prepared"):
+    with pytest.raises(UsageError, match="not prepared"):
         _open(root)
     assert state("wearable", prepared_root=root.parent / "prepared", data_root=root) == "raw"
     other = again(text)[1]
@@ -183,7 +183,7 @@ def test_what_a_new_preparation_cannot_replace_stays(root: Path, tmp_path: Path)
     declare(tmp_path / "space.py", WEARABLE)
     before = _prepare(root).manifest.content_hash
     _save(root, y=np.full(80, 9))
-    with pytest.raises(BadInput, match=r"^dataset 'wearable': labels: 9 is no position in classes"):
+    with pytest.raises(UsageError, match=r"^dataset 'wearable': labels: 9 is no position in classes"):
         _prepare(root)
     manifest = read_manifest(root.parent / "prepared" / "wearable")
     assert manifest is not None
@@ -245,7 +245,7 @@ def test_flat_and_missing_samples(root: Path, tmp_path: Path) -> None:
     x[5, 2, 7] = np.nan
     _save(root, x=x)
     with pytest.raises(
-        BadInput, match=r"^dataset 'wearable': signals: recording '5': channel az has samples that are NaN"
+        UsageError, match=r"^dataset 'wearable': signals: recording '5': channel az has samples that are NaN"
     ):
         _prepare(root)
     manifest = _prepare(root, on_error="skip").manifest
@@ -296,7 +296,7 @@ def good(x, **more):
     return Recordings(x, 8, "a", "g", np.arange(12) % 2, ("p", "q"), np.arange(12), **more)
 """
     declare(tmp_path / "space.py", text.replace('"a", "g"', '["a"], "g"').replace("    # in line 7\n", ""))
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
     assert "\n" not in str(caught.value)
     assert "own" in str(caught.value)
@@ -332,26 +332,26 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_declaration_is_one_sentence(what: str) -> None:
     changes, says = BAD[what]
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(UsageError, match=says):
         dataset(**({"name": "own"} | changes))(_function)
     assert not DATASETS.added
 
 
 def test_what_is_declared_has_to_be_a_function_of_the_data_root() -> None:
-    with pytest.raises(BadInput, match="expected the name that configs call it by"):
+    with pytest.raises(UsageError, match="expected the name that configs call it by"):
         dataset(_function)  # type: ignore[arg-type]  # without brackets
-    with pytest.raises(BadInput, match="expected a function of the data root, not FrameSet"):
+    with pytest.raises(UsageError, match="expected a function of the data root, not FrameSet"):
         dataset("own")(FrameSet)
-    with pytest.raises(BadInput, match="expected a function of the data root, not something of type"):
+    with pytest.raises(UsageError, match="expected a function of the data root, not something of type"):
         dataset("own")(3)  # type: ignore[type-var]
-    with pytest.raises(BadInput, match="called with the data root alone"):
+    with pytest.raises(UsageError, match="called with the data root alone"):
         dataset("own")(lambda: None)
 
 
 def test_two_files_cannot_declare_one_name(tmp_path: Path) -> None:
     declare(tmp_path / "one.py", WEARABLE)
     declare(tmp_path / "one.py", WEARABLE)
-    with pytest.raises(BadInput, match=r"dataset 'wearable' is declared in .*one.py and in .*two.py"):
+    with pytest.raises(UsageError, match=r"dataset 'wearable' is declared in .*one.py and in .*two.py"):
         declare(tmp_path / "two.py", WEARABLE.replace('"rest"', '"sit"'))
     declare(tmp_path / "a_copy.py", WEARABLE)
 
@@ -364,16 +364,18 @@ def test_configs_take_the_defaults_that_are_declared(tmp_path: Path) -> None:
     assert (config.batch_size, config.learning_rate, config.normalize, config.leads) == (3, 0.5, "zscore", "all")
     assert '"leads"' not in config.identity
     assert RunConfig(dataset="wearable", scenario="domain_il").leads == "one"
-    with pytest.raises(BadInput, match="'time_il' does not go with dataset 'wearable', which has class_il, domain_il"):
+    with pytest.raises(
+        UsageError, match="'time_il' does not go with dataset 'wearable', which has class_il, domain_il"
+    ):
         RunConfig(dataset="wearable", scenario="time_il")
 
 
 def test_files_that_are_not_there_are_named(root: Path, tmp_path: Path) -> None:
     declare(tmp_path / "space.py", WEARABLE)
-    with pytest.raises(BadInput, match=r"needs the folder that holds wearable.npz; give it with --data-root"):
+    with pytest.raises(UsageError, match=r"needs the folder that holds wearable.npz; give it with --data-root"):
         prepare("wearable", prepared_root=tmp_path / "prepared", data_root=None)
     (root / "wearable.npz").unlink()
-    with pytest.raises(BadInput, match=r"files: data root .* has no wearable.npz"):
+    with pytest.raises(UsageError, match=r"files: data root .* has no wearable.npz"):
         _prepare(root)
     assert state("wearable", prepared_root=tmp_path / "prepared", data_root=root) == "absent"
 

@@ -10,7 +10,7 @@ import pytest
 
 from clops_sweep.data.files.wfdb_records import read_header
 from clops_sweep.data.preparing.prepare import prepare
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data import published_formats
 from tests.data.published_formats import write_mitbih_record
 
@@ -73,7 +73,7 @@ def test_numbers_that_cannot_be_are_refused_by_line_and_field(name: str, tmp_pat
     for line, field, value, expected in WRONG:
         header.write_text(_with_field(whole, line, field, value))
         with pytest.raises(
-            BadInput, match=rf"{file}: line {line + 1}: {_says(expected)}.*; use the record as"
+            UsageError, match=rf"{file}: line {line + 1}: {_says(expected)}.*; use the record as"
         ) as caught:
             read_header(header)
         assert "\n" not in str(caught.value)
@@ -88,7 +88,9 @@ def test_such_a_record_ends_the_preparation_or_is_skipped_and_listed(name: str, 
     (header,) = (tmp_path / "data").rglob(file)
     header.write_text(_with_field(header.read_text(), 1, 2, gain))
     where = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path / "data", "workers": 1}
-    with pytest.raises(BadInput, match=rf"{file}: line 2: gain '{gain}', .* leave such records out with data prepare"):
+    with pytest.raises(
+        UsageError, match=rf"{file}: line 2: gain '{gain}', .* leave such records out with data prepare"
+    ):
         prepare(name, **where)
     ((_, reason),) = prepare(name, on_error="skip", **where).manifest.skipped
     assert f"{file}: line 2: gain '{gain}'" in reason
@@ -107,6 +109,8 @@ def test_a_header_that_names_the_signal_file_of_another_record(tmp_path: Path) -
     # 102 and 104 have as many samples, and the checksums are those of the file that is named.
     (folder / "104.hea").write_text((folder / "102.hea").read_text())
     where = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path / "data", "workers": 1}
-    with pytest.raises(BadInput, match=r"104\.hea: names 102\.dat, the signal file of another record; use the record"):
+    with pytest.raises(
+        UsageError, match=r"104\.hea: names 102\.dat, the signal file of another record; use the record"
+    ):
         prepare("mitbih", **where)
     assert [record for record, _ in prepare("mitbih", on_error="skip", **where).manifest.skipped] == ["104"]

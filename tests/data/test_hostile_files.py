@@ -13,7 +13,7 @@ import pytest
 from clops_sweep import Recordings
 from clops_sweep.cli.command import main
 from clops_sweep.data.preparing.prepare import prepare
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves, write_wfdb
 
 
@@ -43,7 +43,7 @@ def _recordings(folder: Path, **changes: object) -> Recordings:
 
 
 def _refused(folder: Path, says: str, **changes: object) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         _recordings(folder, **changes)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
@@ -69,7 +69,7 @@ def test_a_comment_of_a_header_in_latin_1(tmp_path: Path) -> None:
         write_wfdb(tmp_path, f"r{number}", 1000 * waves(1, 1, 16, number)[0], 8, comments=comments)
         header = tmp_path / f"r{number}.hea"
         header.write_bytes(header.read_text(encoding="utf-8").encode("latin-1"))
-    with pytest.raises(BadInput, match="recording 'r0': patient: expected text that was decoded without loss"):
+    with pytest.raises(UsageError, match="recording 'r0': patient: expected text that was decoded without loss"):
         Recordings.from_wfdb(tmp_path, label="#Dx", patient="#Name")
 
 
@@ -123,7 +123,7 @@ def test_what_is_no_file_never_holds_a_preparation_up(folder: Path, kind: str, w
                                           sampling_rate=8, units="g")
         """,
     )
-    with pytest.raises(BadInput, match=place.name) as caught:
+    with pytest.raises(UsageError, match=place.name) as caught:
         prepare("own", prepared_root=folder.parent / "prepared", data_root=folder.parent, workers=1)
     assert "\n" not in str(caught.value)
 
@@ -146,7 +146,7 @@ def test_a_declared_file_that_vanishes(folder: Path) -> None:
     declare(
         folder.parent / "own.py", DECLARED.replace("BODY", "(data_root / 'files' / 'r3.csv').unlink(missing_ok=True)")
     )
-    with pytest.raises(BadInput, match=r"files/r3\.csv: has vanished while own was made from it; start again"):
+    with pytest.raises(UsageError, match=r"files/r3\.csv: has vanished while own was made from it; start again"):
         prepare("own", prepared_root=folder.parent / "prepared", data_root=folder.parent)
     assert list((folder.parent / "prepared").glob("*")) == []
 
@@ -174,7 +174,7 @@ def test_links_planted_beside_a_preparation_are_not_followed(folder: Path) -> No
 
 def test_a_pattern_of_files_that_glob_cannot_read(folder: Path) -> None:
     declare(folder.parent / "own.py", DECLARED.replace("BODY", "").replace('["files"]', '["**x/["]'))
-    with pytest.raises(BadInput, match=r"dataset 'own': files: '\*\*x/\[': "):
+    with pytest.raises(UsageError, match=r"dataset 'own': files: '\*\*x/\[': "):
         prepare("own", prepared_root=folder.parent / "prepared", data_root=folder.parent)
 
 

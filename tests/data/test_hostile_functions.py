@@ -10,7 +10,7 @@ import pytest
 
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import prepare
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.conftest import Command
 from tests.data.declared_files import declare, forget
 
@@ -59,7 +59,7 @@ def made(tmp_path: Path) -> Iterator[Made]:
 
 
 def _refused(made: Made, template: str, body: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         made(template, body)
     said = str(caught.value)
     assert "\n" not in said

@@ -18,7 +18,7 @@ from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.published.mitbih import GRID, RULES, place_windows, window_class
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.conftest import WriteRecord
 from tests.data.published_formats import BY_RHYTHM, small_mitbih
 
@@ -87,7 +87,7 @@ def test_options_out_of_bounds_are_refused_before_anything_is_read(
     tmp_path: Path, option: str, value: Any, expected: str
 ) -> None:
     with pytest.raises(
-        BadInput, match=rf"mitbih: option {option} is .*, expected {expected}, as in --option {option}="
+        UsageError, match=rf"mitbih: option {option} is .*, expected {expected}, as in --option {option}="
     ):
         prepare("mitbih", prepared_root=tmp_path, data_root=None, options={option: value})
 
@@ -118,7 +118,7 @@ def test_annotations_under_another_name_are_no_record(small_root: Path) -> None:
 def test_a_listed_record_of_which_nothing_is_there_is_noticed(small_root: Path, listed_in: str) -> None:
     lines = {"RECORDS": "100\n108\n", "SHA256SUMS.txt": f"{'0' * 64} 100.hea\n{'0' * 64} 108.hea\n"}
     (small_root / "mitdb" / listed_in).write_text(lines[listed_in])
-    with pytest.raises(BadInput, match=r"108\.hea: the header is missing; download the record again"):
+    with pytest.raises(UsageError, match=r"108\.hea: the header is missing; download the record again"):
         _prepare(small_root)
 
 
@@ -126,7 +126,7 @@ def test_other_data_sets_are_not_taken_for_one_that_is_not_there(small_root: Pat
     (small_root / "notes.csv").write_text("")
     for name in ("chapman", "physionet2020", "cardiology", "ptbxl", "mitbih_vfdb"):
         for root in (small_root, small_root / "mitdb"):
-            with pytest.raises(BadInput, match=r"data root .*: holds neither .*; download \w+ there"):
+            with pytest.raises(UsageError, match=r"data root .*: holds neither .*; download \w+ there"):
                 DataSet(name).find(root)
     assert len(DataSet("mitbih").find(small_root / "mitdb")) == 8
 
@@ -173,7 +173,7 @@ def _longer(path: Path) -> None:
 )
 def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: str, harm: object, says: str) -> None:
     harm(small_root / "mitdb" / file)  # type: ignore[operator]
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         _prepare(small_root)
     assert "\n" not in str(caught.value)
     assert not (small_root.parent / "prepared" / "mitbih").exists()
@@ -184,20 +184,20 @@ def test_a_bad_file_is_one_sentence_and_can_be_skipped(small_root: Path, file: s
 def test_bad_records_are_named(tmp_path: Path, write_mitbih_record: WriteRecord) -> None:
     folder = tmp_path / "data" / "mitdb"
     write_mitbih_record(folder, "100", BY_RHYTHM, rate=250)
-    with pytest.raises(BadInput, match=r"100\.hea: sampled at 250 Hz instead of 360 Hz"):
+    with pytest.raises(UsageError, match=r"100\.hea: sampled at 250 Hz instead of 360 Hz"):
         _prepare(tmp_path / "data")
     write_mitbih_record(folder, "100", BY_RHYTHM, signal=np.zeros((48 * 360, 2)))
-    with pytest.raises(BadInput, match="lead MLII is nothing but flat line"):
+    with pytest.raises(UsageError, match="lead MLII is nothing but flat line"):
         _prepare(tmp_path / "data")
     write_mitbih_record(folder, "100", BY_RHYTHM, signal=np.full((48 * 360, 2), np.nan))
-    with pytest.raises(BadInput, match="lead MLII is nothing but missing samples"):
+    with pytest.raises(UsageError, match="lead MLII is nothing but missing samples"):
         _prepare(tmp_path / "data")
     header = (folder / "100.hea").read_text().replace("17280", "0")
     (folder / "100.hea").write_text(header)
-    with pytest.raises(BadInput, match="promises no samples"):
+    with pytest.raises(UsageError, match="promises no samples"):
         _prepare(tmp_path / "data")
     (folder / "100.hea").write_text(header.replace(" 0\n", " 17280\n", 1).replace("100.dat", "1" * 10_000 + ".dat"))
-    with pytest.raises(BadInput, match="name is too long") as caught:
+    with pytest.raises(UsageError, match="name is too long") as caught:
         _prepare(tmp_path / "data")
     assert len(str(caught.value)) < 500
 
@@ -210,7 +210,7 @@ def test_annotations_that_were_cut_anywhere_are_refused(small_root: Path, tmp_pa
     cut = tmp_path / "103.atr"
     for length in range(len(whole)):
         cut.write_bytes(whole[:length])
-        with pytest.raises(BadInput, match=r"103\.atr: truncated"):
+        with pytest.raises(UsageError, match=r"103\.atr: truncated"):
             require_end(cut)
 
 
@@ -222,28 +222,28 @@ def test_an_unknown_rhythm_is_refused_and_a_known_one_without_a_class_is_counted
     assert _prepare(small_root).manifest.dropped == {"rhythm T": 2}
     write_mitbih_record(small_root / "mitdb", "103", [*BY_RHYTHM, (note, 12, "N")])
     says = rf"103\.atr: rhythm note {re.escape(repr(note))} is unknown; expected one of \(AB, "
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(UsageError, match=says):
         prepare("mitbih", prepared_root=small_root, data_root=small_root, workers=1)
     manifest = prepare("mitbih", prepared_root=small_root, data_root=small_root, workers=1, on_error="skip").manifest
     assert [record for record, _ in manifest.skipped] == ["103"]
 
 
 def test_missing_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="--data-root"):
+    with pytest.raises(UsageError, match="--data-root"):
         prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=None)
-    with pytest.raises(BadInput, match="there is no such folder"):
+    with pytest.raises(UsageError, match="there is no such folder"):
         prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path / "nowhere")
-    with pytest.raises(BadInput, match="holds neither mitdb/"):
+    with pytest.raises(UsageError, match="holds neither mitdb/"):
         prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path)
     (tmp_path / "mitdb").mkdir()
-    with pytest.raises(BadInput, match=r"mitdb: the folder holds no \*\.hea"):
+    with pytest.raises(UsageError, match=r"mitdb: the folder holds no \*\.hea"):
         prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path)
     assert not (tmp_path / "prepared").exists()
 
 
 def test_a_record_of_the_publishers_list_that_is_not_there_is_noticed(small_root: Path) -> None:
     (small_root / "mitdb" / "RECORDS").write_text("100\n101\n234\n")
-    with pytest.raises(BadInput, match=r"234\.hea: the header is missing"):
+    with pytest.raises(UsageError, match=r"234\.hea: the header is missing"):
         _prepare(small_root)
 
 

@@ -11,7 +11,7 @@ import pytest
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.data.preparing.verify import verify
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.published_formats import WRITERS, noise, write_challenge_record, write_ecg
 
 FOLDERS = ["ünï 数据", "[x]*?", "100%20#", "with\nline", "-dash", "~x", "{a}", os.fsdecode(b"\xff\xfe")]
@@ -37,7 +37,7 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path) -> None:
 def test_a_folder_that_the_wfdb_package_takes_for_an_address(tmp_path: Path) -> None:
     WRITERS["physionet2020"](tmp_path / "a::b" / "data")
     with pytest.raises(
-        BadInput, match=r"/a::b/data/cpsc2018/A0001\.hea: '::' in a path is .*; use a folder without it"
+        UsageError, match=r"/a::b/data/cpsc2018/A0001\.hea: '::' in a path is .*; use a folder without it"
     ):
         _prepare("physionet2020", tmp_path / "a::b")
 
@@ -54,7 +54,7 @@ def test_a_wfdb_record_of_a_name_that_wfdb_does_not_have(tmp_path: Path, record:
     (folder / "A0099.hea").unlink()
     (folder / "A0099.mat").rename(folder / f"{record}.mat")
     with pytest.raises(
-        BadInput, match=r"the record's name (has more than the letters|holds characters that)"
+        UsageError, match=r"the record's name (has more than the letters|holds characters that)"
     ) as caught:
         _prepare("physionet2020", tmp_path)
     assert str(caught.value).isprintable()
@@ -75,7 +75,7 @@ def test_a_recording_of_a_name_that_cannot_be_printed(tmp_path: Path, record: st
     WRITERS["cardiology"](tmp_path / "data")
     write_ecg(tmp_path / "data" / "cardiology", record, [(1, 6000, "VT")])
     with pytest.raises(
-        BadInput, match=r"\.ecg: the record's name holds characters that cannot be printed; rename"
+        UsageError, match=r"\.ecg: the record's name holds characters that cannot be printed; rename"
     ) as caught:
         _prepare("cardiology", tmp_path)
     assert str(caught.value).isprintable()

@@ -11,7 +11,7 @@ import pytest
 from clops_sweep.data.files import wfdb_records
 from clops_sweep.data.files.plain_wfdb import plain_record
 from clops_sweep.data.files.wfdb_records import Header, read_header, read_stored
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 RECORDS = ("{} {} 360 {}", "{} {} 500.0 {} 10:11:12 05/06/2007", "{} {} 500 {} 05-Feb-2020 11:39:16")
 SIGNALS = (
@@ -76,7 +76,7 @@ def test_samples_behind_other_bytes_are_found(tmp_path: Path, monkeypatch: pytes
     np.testing.assert_array_equal(read_stored(plain), stored)
     np.testing.assert_array_equal(read_stored(plain), read_stored(_by_the_package(header, monkeypatch)), strict=True)
     (tmp_path / "r.dat").write_bytes(b"\1" * 24 + data[:-2] + b"\0\0")
-    with pytest.raises(BadInput, match=r"r\.dat: lead MLII does not have the checksum that r\.hea gives"):
+    with pytest.raises(UsageError, match=r"r\.dat: lead MLII does not have the checksum that r\.hea gives"):
         read_stored(read_header(header))
 
 

@@ -25,7 +25,7 @@ from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.prepared.prepared_folder import default_prepared_root, prepared_problems, state
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import DamagedStore, UsageError
 
 
 def test_preparing_again_returns_at_once(prepared_root: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole_and_the_nex
         if state("synthetic", prepared_root=tmp_path, data_root=None) == "prepared":
             break  # a fast machine: it was finished before the kill, and must then be whole
         assert data_hash("synthetic", prepared_root=tmp_path) is None
-        with pytest.raises(BadInput, match="clops-sweep data prepare synthetic"):
+        with pytest.raises(UsageError, match="clops-sweep data prepare synthetic"):
             open_frames("synthetic", prepared_root=tmp_path)
     prepare("synthetic", prepared_root=tmp_path, data_root=None)
     _assert_bit_equal(tmp_path / "synthetic", prepared_root / "synthetic")
@@ -240,14 +240,14 @@ def test_a_file_that_may_not_be_read_is_one_sentence(
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(manifest, "file_sha256", closed)
-    with pytest.raises(BadInput, match=r"index\.parquet: permission is denied; make it accessible"):
+    with pytest.raises(UsageError, match=r"index\.parquet: permission is denied; make it accessible"):
         open_frames("synthetic", prepared_root=prepared_root)
     assert state("synthetic", prepared_root=prepared_root, data_root=None) == "damaged"
 
 
 def test_a_file_in_place_of_the_root_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("")
-    with pytest.raises(BadInput, match=r"root: .*file where a folder is needed"):
+    with pytest.raises(UsageError, match=r"root: .*file where a folder is needed"):
         prepare("synthetic", prepared_root=tmp_path / "root", data_root=None)
 
 
@@ -255,12 +255,12 @@ def test_the_file_size_limit_acts_as_a_full_disk(tmp_path: Path) -> None:
     script = f"""
 import pathlib, resource, signal
 from clops_sweep.data.preparing.prepare import prepare
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
 try:
     prepare("synthetic", prepared_root=pathlib.Path({str(tmp_path)!r}), data_root=None)
-except BadInput as problem:
+except UsageError as problem:
     print(problem)
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
@@ -272,11 +272,11 @@ except BadInput as problem:
 
 
 def test_unknown_names_and_values(prepared_root: Path) -> None:
-    with pytest.raises(BadInput, match="known: synthetic"):
+    with pytest.raises(UsageError, match="known: synthetic"):
         prepare("mitbhi", prepared_root=prepared_root, data_root=None)
-    with pytest.raises(BadInput, match="expected one of none, minmax, zscore"):
+    with pytest.raises(UsageError, match="expected one of none, minmax, zscore"):
         open_frames("synthetic", prepared_root=prepared_root, normalize="max")
-    with pytest.raises(BadInput, match="has no option 'cap'"):
+    with pytest.raises(UsageError, match="has no option 'cap'"):
         prepare("synthetic", prepared_root=prepared_root, data_root=None, options={"cap": 1})
     assert data_hash("mitbih", prepared_root=prepared_root / "nowhere") is None
 

@@ -16,7 +16,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.published_formats import WRITERS
 
 
@@ -82,7 +82,7 @@ def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:
     for scenario in DATASETS[opened.name].scenarios:
         try:
             assert len(build_scenario(opened, scenario).tasks) == DATASETS[opened.name].task_count(scenario)
-        except BadInput as problem:
+        except UsageError as problem:
             problems.append(str(problem))
     # A handful of patients cannot have every class in every split, and the WFDB edition of chapman has no dates.
     assert all("split" in problem or "dates" in problem for problem in problems)
@@ -96,7 +96,7 @@ def test_a_truncated_signal_is_one_sentence_or_skipped(published: tuple[str, Pat
     signal = source.signal_file
     assert signal is not None
     signal.write_bytes(signal.read_bytes()[:-200])
-    with pytest.raises(BadInput, match=signal.name) as caught:
+    with pytest.raises(UsageError, match=signal.name) as caught:
         prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1)
     assert "\n" not in str(caught.value)
     assert str(caught.value).count(". ") == 0
@@ -116,8 +116,8 @@ def test_state(published: tuple[str, Path], tmp_path: Path) -> None:
 
 def test_a_missing_root_and_an_empty_folder_are_named(published: tuple[str, Path], tmp_path: Path) -> None:
     name, _ = published
-    with pytest.raises(BadInput, match="no such folder"):
+    with pytest.raises(UsageError, match="no such folder"):
         prepare(name, prepared_root=tmp_path, data_root=tmp_path / "nowhere")
     (tmp_path / "data" / DATASETS[name].folders[0]).mkdir(parents=True)
-    with pytest.raises(BadInput, match="the folder holds no"):
+    with pytest.raises(UsageError, match="the folder holds no"):
         prepare(name, prepared_root=tmp_path, data_root=tmp_path / "data")

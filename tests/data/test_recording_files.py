@@ -13,7 +13,7 @@ from clops_sweep import Recordings
 from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves, write_notes, write_wfdb
 
 
@@ -174,7 +174,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_wrong_with_files_is_one_sentence(what: str, records: Path, tmp_path: Path) -> None:
     call, says = REFUSED[what]
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         _frames(tmp_path, call)
     assert str(caught.value).startswith("dataset 'own': ")
     assert "\n" not in str(caught.value)
@@ -185,7 +185,7 @@ def test_records_of_other_rates_need_one_to_resample_to(records: Path, tmp_path:
         records / "a", "r00", np.rint(1000 * waves(1, 2, 900)[0]), 250, ("II", "RESP"), "NU", ["Dx: AF", "Person: p0"]
     )
     call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2'
-    with pytest.raises(BadInput, match="sampling_rate: recording 'r02' has 100 samples a second where 'r00' has 250"):
+    with pytest.raises(UsageError, match="sampling_rate: recording 'r02' has 100 samples a second where 'r00' has 250"):
         _frames(tmp_path, call + ")")
     assert _frames(tmp_path, call + ", resample_to=50)").frames.shape[1] == 100
 
@@ -194,7 +194,7 @@ def test_a_record_that_is_cut_short_is_named_or_left_out(records: Path, tmp_path
     signal = records / "a" / "r04.dat"
     signal.write_bytes(signal.read_bytes()[:-100])
     call = 'from_wfdb(data_root / "wfdb", label="#Dx", separator=",", window_seconds=2)'
-    with pytest.raises(BadInput, match=r"r04.dat: truncated"):
+    with pytest.raises(UsageError, match=r"r04.dat: truncated"):
         _frames(tmp_path, call)
     manifest = prepare(
         "own", prepared_root=tmp_path / "prepared", data_root=tmp_path, on_error="skip", workers=1

@@ -11,7 +11,7 @@ import pytest
 from clops_sweep.data.declared import in_memory
 from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves
 
 ARRAYS = """
@@ -93,5 +93,5 @@ def test_the_first_recording_that_changes_is_named(root: Path) -> None:
         "    return", "    CALLS.append(0)\n    x = np.nan_to_num(x)\n    x[55:57] += len(CALLS)\n    return"
     )
     declare(root / "space.py", changing)
-    with pytest.raises(BadInput, match=r"called again \(recording '55'\); expected the same"):
+    with pytest.raises(UsageError, match=r"called again \(recording '55'\); expected the same"):
         prepare("arrays", prepared_root=root / "prepared", data_root=root)

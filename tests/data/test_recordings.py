@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clops_sweep import Recording, Recordings
 from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.records import Common, Stretch
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 X = np.arange(6 * 2 * 20, dtype=np.float32).reshape(6, 2, 20)
 GOOD: dict[str, Any] = {
@@ -92,7 +92,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", BAD)
 def test_what_is_wrong_is_one_sentence_that_begins_with_the_argument(what: str) -> None:
     changes, says = BAD[what]
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         Recordings(**(GOOD | changes))
     assert "\n" not in str(caught.value)
     assert ". " not in str(caught.value)
@@ -171,7 +171,7 @@ BAD_LATER: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", BAD_LATER)
 def test_a_later_recording_that_does_not_go_with_the_first_is_named(what: str) -> None:
     changes, says = BAD_LATER[what]
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(UsageError, match=says):
         list(one_by_one(_recordings(**changes), {})[1])
 
 
@@ -179,9 +179,9 @@ def test_a_generator_is_taken_one_by_one() -> None:
     common, items = one_by_one(_recordings(), {"window_seconds": 1.0})
     assert (common.classes, common.channels, common.window) == (("x", "y", "z"), ("a", "b"), 1.0)
     assert [label for item in items for label in item.labels.tolist()] == [0, 1, 2] * 2
-    with pytest.raises(BadInput, match="yields no Recording"):
+    with pytest.raises(UsageError, match="yields no Recording"):
         one_by_one(iter(()), {})
-    with pytest.raises(BadInput, match="classes: neither @dataset"):
+    with pytest.raises(UsageError, match="classes: neither @dataset"):
         one_by_one(iter([Recording(X[0], 0, 1)]), {})
-    with pytest.raises(BadInput, match="yields 3; expected Recording"):
+    with pytest.raises(UsageError, match="yields 3; expected Recording"):
         one_by_one(iter([3]), {})

@@ -18,7 +18,7 @@ from clops_sweep.data.files.wfdb_records import load_wfdb
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.preparing.verify import verify
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from tests.conftest import prepare_once
 from tests.data import published_formats
 from tests.data.published_formats import noise, write_challenge_record, write_diagnostics, write_ecg
@@ -91,7 +91,7 @@ def test_a_recording_under_two_names_is_refused_or_the_first_one_stays(
 ) -> None:
     first, second = write(tmp_path / "data")
     sentence = rf"{second}: holds the same samples as \S+{first}; keep one of the two records"
-    with pytest.raises(BadInput, match=rf"{sentence}; or leave such records out with data prepare --on-error skip$"):
+    with pytest.raises(UsageError, match=rf"{sentence}; or leave such records out with data prepare --on-error skip$"):
         _prepare(name, tmp_path)
     prepared = _prepare(name, tmp_path, on_error="skip")
     ((record, reason),) = prepared.manifest.skipped
@@ -110,7 +110,7 @@ def test_it_is_noticed_whatever_the_labels_the_caps_and_the_order_of_leads(tmp_p
     write_challenge_record(folder, "A0001", "AF", signal)
     leads = ("V6", "I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5")
     write_challenge_record(folder, "A0002", "STE", np.roll(signal, 1, axis=0), leads=leads)
-    with pytest.raises(BadInput, match=r"A0002\.mat: holds the same samples as \S+A0001\.mat"):
+    with pytest.raises(UsageError, match=r"A0002\.mat: holds the same samples as \S+A0001\.mat"):
         _prepare("physionet2020", tmp_path)
 
 
@@ -118,7 +118,7 @@ def test_recordings_of_one_patient_are_no_exception(tmp_path: Path) -> None:
     folder = published_formats.small_mitbih(tmp_path / "data") / "mitdb"
     published_formats.write_mitbih_record(folder, "201", published_formats.BY_RHYTHM)
     _copied(folder, "201", "202", (".hea", ".dat", ".atr"))
-    with pytest.raises(BadInput, match=r"202\.dat: holds the same samples as \S+201\.dat"):
+    with pytest.raises(UsageError, match=r"202\.dat: holds the same samples as \S+201\.dat"):
         _prepare("mitbih", tmp_path)
 
 
@@ -166,7 +166,7 @@ def test_one_file_in_two_rows_is_refused_where_two_files_are_not(tmp_path: Path)
     table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
     rows = _rows(table)
     _write_rows(table, [*rows, ["99", "98.0", *rows[5][2:]]])
-    with pytest.raises(BadInput, match=r"00005_hr\.dat: is the signal file of two records, '5' and '99'; keep one"):
+    with pytest.raises(UsageError, match=r"00005_hr\.dat: is the signal file of two records, '5' and '99'; keep one"):
         _prepare("ptbxl", tmp_path)
     assert [record for record, _ in _prepare("ptbxl", tmp_path, on_error="skip").manifest.skipped] == ["99"]
 
@@ -201,7 +201,7 @@ def test_a_patient_is_one_however_the_number_is_written(tmp_path: Path, written:
     assert len(np.unique(frames.split[frames.patients == frames.patient_names.index("28")])) == 1
     rows[30][1] = "28.5"
     _write_rows(table, rows)
-    with pytest.raises(BadInput, match=r"patient_id of 30 is '28\.5', expected a whole number; use the table as"):
+    with pytest.raises(UsageError, match=r"patient_id of 30 is '28\.5', expected a whole number; use the table as"):
         _prepare("ptbxl", tmp_path, anew=True)
 
 
@@ -217,7 +217,7 @@ def test_swapped_recordings_are_noticed_by_what_the_publisher_says_of_them(tmp_p
         other.write_bytes(content)
 
     swap(".dat")  # the header has the sum of each lead
-    with pytest.raises(BadInput, match=r"102\.dat: lead MLII does not have the checksum that 102\.hea gives"):
+    with pytest.raises(UsageError, match=r"102\.dat: lead MLII does not have the checksum that 102\.hea gives"):
         _prepare("mitbih", tmp_path)
     swap(".dat")
     for name in ("102", "104"):
@@ -254,5 +254,5 @@ def test_signals_of_another_format_with_the_same_samples(tmp_path: Path) -> None
             write_dir=str(folder),
         )
     shutil.copy(folder / "103.atr", folder / "140.atr")
-    with pytest.raises(BadInput, match=r"140\.dat: holds the same samples as \S+103\.dat"):
+    with pytest.raises(UsageError, match=r"140\.dat: holds the same samples as \S+103\.dat"):
         _prepare("mitbih", tmp_path)

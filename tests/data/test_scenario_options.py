@@ -11,7 +11,7 @@ import pytest
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, ScenarioTasks, TaskInstances, build_scenario, class_targets
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.testing import tiny_frames
 
@@ -138,18 +138,18 @@ def test_the_number_of_tasks_without_the_data() -> None:
     ],
 )
 def test_options_that_the_data_do_not_go_with(scenario: str, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(UsageError, match=sentence):
         build_scenario(tiny_frames("class_il"), scenario, **options)
 
 
 def test_frames_of_all_leads_are_no_domains_by_lead() -> None:
-    with pytest.raises(BadInput, match=r"domain_il by lead takes instances of one lead.* expected leads='one'"):
+    with pytest.raises(UsageError, match=r"domain_il by lead takes instances of one lead.* expected leads='one'"):
         build_scenario(tiny_frames("domain_il", channels=3), "domain_il")
 
 
 def test_an_odd_number_of_classes_asks_for_groups() -> None:
     for scenario in ("class_il", "class_il_union"):
-        with pytest.raises(BadInput, match=f"{scenario} needs an even number of classes .* task_classes"):
+        with pytest.raises(UsageError, match=f"{scenario} needs an even number of classes .* task_classes"):
             build_scenario(tiny_frames("class_il", tasks=1, group=3), scenario)
 
 
@@ -192,7 +192,7 @@ WRONG: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("function", "sentence"), WRONG)
 def test_what_a_function_of_ones_own_may_not_return(function: Any, sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence) as raised:
+    with pytest.raises(UsageError, match=sentence) as raised:
         build_scenario(tiny_frames("class_il"), "mine", function=function)
     assert "\n" not in str(raised.value)
 

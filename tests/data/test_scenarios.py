@@ -13,7 +13,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.frames import TEST, FrameSet
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 PAIRS = ["0-1", "2-3", "4-5", "6-7", "8-9", "10-11"]
 
@@ -85,9 +85,9 @@ def test_task_order(synthetic: FrameSet) -> None:
     assert names() == PAIRS
     assert names((5, 4, 2, 1, 0, 3)) == ["10-11", "8-9", "4-5", "2-3", "0-1", "6-7"]
     assert names(1) == [PAIRS[position] for position in random.Random(1).sample(range(6), 6)]
-    with pytest.raises(BadInput, match="6 tasks"):
+    with pytest.raises(UsageError, match="6 tasks"):
         names((1, 0))
-    with pytest.raises(BadInput, match="earlier run"):
+    with pytest.raises(UsageError, match="earlier run"):
         names("curriculum")
 
 
@@ -104,23 +104,23 @@ def test_no_patient_is_on_two_sides_in_any_scenario(synthetic: FrameSet) -> None
 def test_a_class_missing_in_a_split_is_named_with_task_and_split(synthetic: FrameSet) -> None:
     split = synthetic.split.copy()
     split[(synthetic.labels == 3) & (split == TEST)] = 0
-    with pytest.raises(BadInput, match=r"task 2-3 has only one of its classes \(BIGEMINY / EAR\) in the test split"):
+    with pytest.raises(UsageError, match=r"task 2-3 has only one of its classes \(BIGEMINY / EAR\) in the test split"):
         build_scenario(replace(synthetic, split=split), "class_il")
     split[(synthetic.labels == 2) & (split == TEST)] = 0
-    with pytest.raises(BadInput, match="task 2-3 has no instance in the test split"):
+    with pytest.raises(UsageError, match="task 2-3 has no instance in the test split"):
         build_scenario(replace(synthetic, split=split), "class_il")
 
 
 def test_what_a_scenario_needs_and_the_data_lack_is_said(synthetic: FrameSet) -> None:
-    with pytest.raises(BadInput, match="dates of acquisition"):
+    with pytest.raises(UsageError, match="dates of acquisition"):
         build_scenario(replace(synthetic, times=None), "time_il")
     one_lead = replace(synthetic, leads=np.zeros_like(synthetic.leads))
-    with pytest.raises(BadInput, match="several leads"):
+    with pytest.raises(UsageError, match="several leads"):
         build_scenario(one_lead, "domain_il")
     several = replace(synthetic, labels=np.eye(12, dtype=np.uint8)[synthetic.labels])
-    with pytest.raises(BadInput, match="one label per instance"):
+    with pytest.raises(UsageError, match="one label per instance"):
         build_scenario(several, "class_il")
-    with pytest.raises(BadInput, match="even number of classes"):
+    with pytest.raises(UsageError, match="even number of classes"):
         build_scenario(replace(synthetic, classes=synthetic.classes[:11]), "class_il")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clops_sweep.data.source_code import _statements, code_hash
-from clops_sweep.experiment.spaces.beside import importable
+from clops_sweep.experiment.spaces.local_modules import importable
 
 TEXT = """
 import math

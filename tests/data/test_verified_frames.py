@@ -20,7 +20,7 @@ from clops_sweep.data.prepared.prepared_split import split_of
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import DamagedStore, UsageError
 from tests.data.declared_files import declare, forget
 
 FAKETIME = shutil.which("faketime")
@@ -165,6 +165,6 @@ def test_what_is_no_file_never_holds_a_command_up(folder: Path, name: str, what:
     if name in (FILES, VERIFIED):  # they only save time
         assert len(_open(folder)) == 12
         return
-    with pytest.raises(BadInput, match="twelve") as caught:
+    with pytest.raises(UsageError, match="twelve") as caught:
         _open(folder)
     assert "\n" not in str(caught.value)

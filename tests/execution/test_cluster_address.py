@@ -13,7 +13,7 @@ import pytest
 from ray._common.utils import get_default_ray_temp_dir
 from ray.util import get_node_ip_address
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution import cluster_address
 from clops_sweep.execution.cluster import start as cluster
 from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
@@ -38,7 +38,7 @@ def silent() -> Iterator[str]:
 
 
 def test_auto_without_a_cluster_is_refused_whatever_other_ray_runs_here(ray_folder: Path) -> None:
-    with pytest.raises(BadInput, match=r"^--address auto: no cluster was started on this machine with 'ray start'"):
+    with pytest.raises(UsageError, match=r"^--address auto: no cluster was started on this machine with 'ray start'"):
         running_cluster("auto")
 
 
@@ -48,7 +48,7 @@ def test_auto_looks_where_ray_start_leaves_word(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "ray_current_cluster").write_text("localhost:1\n")
-    with pytest.raises(BadInput, match=r"^--address auto: no Ray cluster answers there, at \S+:1 \(.*refused"):
+    with pytest.raises(UsageError, match=r"^--address auto: no Ray cluster answers there, at \S+:1 \(.*refused"):
         running_cluster("auto")
     assert temporary_folder() == Path(get_default_ray_temp_dir())
 
@@ -71,7 +71,7 @@ def test_a_ray_that_does_not_start_is_one_sentence(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(cluster.ray, "init", late)
     with (
-        pytest.raises(BadInput, match=r"^Ray: The current node timed out during startup\.$"),
+        pytest.raises(UsageError, match=r"^Ray: The current node timed out during startup\.$"),
         cluster.cluster(cluster.Resources(), {}),
     ):
         raise AssertionError("it has not started")
@@ -81,13 +81,13 @@ def test_auto_means_what_a_job_is_told_before_what_was_started_here(
     ray_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (ray_folder / "ray_current_cluster").write_text("localhost:1\n")
-    with pytest.raises(BadInput, match=r"^--address auto: no Ray cluster answers there, at \S+:1 \(.*refused"):
+    with pytest.raises(UsageError, match=r"^--address auto: no Ray cluster answers there, at \S+:1 \(.*refused"):
         running_cluster("auto")
     monkeypatch.setenv("RAY_ADDRESS", "localhost:2")
-    with pytest.raises(BadInput, match=r"^--address auto: no Ray cluster answers there, at \S+:2 \(.*refused"):
+    with pytest.raises(UsageError, match=r"^--address auto: no Ray cluster answers there, at \S+:2 \(.*refused"):
         running_cluster("auto")
     monkeypatch.setenv("RAY_ADDRESS", "auto")
-    with pytest.raises(BadInput, match="RAY_ADDRESS is auto as well"):
+    with pytest.raises(UsageError, match="RAY_ADDRESS is auto as well"):
         running_cluster("auto")
 
 
@@ -96,18 +96,18 @@ def test_a_cluster_of_somebody_else_is_taken_only_when_it_is_named(ray_folder: P
     (ray_folder / "ray_current_cluster").write_text("localhost:1")
     os.chown(ray_folder / "ray_current_cluster", 54321, 54321)
     with pytest.raises(
-        BadInput, match="at localhost:1, belongs to user 54321; if you mean it, say --address localhost:1"
+        UsageError, match="at localhost:1, belongs to user 54321; if you mean it, say --address localhost:1"
     ):
         running_cluster("auto")
 
 
 def test_whoever_answers_must_be_a_cluster(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_address, "_SECONDS_TO_ANSWER", 1)
-    with pytest.raises(BadInput, match=rf"^--address {silent}: no Ray cluster answers there, at \S+ \(waited 1 s\)$"):
+    with pytest.raises(UsageError, match=rf"^--address {silent}: no Ray cluster answers there, at \S+ \(waited 1 s\)$"):
         running_cluster(silent)
 
 
 @pytest.mark.parametrize("address", ["here", "host:", "host:99999", "ray://host:10001", "1.2.3.4", "a b:1", ""])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(BadInput, match="expected auto or HOST:PORT"):
+    with pytest.raises(UsageError, match="expected auto or HOST:PORT"):
         running_cluster(address)

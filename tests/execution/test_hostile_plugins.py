@@ -21,7 +21,7 @@ from torch import nn
 from clops_sweep import ContinualRun, RunConfig, RunEnd, ScenarioTasks
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import class_il
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.display.terminal import lenient_output, output_to
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import Observers
@@ -355,7 +355,7 @@ TRIED: dict[str, tuple[Callable[..., Any], str]] = {
 @pytest.mark.parametrize("name", TRIED)
 def test_a_hostile_network_is_refused_in_one_sentence(name: str) -> None:
     make, sentence = TRIED[name]
-    with pytest.raises(BadInput, match=f"^network 'mine': {sentence}") as refused:
+    with pytest.raises(UsageError, match=f"^network 'mine': {sentence}") as refused:
         probed("mine", make, (1, 20), 3)
     assert len(str(refused.value)) < 400
 
@@ -400,7 +400,7 @@ SCENES: dict[str, tuple[Callable[..., Any], str]] = {
 @pytest.mark.parametrize("name", SCENES)
 def test_a_hostile_scenario_is_refused_in_one_sentence(name: str) -> None:
     function, sentence = SCENES[name]
-    with SCENARIOS.temporarily("mine", function), pytest.raises(BadInput, match=sentence) as refused:
+    with SCENARIOS.temporarily("mine", function), pytest.raises(UsageError, match=sentence) as refused:
         ContinualRun(tiny_config("class_il").replace(scenario="mine"), tiny_frames("class_il"))
     assert len(str(refused.value)) < 400
 

@@ -17,7 +17,7 @@ from launching import Sweep, kill, wait_for
 
 from clops_sweep import EpochEnd, RunConfig, RunEnd, TaskEnd
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers import thread
 from clops_sweep.execution.observers.events import after_epoch, after_run
@@ -458,29 +458,33 @@ def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path:
 def test_what_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch, texts: Any, sentence: str) -> None:
     observer("mine")(lambda event: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(BadInput, match=f"^{re.escape(sentence)}"):
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}"):
         check_observers(texts)
 
 
 def test_mlflow_must_be_told_where_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(BadInput, match=r"^--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLF"):
+    with pytest.raises(
+        UsageError, match=r"^--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLF"
+    ):
         check_observers(["mlflow"])
 
 
 def test_what_is_no_observer_is_refused_where_it_is_declared(clops_sweep: Command, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^observer 'mine': expected a function of an event; nothing\(\) is none "):
+    with pytest.raises(UsageError, match=r"^observer 'mine': expected a function of an event; nothing\(\) is none "):
 
         @observer("mine")
         def nothing() -> None: ...
 
-    with pytest.raises(BadInput, match=r"^observer 'mine': class Mute has no method __call__; expected one that takes"):
+    with pytest.raises(
+        UsageError, match=r"^observer 'mine': class Mute has no method __call__; expected one that takes"
+    ):
 
         @observer("mine")
         class Mute: ...
 
-    with pytest.raises(BadInput, match=r"^observer 'mlflow' is built in; register yours under another name"):
+    with pytest.raises(UsageError, match=r"^observer 'mlflow' is built in; register yours under another name"):
         observer("mlflow")(print)
     (tmp_path / "space.py").write_text(EXAMPLE)
     done = clops_sweep("space.py", "--observe", "progress")

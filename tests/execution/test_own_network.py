@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from launching import Sweep
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.plugins import packed_plugins
 from clops_sweep.experiment.plugins.registry import NETWORKS
 
@@ -60,7 +60,7 @@ def test_one_that_cannot_be_handed_to_workers_is_named() -> None:
     )
     with (
         NETWORKS.temporarily("mine", lambda channels, samples, outputs: lock),
-        pytest.raises(BadInput, match=sentence),
+        pytest.raises(UsageError, match=sentence),
     ):
         packed_plugins()
 

@@ -18,7 +18,7 @@ from launching import ATTACHED, ONE_WORKER, Counted, Sweep, comparable, runs_alo
 from preloaded import Preloaded
 
 from clops_sweep import RunConfig
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.plugins import packed_plugins
 from clops_sweep.execution.reports import bounded, is_timed_out, timed_out
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
@@ -310,6 +310,6 @@ def test_a_lock_is_named_where_it_is_packed() -> None:
     lock = threading.Lock()
     with (
         ACQUISITION_FUNCTIONS.temporarily("mine", lambda context, rows: lock),
-        pytest.raises(BadInput, match=r"^acquisition 'mine' cannot be handed to workers \(TypeError: cannot pickle"),
+        pytest.raises(UsageError, match=r"^acquisition 'mine' cannot be handed to workers \(TypeError: cannot pickle"),
     ):
         packed_plugins()

@@ -16,7 +16,7 @@ import pytest
 from launching import ONE_WORKER, Sweep, Tables, assert_same
 from preloaded import Preloaded
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.start_check import check_ray_can_start, memory_limit_in_words
 
 Launch = Callable[..., Sweep]
@@ -71,7 +71,9 @@ def test_a_limit_on_file_sizes() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**27, hard))
     try:
-        with pytest.raises(BadInput, match=r"^file-size limit \(ulimit -f\): 128 MiB, and Ray needs a file of 256 MiB"):
+        with pytest.raises(
+            UsageError, match=r"^file-size limit \(ulimit -f\): 128 MiB, and Ray needs a file of 256 MiB"
+        ):
             check_ray_can_start({})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -17,7 +17,7 @@ import torch
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Failed, Finished, Noted, Paused, Report, Resumed, Running, Unrecorded
 from clops_sweep.experiment.columns import METRICS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
@@ -325,7 +325,7 @@ def test_a_trial_that_no_machine_can_hold_is_refused(cluster: Any) -> None:
     from clops_sweep.execution.jobs import Resources
 
     check_fits(Resources(cpus_per_trial=2, gpus_per_trial=1))
-    with pytest.raises(BadInput, match=r"^--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs$"):
+    with pytest.raises(UsageError, match=r"^--cpus-per-trial 3: no machine of this cluster has more than 2 CPUs$"):
         check_fits(Resources(cpus_per_trial=3))
     warnings: list[str] = []
     check_fits(Resources(cpus_per_trial=3, address="auto"), warnings.append)

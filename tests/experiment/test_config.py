@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.config import RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
 from clops_sweep.experiment.identity import FOUNDING
@@ -102,24 +102,24 @@ def test_a_default_that_is_typed_is_the_same_config() -> None:
 )
 def test_an_unknown_key_is_refused_with_the_nearest_name(typed: str, nearest: str) -> None:
     sentence = f"unknown key '{typed}' (did you mean '{nearest}'?)"
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         RunConfig(**{typed: 1})
     assert str(raised.value) == sentence
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         RunConfig().replace(**{typed: 1})
     assert str(raised.value) == sentence
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         known_key(typed)
     assert str(raised.value) == sentence
 
 
 def test_an_unknown_key_like_no_other_is_refused_without_a_guess() -> None:
-    with pytest.raises(BadInput, match=r"^unknown key 'qqqq'$"):
+    with pytest.raises(UsageError, match=r"^unknown key 'qqqq'$"):
         RunConfig(qqqq=1)
 
 
 def test_an_unknown_key_comes_before_a_bad_value() -> None:
-    with pytest.raises(BadInput, match="unknown key 'storage_fracton'"):
+    with pytest.raises(UsageError, match="unknown key 'storage_fracton'"):
         RunConfig(storage_fracton=1, mc_samples=0)
 
 
@@ -173,7 +173,7 @@ def test_a_task_order_is_a_permutation(order: list[int]) -> None:
     if order and sorted(order) == list(range(len(order))):
         assert RunConfig(task_order=order).task_order == tuple(order)
     else:
-        with pytest.raises(BadInput, match="permutation"):
+        with pytest.raises(UsageError, match="permutation"):
             RunConfig(task_order=order)
 
 
@@ -205,30 +205,30 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 @pytest.mark.parametrize("value", ["qqq", -1, 1.5, 2**32, True, "3", (), {0, 1}, [True, 0], ["0", "1"], [0.5, 1], [[]]])
 def test_anything_else_is_no_task_order(value: object) -> None:
-    with pytest.raises(BadInput, match=r"^task_order = .*: expected .*sequential.*, a seed .* or a permutation"):
+    with pytest.raises(UsageError, match=r"^task_order = .*: expected .*sequential.*, a seed .* or a permutation"):
         RunConfig(task_order=value)
 
 
 @pytest.mark.parametrize("name", ["strategy", "acquisition", "storage_order", "storage_function", "normalize"])
 def test_a_choice_that_is_not_there_is_refused_with_those_that_are(name: str) -> None:
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         RunConfig(**{name: "qqq"})
     assert str(raised.value).startswith(f"{name} = 'qqq': ")
     assert getattr(RunConfig(), name) in str(raised.value)
 
 
 def test_a_data_set_that_is_not_there_is_refused_with_the_nearest() -> None:
-    with pytest.raises(BadInput, match=r"did you mean 'mitbih'.*known: synthetic, "):
+    with pytest.raises(UsageError, match=r"did you mean 'mitbih'.*known: synthetic, "):
         RunConfig(dataset="mitbi")
 
 
 def test_a_scenario_that_the_data_do_not_offer_is_refused() -> None:
-    with pytest.raises(BadInput, match="scenario 'domain_il' does not go with dataset 'mitbih', which has class_il"):
+    with pytest.raises(UsageError, match="scenario 'domain_il' does not go with dataset 'mitbih', which has class_il"):
         RunConfig(dataset="mitbih", scenario="domain_il")
 
 
 def _refused(name: str, value: object) -> None:
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         RunConfig(**{name: value})
     sentence = str(raised.value)
     assert sentence.startswith(f"{name} = {value!r}: ")

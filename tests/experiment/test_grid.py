@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clops_sweep import FloatOption, IntOption, RunConfig, SearchSpace, acquisition_function, network, strategy
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import NUMBERS
 from clops_sweep.experiment.identity import FOUNDING
 from clops_sweep.experiment.plugins.declarations import DECLARED, OF_SCENARIOS
@@ -119,11 +119,11 @@ def made(kind: type[RunConfig], arguments: Mapping[str, Any]) -> tuple[str | Non
     """What is wrong with a space; or what it asks for, in full."""
     try:
         base = kind(**arguments["base"])
-    except BadInput:
+    except UsageError:
         base = kind()
     try:
         asked = list(SearchSpace("s", **{**arguments, "base": base}).requests())
-    except BadInput as error:
+    except UsageError as error:
         return str(error), []
     configs = [request.config for request in asked]
     return None, [
@@ -168,7 +168,7 @@ def plainly(config: RunConfig) -> str:
 def test_an_identity_is_what_its_definition_says(arguments: dict[str, Any]) -> None:
     try:
         space = SearchSpace("s", **{**arguments, "base": RunConfig(**arguments["base"])})
-    except BadInput:
+    except UsageError:
         return
     for request in space.requests():
         assert request.config.identity == plainly(request.config)

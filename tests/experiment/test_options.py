@@ -35,7 +35,7 @@ from clops_sweep import (
     storage_function,
     strategy,
 )
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RECORDED, RESULTS, config_from_row, config_row
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, REGISTRIES
@@ -209,7 +209,7 @@ def test_it_is_an_axis_a_variant_and_a_setting() -> None:
         *((4, 1.0), (4, 1e4), (8, 1.0), (8, 1e4)),
     ]
     assert {it.config.options["memory"] for it in space.overridden({"memory": "ring"}).requests()} == {"ring"}
-    with pytest.raises(BadInput, match="varies 'width' itself"):
+    with pytest.raises(UsageError, match="varies 'width' itself"):
         space.overridden({"width": 4})
 
 
@@ -256,10 +256,10 @@ def test_ranges(option: Any, distribution: object) -> None:
 def test_without_bounds_a_search_needs_a_distribution() -> None:
     network("small", options={"width": IntOption(16, ge=1)})(small)
     with pytest.raises(
-        BadInput, match="parameter 'width': it is declared without a bound on each side; expected a dis"
+        UsageError, match="parameter 'width': it is declared without a bound on each side; expected a dis"
     ):
         OptunaSearch({"width": None}, n_trials=3)
-    with pytest.raises(BadInput, match="parameter 'mc_samples'"):
+    with pytest.raises(UsageError, match="parameter 'mc_samples'"):
         OptunaSearch({"mc_samples": None}, n_trials=3)
 
 
@@ -280,9 +280,9 @@ def test_without_bounds_a_search_needs_a_distribution() -> None:
     ],
 )
 def test_bad_values(value: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadInput, match=f"^{message}"):
+    with pytest.raises(UsageError, match=f"^{message}"):
         mine(**value)
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(UsageError, match=message):
         SearchSpace("bad", mine(), {name: [it] for name, it in value.items()})
 
 
@@ -339,7 +339,7 @@ def _registers(options: Any) -> Callable[[], object]:
     ],
 )
 def test_bad_declarations(declare: Callable[[], object], message: str) -> None:
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(UsageError, match=message):
         declare()
     assert "another" not in REGISTRIES["strategy"]
 
@@ -352,7 +352,7 @@ def test_the_same_file_may_be_executed_again() -> None:
     assert mine().options.keys() >= {"width", "depth"}
     network("small", options={})(lambda channels, samples, outputs: None)
     assert "depth" not in OPTIONS
-    with pytest.raises(BadInput, match="unknown key 'width'"):
+    with pytest.raises(UsageError, match="unknown key 'width'"):
         mine(width=3)
 
 

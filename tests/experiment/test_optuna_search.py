@@ -18,7 +18,7 @@ from clops_sweep import (
     SearchSpace,
     SuccessiveHalving,
 )
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import load_spaces
 
 FRACTION = {"storage_fraction": FloatDistribution(0.1, 1.0)}
@@ -31,7 +31,7 @@ def _space(**arguments: Any) -> SearchSpace:
 
 
 def _refused(sentence: str, **arguments: Any) -> None:
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         _space(**arguments)
     assert str(raised.value).startswith(sentence)
     assert "\n" not in str(raised.value)
@@ -127,7 +127,7 @@ def test_searches_that_make_no_sense(arguments: dict[str, Any], sentence: str) -
     ],
 )
 def test_distributions_that_are_none(make: Any, sentence: str) -> None:
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         make()
     assert str(raised.value).endswith(sentence)
 
@@ -193,7 +193,7 @@ def test_a_search_asks_for_no_run_before_it_is_run() -> None:
     assert list(space.requests()) == []
     changed = space.overridden({"dataset": "mitbih"}).with_seeds(2)
     assert (changed.base.dataset, list(changed.seeds), changed.search) == ("mitbih", [0, 1], space.search)
-    with pytest.raises(BadInput, match="searches over 'storage_fraction' itself; change its distribution instead"):
+    with pytest.raises(UsageError, match="searches over 'storage_fraction' itself; change its distribution instead"):
         space.overridden({"storage_fraction": 0.5})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from clops_sweep import FloatOption, IntOption, RunConfig, acquisition_function, storage_function, strategy
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     REGISTRIES,
@@ -68,14 +68,14 @@ STRATEGY = "strategy 'mine': expected a subclass of clops_sweep.learning.strateg
 def test_what_is_no_plug_in_is_refused_when_it_is_registered(
     register: Callable[[str], Callable[[Any], Any]], member: object, sentence: str
 ) -> None:
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(UsageError) as refused:
         register("mine")(member)
     assert str(refused.value) == sentence
     assert not any(registry.added for registry in REGISTRIES.values())
 
 
 def test_a_decorator_without_its_brackets_is_refused() -> None:
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(UsageError) as refused:
 
         @acquisition_function  # type: ignore[arg-type]
         def mine(context: object, rows: object) -> None: ...
@@ -93,7 +93,7 @@ def test_a_decorator_without_its_brackets_is_refused() -> None:
     ],
 )
 def test_fields_of_a_lockstep_are_those_that_are_the_strategys_own(lockstep: Any, sentence: str) -> None:
-    with pytest.raises(BadInput, match=f"^{sentence}"):
+    with pytest.raises(UsageError, match=f"^{sentence}"):
         strategy("mine", lockstep=lockstep, options={"own_strength": FloatOption(1.0)})
 
 
@@ -166,7 +166,7 @@ def test_each_file_imports_what_lies_beside_itself(tmp_path: Path) -> None:
     assert ACQUISITION_FUNCTIONS["n1"](None, None) == (1, "w", 1, 1)
     assert ACQUISITION_FUNCTIONS["n2"](None, None) == (2, "ww", 2, 2)
     (tmp_path / "a" / "helpers.py").write_text("raise ValueError('changed')")
-    with pytest.raises(BadInput, match="raises ValueError in line 2: changed"):
+    with pytest.raises(UsageError, match="raises ValueError in line 2: changed"):
         load_spaces(files[0])
     assert sys.path == path
 
@@ -194,7 +194,9 @@ def test_a_compiled_module_beside_a_file_is_refused(tmp_path: Path, monkeypatch:
     shutil.copy(spec.origin, tmp_path)
     monkeypatch.delitem(sys.modules, "_lsprof", raising=False)
     (tmp_path / "space.py").write_text("import _lsprof\n")
-    with pytest.raises(BadInput, match=r"space.py: imports _lsprof\..*, a compiled module beside it, which cannot be"):
+    with pytest.raises(
+        UsageError, match=r"space.py: imports _lsprof\..*, a compiled module beside it, which cannot be"
+    ):
         load_spaces(tmp_path / "space.py")
 
 
@@ -202,10 +204,10 @@ def test_a_file_whose_exception_cannot_be_printed_is_refused_all_the_same(tmp_pa
     (tmp_path / "space.py").write_text(
         "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\n\nraise Mute\n"
     )
-    with pytest.raises(BadInput, match=r"raises Mute in line 5: \(it cannot be printed\)$"):
+    with pytest.raises(UsageError, match=r"raises Mute in line 5: \(it cannot be printed\)$"):
         load_spaces(tmp_path / "space.py")
     (tmp_path / "space.py").write_text("raise ValueError('\\udc80' + 10**6 * 'x')\n")
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(UsageError) as refused:
         load_spaces(tmp_path / "space.py")
     assert str(refused.value).encode()
     assert len(str(refused.value)) < 1000

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace, scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.experiment.spaces.selection import Selection
@@ -57,7 +57,7 @@ def _own() -> Iterator[None]:
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence) as raised:
+    with pytest.raises(UsageError, match=sentence) as raised:
         RunConfig(**settings)
     assert "\n" not in str(raised.value)
 
@@ -103,7 +103,7 @@ def test_they_can_be_set_varied_and_asked_for() -> None:
     (request,) = Selection((pairs,), settings={"task_classes": [[0, 1, 2], [3, 4, 5]]}).requests
     assert request.config.task_classes == ((0, 1, 2), (3, 4, 5))
     assert Where("domain == 'lead'")(request.config)
-    with pytest.raises(BadInput, match=r"'domain' is nothing to search over: results on different tasks cannot be"):
+    with pytest.raises(UsageError, match=r"'domain' is nothing to search over: results on different tasks cannot be"):
         SearchSpace("s", RunConfig(), search=OptunaSearch({"domain": ["lead", "site"]}, n_trials=1))
 
 
@@ -113,7 +113,7 @@ def test_a_permutation_of_the_tasks_is_checked_as_far_as_they_are_known() -> Non
 
     assert asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0))
     assert asked(scenario="by_ward", task_order=(1, 0))
-    with pytest.raises(BadInput, match=r"class_il of synthetic has 2 tasks; expected a permutation of 0..1"):
+    with pytest.raises(UsageError, match=r"class_il of synthetic has 2 tasks; expected a permutation of 0..1"):
         asked(task_classes=((0, 1), (2, 3)), task_order=(1, 0, 2))
 
 
@@ -127,8 +127,10 @@ def test_a_scenario_of_ones_own_goes_with_every_data_set_and_has_a_kind() -> Non
 
 
 def test_bad_declarations() -> None:
-    with pytest.raises(BadInput, match="scenario 'class_il' is built in"):
+    with pytest.raises(UsageError, match="scenario 'class_il' is built in"):
         scenario("class_il")(lambda frames: None)
     for looks_at in ("domain", ["mc_samples"], 3):
-        with pytest.raises(BadInput, match="scenario 'x': looks_at: expected a list with some of domain, task_classes"):
+        with pytest.raises(
+            UsageError, match="scenario 'x': looks_at: expected a list with some of domain, task_classes"
+        ):
             scenario("x", looks_at=looks_at)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 
 ROOT = Path(__file__).parents[2]
@@ -152,7 +152,7 @@ def test_the_first_seed_of_every_space_comes_before_the_second_of_any() -> None:
     ],
 )
 def test_wrong_spaces_are_refused_when_they_are_written(arguments: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         SearchSpace(**{"name": "it", "base": RunConfig(), "seeds": [0], **arguments})
     assert str(raised.value).startswith(sentence)
     assert "\n" not in str(raised.value)
@@ -187,7 +187,7 @@ def test_overriding_refuses_what_it_cannot_do(settings: dict[str, Any], sentence
         axes={"storage_fraction": [0.1, 0.5], "variant": {"A": {}, "B": {"storage_order": "random"}}},
         seeds=[0],
     )
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         space.overridden(settings)
     assert str(raised.value).startswith(sentence)
 
@@ -229,14 +229,14 @@ def test_a_file_may_define_one_space_or_several(tmp_path: Path) -> None:
 def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, content: str, sentence: str) -> None:
     path = tmp_path / "space.py"
     path.write_text(content)
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         load_spaces(path)
     assert str(raised.value).startswith(sentence.format(path=path))
     assert "\n" not in str(raised.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no such search-space file"):
+    with pytest.raises(UsageError, match="no such search-space file"):
         load_spaces(tmp_path / "space.py")
 
 

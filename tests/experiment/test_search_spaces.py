@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.experiment.spaces.selection import Selection
 
@@ -86,5 +86,5 @@ def test_a_stand_in_takes_the_spaces_that_it_has_what_is_needed_for(
 
 def test_a_space_that_a_data_set_has_nothing_for_is_refused() -> None:
     asked = Selection.of_files([FOLDER / "baselines_time_il.py"], settings={"dataset": "mitbih"})
-    with pytest.raises(BadInput, match="scenario 'time_il' does not go with dataset 'mitbih', which has class_il"):
+    with pytest.raises(UsageError, match="scenario 'time_il' does not go with dataset 'mitbih', which has class_il"):
         list(asked.spaces)

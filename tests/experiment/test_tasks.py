@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clops_sweep import ContinualRun
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.declarations import Declaration
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
@@ -26,12 +26,12 @@ BEGINNING = "strategy 'by_class' needs one output a class, as class_il_union has
 )
 def test_one_output_a_class(kind: str, sentence: str | None) -> None:
     frames = tiny_frames(kind)
-    with STRATEGIES.temporarily("by_class", FineTuning, Declaration((), one_output_a_class=True)):
+    with STRATEGIES.temporarily("by_class", FineTuning, Declaration((), per_class_outputs=True)):
         config = tiny_config(kind, strategy="by_class")
         if sentence is None:
             assert len(scenario_of(config, frames).tasks) == 3
             return
         for asked in (scenario_of, ContinualRun):
-            with pytest.raises(BadInput) as refused:
+            with pytest.raises(UsageError) as refused:
                 asked(config, frames)
             assert str(refused.value) == BEGINNING + sentence

@@ -17,7 +17,7 @@ from clops_sweep import (
     RunConfig,
     SearchSpace,
 )
-from clops_sweep.errors import BadInput, listed
+from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.plugins.values import as_list, has_twice
 
 PLAIN = SearchSpace("s", RunConfig(), {"storage_fraction": [0.25, 0.5], "task_order": [[1, 0], [0, 1]]}, seeds=[0, 2])
@@ -90,7 +90,7 @@ def test_many_lists_are_compared_in_a_moment() -> None:
 
 def test_very_many_classes_are_checked_in_a_moment() -> None:
     classes = [*range(100_000), 99_999]
-    with pytest.raises(BadInput, match="class 99999 is there twice"):
+    with pytest.raises(UsageError, match="class 99999 is there twice"):
         RunConfig(task_classes=[classes, [-1, -2]])
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clops_sweep import RunConfig
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.spaces.where import Where
 
@@ -86,7 +86,7 @@ def test_anything_else_is_one_sentence(
     expression: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match=what) as refused:
+    with pytest.raises(UsageError, match=what) as refused:
         Where(expression)(CONFIG)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith("--where ")
@@ -106,7 +106,7 @@ def test_anything_else_is_one_sentence(
 )
 def test_numbers_that_would_grow_without_end_are_answered_at_once(expression: str, what: str) -> None:
     began = time.process_time()
-    with pytest.raises(BadInput, match=what) as refused:
+    with pytest.raises(UsageError, match=what) as refused:
         Where(expression)(CONFIG)
     assert time.process_time() - began < 1
     assert str(refused.value).startswith("--where ")
@@ -159,7 +159,7 @@ def test_a_condition_on_columns_takes_rows() -> None:
     where = Where("auc > 0.5 and host != 'there'", {"auc", "host"})
     rows = [{"auc": 0.6, "host": "here"}, {"auc": 0.6, "host": "there"}, {"auc": None, "host": "here"}, {"auc": 0.4}]
     assert [where(row) for row in rows] == [True, False, False, False]
-    with pytest.raises(BadInput, match=r"^condition 'ayc > 1': there is no column 'ayc' \(did you mean 'auc'\?\)$"):
+    with pytest.raises(UsageError, match=r"^condition 'ayc > 1': there is no column 'ayc' \(did you mean 'auc'\?\)$"):
         Where("ayc > 1", {"auc", "host"})
-    with pytest.raises(BadInput, match=r"^condition 'storage_fraction > 1': there is no column 'storage_fraction'$"):
+    with pytest.raises(UsageError, match=r"^condition 'storage_fraction > 1': there is no column 'storage_fraction'$"):
         Where("storage_fraction > 1", {"auc"})

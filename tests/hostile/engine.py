@@ -1,6 +1,6 @@
 """One case: a command or a call with bad input, run in a forked process of its own, and whether it was answered.
 
-An answer is exit status 2, or `BadInput` from Python, with one sentence; no traceback; no worker started; nothing
+An answer is exit status 2, or `UsageError` from Python, with one sentence; no traceback; no worker started; nothing
 written. A case may name further exit statuses that are an answer, where what is odd may also do no harm.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.cli.command import main
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 PRELOADED = (
     *(
@@ -244,7 +244,7 @@ def _in_this_process(case: Case, place: Path) -> int:
         answer = case.call()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
-    except BadInput as error:
+    except UsageError as error:
         os.write(2, f"clops-sweep: {error}\n".encode("utf-8", "backslashreplace"))
         return 2
     finally:

@@ -12,7 +12,7 @@ from .typed import shown
 
 SETUP = """
 import asyncio, builtins, gc, os, resource, signal, sys, threading, warnings
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 class Own(BaseException):
     pass
 class Mute(Exception):
@@ -28,7 +28,7 @@ ENDS = [
     "exit()", "quit(2)", "raise GeneratorExit", "raise StopIteration", "raise Own('x')", "raise Own", "raise Mute",
     "raise BaseExceptionGroup('several', [Own(), ValueError('x')])", "raise ExceptionGroup('several', [Mute()])",
     "raise MemoryError", "deeper()", "raise ValueError('x' * 10**7)", "raise ValueError('\\x1b[2J\\udcff\\u202e')", "1 / 0",
-    "import no_such_module", "raise BadInput('two\\nlines')", "raise BadInput('')", "raise BadInput", "raise Mute from Own()",
+    "import no_such_module", "raise UsageError('two\\nlines')", "raise UsageError('')", "raise UsageError", "raise Mute from Own()",
     "raise OSError(28, 'No space left on device')", "raise BrokenPipeError", "raise asyncio.CancelledError", "assert False, 'x'",
     "raise SyntaxError('x')", "raise UnicodeDecodeError('utf-8', b'x', 0, 1, 'x')", "raise KeyError('x')", "raise 3",
     "import click; raise click.exceptions.Exit(0)", "import click; raise click.Abort", "import click; raise click.UsageError('x')",

@@ -10,7 +10,7 @@ from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.planning.asked import Asked
+from clops_sweep.planning.request import Request
 from clops_sweep.search.standing import data_hashes
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.rows import record_result
@@ -58,7 +58,7 @@ def _make(template: Path, prepared: Path) -> None:
         result = ContinualRun(request.config, frames).run()
         runs = {request.config.run_id(frames.data_hash): request.config}
         record_result(store, runs, result, lambda config: frames.data_hash, {"host": "here", "device": "cpu"})
-    asked = Asked(Selection.of(template / "search.py"), PreparedData.found(prepared, None), store)
+    asked = Request(Selection.of(template / "search.py"), PreparedData.found(prepared, None), store)
     (space,) = asked.selection.searches
     study = SearchStudy(space, store, data_hashes(asked, space))
     trial = study.ask()

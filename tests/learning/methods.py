@@ -6,7 +6,7 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 KINDS = ("class_il", "time_il", "domain_il")
 PAPERS = ("clops", "replay", "finetune", "multitask", "gem", "mir")
-ANYWHERE = [name for name in STRATEGIES if not STRATEGIES.declaration(name).one_output_a_class]
+ANYWHERE = [name for name in STRATEGIES if not STRATEGIES.declaration(name).per_class_outputs]
 
 
 def one_kind(strategy: str) -> str:

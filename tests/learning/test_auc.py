@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.learning.metrics.auc import TaskAucs
 
 CPU = torch.device("cpu")
@@ -77,7 +77,7 @@ def test_macro_auc_over_labels_leaves_constant_labels_out() -> None:
 def test_no_class_left_is_an_error_that_names_task_and_split(outputs: int) -> None:
     targets = np.zeros((5, outputs), np.float32)
     targets[:, 0] = 1
-    with pytest.raises(BadInput, match="class_il, task 4-5, validation: no class"):
+    with pytest.raises(UsageError, match="class_il, task 4-5, validation: no class"):
         TaskAucs([targets], ["class_il, task 4-5, validation"], CPU)
 
 

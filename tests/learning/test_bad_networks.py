@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig, network
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.networks.module_probe import check_networks, probed
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -220,7 +220,7 @@ BAD: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", list(BAD))
 def test_what_cannot_be_trained_is_refused_with_its_layer(name: str) -> None:
     make, sentence = BAD[name]
-    with pytest.raises(BadInput, match=sentence) as refused:
+    with pytest.raises(UsageError, match=sentence) as refused:
         probed("mine", make, SHAPE, OUTPUTS)
     assert re.match(r"network 'mine': [^\n]*$", str(refused.value))
     assert len(str(refused.value)) < 400
@@ -253,7 +253,7 @@ DECLARATIONS: list[tuple[Callable[[], object], str]] = [
 def test_what_is_no_network_is_refused_when_it_is_declared(number: int) -> None:
     declare, sentence = DECLARATIONS[number]
     before = NETWORKS.added
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(UsageError, match=sentence):
         declare()
     assert NETWORKS.added == before
 
@@ -273,9 +273,9 @@ def test_networks_are_tried_on_the_shapes_that_are_asked_of_them() -> None:
 
 
 def test_a_batch_of_one_instance_is_refused_where_it_cannot_be_trained_on() -> None:
-    with NETWORKS.temporarily("mine", Base), pytest.raises(BadInput, match="choose a batch_size of 2 or more"):
+    with NETWORKS.temporarily("mine", Base), pytest.raises(UsageError, match="choose a batch_size of 2 or more"):
         ContinualRun(tiny_config("class_il", network="mine", batch_size=1), tiny_frames("class_il")).run()
     with NETWORKS.temporarily("mine", Base):
         config = tiny_config("class_il", network="mine", batch_size=1)
-        with pytest.raises(BadInput, match="choose a batch_size of 2 or more"):
+        with pytest.raises(UsageError, match="choose a batch_size of 2 or more"):
             check_networks([config], {config.data_key: tiny_frames("class_il")})

@@ -12,7 +12,7 @@ import torch
 
 from clops_sweep import ContinualRun, RunConfig, acquisition_function
 from clops_sweep.data.catalog import ScenarioName
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay import acquisition, storage
@@ -318,7 +318,7 @@ BROKEN_STRATEGIES: dict[Any, str] = {
 
 @pytest.mark.parametrize("broken", list(BROKEN_STRATEGIES), ids=lambda strategy: strategy.__name__)
 def test_broken_strategies_are_found_out(broken: Any) -> None:
-    with pytest.raises((ContractViolation, BadInput), match=BROKEN_STRATEGIES[broken]):
+    with pytest.raises((ContractViolation, UsageError), match=BROKEN_STRATEGIES[broken]):
         check_strategy(broken)
     assert "strategy_under_test" not in STRATEGIES
     assert "strategy_being_watched" not in STRATEGIES

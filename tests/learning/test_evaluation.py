@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput, Diverged
+from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.learning.losses import log_odds
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.networks.multitask import joint_scenario
@@ -156,7 +156,7 @@ def test_a_task_without_a_scorable_class_is_refused_by_name() -> None:
     frames = tiny_frames("class_il")
     labels = frames.labels.copy()
     labels[(frames.split == 1) & (labels == 3)] = 2
-    with pytest.raises(BadInput, match=r"task 2-3 has only one of its classes .* in the validation split"):
+    with pytest.raises(UsageError, match=r"task 2-3 has only one of its classes .* in the validation split"):
         ContinualRun(tiny_config("class_il"), with_labels(frames, labels))
 
 

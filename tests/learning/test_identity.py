@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from clops_sweep import ContinualRun, RunConfig
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.declarations import DECLARED
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
@@ -37,7 +37,7 @@ FRAMES = {kind: tiny_frames(kind, tasks=2) for kind in ("class_il", "time_il", "
 def _changed(config: RunConfig, name: str, value: Any) -> RunConfig:
     try:
         return config.replace(**{name: value})
-    except BadInput:  # not with the other settings
+    except UsageError:  # not with the other settings
         return config
 
 

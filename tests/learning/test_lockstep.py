@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from clops_sweep import ContinualRun, RunConfig, native
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
@@ -59,7 +59,7 @@ def test_runs_that_differ_in_what_they_replay(backend: str, kind: str, monkeypat
 def test_what_changes_sizes_or_steps_keeps_runs_apart(other: dict[str, object]) -> None:
     one, two = tiny_config("class_il"), tiny_config("class_il", **other)
     assert lockstep_key(one) != lockstep_key(two)
-    with pytest.raises(BadInput, match="may differ in nothing but"):
+    with pytest.raises(UsageError, match="may differ in nothing but"):
         ContinualRun([one, two], tiny_frames("class_il"))
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clops_sweep.learning.batches import Instances
-from clops_sweep.learning.replay.beside import subsets
 from clops_sweep.learning.replay.division import kept, random_priorities, shares
 from clops_sweep.learning.replay.memory import Memory
+from clops_sweep.learning.replay.mini_batches import subsets
 from clops_sweep.testing.watch import difference, saved_and_loaded
 
 SIZES = (4, 3)

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
@@ -286,7 +286,7 @@ def test_so_is_one_in_pytorch(name: str, paper_network: Any, monkeypatch: pytest
 
 @pytest.mark.parametrize("kind", ["class_il", "domain_il"])
 def test_er_ace_needs_one_output_a_class(kind: str) -> None:
-    with pytest.raises(BadInput, match=r"^strategy 'er_ace' needs one output a class, as class_il_union has, and "):
+    with pytest.raises(UsageError, match=r"^strategy 'er_ace' needs one output a class, as class_il_union has, and "):
         ContinualRun(tiny_config(kind, strategy="er_ace"), tiny_frames(kind))
 
 

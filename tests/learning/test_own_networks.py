@@ -15,7 +15,7 @@ from torch import nn
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, NETWORKS
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Batch, Epoch, Instances
@@ -354,9 +354,9 @@ def test_the_papers_network_says_which_frames_it_takes(frames: FrameSet) -> None
         r"^network 'clops_cnn' takes frames of 1 x 2,500 samples, and those of 'synthetic' are 2 x 80; set "
         r"network = 'resnet1d_wang' or one of your own$"
     )
-    with pytest.raises(BadInput, match=sentence):
+    with pytest.raises(UsageError, match=sentence):
         ContinualRun(tiny_config("class_il"), frames)
-    with pytest.raises(BadInput, match=r"are 3 x 2,500; set .* of your own, or leads = 'one'$"):
+    with pytest.raises(UsageError, match=r"are 3 x 2,500; set .* of your own, or leads = 'one'$"):
         ContinualRun(tiny_config("class_il"), of_shape(tiny_frames("class_il", tasks=2), 3, 2500))
 
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from clops_sweep import ContinualRun, native
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.learners.learner import Learner
@@ -185,7 +185,7 @@ def test_columns_of_a_strategy_s_own(name: str, taken: bool) -> None:
     with STRATEGIES.temporarily("counting", Counting):
         run = ContinualRun(tiny_config("class_il", strategy="counting"), tiny_frames("class_il"))
         if taken:
-            with pytest.raises(BadInput, match="is no name for a column of its own in the table runs"):
+            with pytest.raises(UsageError, match="is no name for a column of its own in the table runs"):
                 run.run()
         else:
             assert run.run().runs[name].tolist() == [7]

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Unrecorded, WorkerDied
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, place, study_url
@@ -348,7 +348,7 @@ def test_another_definition_is_refused(world: Any, changes: dict[str, Any], sent
     search = changes.pop("search", {})
     changed = replace(it, search=replace(it.search, **search), **changes)
     for attempt in (lambda: read_study(changed, world.store), lambda: SearchStudy(changed, world.store, world.data)):
-        with pytest.raises(BadInput) as raised:
+        with pytest.raises(UsageError) as raised:
             attempt()
         assert f"search space 'it': its study in {world.folder}/optuna.db was {sentence}" in str(raised.value)
         assert "\n" not in str(raised.value)
@@ -358,7 +358,7 @@ def test_other_data_are_refused_and_another_sampler_or_number_is_not(world: Any)
     it = space(n_trials=1)
     world.finish(it)
     with pytest.raises(
-        BadInput, match=r'made with data.synthetic, split 0, normalize none "generated0001" and not "x"'
+        UsageError, match=r'made with data.synthetic, split 0, normalize none "generated0001" and not "x"'
     ):
         read_study(it, world.store, {"synthetic, split 0, normalize none": "x"})
     world.finish(replace(it, search=replace(it.search, n_trials=2, sampler="random", sampler_seed=9)))
@@ -369,7 +369,7 @@ def test_a_study_that_something_else_made_is_refused(world: Any) -> None:
     it = space()
     url = study_url(it, world.store)
     optuna.create_study(study_name="it", storage=url).add_trial(optuna.create_trial(value=1.0))
-    with pytest.raises(BadInput, match="was made by something else; give the search space another name"):
+    with pytest.raises(UsageError, match="was made by something else; give the search space another name"):
         SearchStudy(it, world.store, world.data)
 
 
@@ -377,7 +377,7 @@ def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
     it = space()
     with only_driver(it, tmp_path):
         with (
-            pytest.raises(BadInput, match="search space 'it' is being run by another driver"),
+            pytest.raises(UsageError, match="search space 'it' is being run by another driver"),
             only_driver(it, tmp_path),
         ):
             pass
@@ -396,7 +396,7 @@ def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
     ],
 )
 def test_databases_that_cannot_be_used(world: Any, storage: str, sentence: str) -> None:
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(UsageError) as raised:
         SearchStudy(space(storage=storage), world.store, world.data)
     assert str(raised.value).startswith(sentence)
     assert "\n" not in str(raised.value)
@@ -407,7 +407,7 @@ def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, tmp_path:
     odd.finish(space(n_trials=1))
     assert (odd.folder / "optuna.db").is_file()
     assert study(odd, space()).trials[0].state == "complete"
-    with pytest.raises(BadInput, match=r"a folder with \? or % in its path cannot hold a study's database"):
+    with pytest.raises(UsageError, match=r"a folder with \? or % in its path cannot hold a study's database"):
         study_url(space(), RunStore(tmp_path / "why?"))
     elsewhere = space(n_trials=1, storage=f"sqlite:///{tmp_path}/elsewhere.db")
     world.finish(elsewhere)
@@ -419,7 +419,7 @@ def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, tmp_path:
         files = SimpleNamespace(shown="s3://bucket/results", folder=None)
 
     with pytest.raises(
-        BadInput, match=r"no database can be kept at s3://bucket/results; expected OptunaSearch\(storage="
+        UsageError, match=r"no database can be kept at s3://bucket/results; expected OptunaSearch\(storage="
     ):
         study_url(space(), Remote())  # type: ignore[arg-type]
     assert place("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
@@ -427,7 +427,7 @@ def test_a_study_is_beside_the_results_or_where_it_is_said(world: Any, tmp_path:
 
 def test_options_that_a_sampler_does_not_take(world: Any) -> None:
     with pytest.raises(
-        BadInput, match=r"sampler_options of 'random' \(popultion\): .*unexpected keyword argument 'popultion'"
+        UsageError, match=r"sampler_options of 'random' \(popultion\): .*unexpected keyword argument 'popultion'"
     ):
         SearchStudy(space(sampler="random", sampler_options={"popultion": 3}), world.store, world.data)
 

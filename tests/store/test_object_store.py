@@ -17,7 +17,7 @@ from pyarrow import fs
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import resume_command
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
@@ -102,7 +102,7 @@ def test_objects_of_any_size_are_written_whole(server: Server) -> None:
         content = bytes(range(256)) * (size // 256) if size > 1 else b"x" * size
         store.files.write(f"{store.work_folder}/{size}", content)
         assert store.files.read(f"{store.work_folder}/{size}").to_pybytes() == content
-    with pytest.raises(BadInput, match="cannot be written to"):
+    with pytest.raises(UsageError, match="cannot be written to"):
         RunStore(store.uri.replace(BUCKET, "no-such-bucket")).open_for_writing()
 
 
@@ -174,7 +174,7 @@ def test_no_command_prints_the_secret_in_an_address(
 def test_no_error_about_an_address_prints_its_secret(server: Server, uri: str) -> None:
     bucket, _, option = uri.partition("&")
     done = CliRunner().invoke(command, ["status", "--results", f"{_with_secret(server, bucket)}&{option}"])
-    assert isinstance(done.exception, BadInput)
+    assert isinstance(done.exception, UsageError)
     assert SECRET not in f"{done.output} {done.exception}"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace, read, sweep
 from clops_sweep.cli.check import check
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import PREDICTIONS
@@ -112,5 +112,5 @@ def test_a_plan_counts_the_runs_that_are_computed_again_for_them(root: Path) -> 
 
 
 def test_what_else_is_to_be_kept_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"keep = \['gradients'\]: expected \['predictions'\] or nothing"):
+    with pytest.raises(UsageError, match=r"keep = \['gradients'\]: expected \['predictions'\] or nothing"):
         sweep(SearchSpace("x", RunConfig(), seeds=[0]), tmp_path, keep=["gradients"])  # type: ignore[list-item]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from clops_sweep import RunConfig, read
 from clops_sweep.cli.commands import command
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -67,7 +67,7 @@ def test_it_is_one_sentence_that_names_run_column_and_value(
     store = harmed(table, column, value)
     if compacted:
         store.compact()
-    with pytest.raises(BadInput, match=f": run {B}: {column} = .* in table {table}; expected ") as refused:
+    with pytest.raises(UsageError, match=f": run {B}: {column} = .* in table {table}; expected ") as refused:
         read(store.uri, table)  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 400
@@ -83,5 +83,5 @@ def test_no_command_traces_back(
 ) -> None:
     store = harmed(table, column, value)
     done = CliRunner().invoke(command, [*arguments, "--results", store.uri])
-    assert isinstance(done.exception, BadInput)
+    assert isinstance(done.exception, UsageError)
     assert f": run {B}: {column} = " in str(done.exception)

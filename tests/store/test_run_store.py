@@ -14,7 +14,7 @@ import pytest
 from preloaded import Preloaded
 
 from clops_sweep import RunConfig
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.store.part_names import compacted as part_of
 from clops_sweep.store.part_names import single
@@ -218,7 +218,9 @@ def test_a_store_of_version_0_1_is_refused(tmp_path: Path, finished_tables: Tabl
         writer.add_key_value_metadata({"clops_sweep.run_ids": old})
     store = RunStore(tmp_path)
     for look in (store.statuses, lambda: store.read("runs"), lambda: store.find("a"), store.compact):
-        with pytest.raises(BadInput, match=r"holds runs of clops-sweep 0\.1, .*; .* new runs need another --results$"):
+        with pytest.raises(
+            UsageError, match=r"holds runs of clops-sweep 0\.1, .*; .* new runs need another --results$"
+        ):
             look()
     assert pd.read_parquet(tmp_path / "runs")["run_id"].tolist() == [old]
 
@@ -392,10 +394,10 @@ def test_a_damaged_part_is_named(store: RunStore, finished_tables: Tables, damag
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "results"):
-        with pytest.raises(BadInput, match=r"^results .*file.*: cannot be written to"):
+        with pytest.raises(UsageError, match=r"^results .*file.*: cannot be written to"):
             RunStore(place).open_for_writing()
 
 
 def test_a_file_system_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^results 'nothing://x': "):
+    with pytest.raises(UsageError, match=r"^results 'nothing://x': "):
         RunStore("nothing://x")

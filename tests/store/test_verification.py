@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.store.part_bytes import UNSEALED, sealed
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import damages, faults, without_damage
@@ -356,7 +356,7 @@ def test_what_cannot_be_set_aside_is_said(store: RunStore, tmp_path: Path, monke
     _flip(_part(store, "runs"), 50, 1)
     Path(store.work_folder).mkdir(exist_ok=True)
     Path(store.work_folder, "damaged").write_text("a file")
-    with pytest.raises(BadInput, match=r"it cannot be set aside \("):
+    with pytest.raises(UsageError, match=r"it cannot be set aside \("):
         without_damage(RunStore(store.uri), IDS, pytest.fail)
 
 

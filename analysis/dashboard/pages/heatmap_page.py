@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import rerun_command
 
 from ...axis_names import axis_title
@@ -113,7 +113,7 @@ def _behind(scene: Scene, cell: int) -> Element:
     for make in (_curves, _r):
         try:
             parts.append(make(scene, cell))
-        except BadInput as error:
+        except UsageError as error:
             parts.append(notice(f"{error}."))
     metric = metric_named(scene.view.metric)
     rows = []

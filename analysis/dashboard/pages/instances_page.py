@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ...collect import label_text
 from ...drawing.style import as_png
@@ -140,7 +140,7 @@ def _tracing(scene: Scene, run: str, rows: pd.DataFrame, instance: int) -> Eleme
         return notice("The prepared frames of this run are not at hand, so there is no tracing.")
     try:
         record = tracing_of(rows, instance, frames)
-    except BadInput as error:
+    except UsageError as error:
         return notice(f"{error}.")
     png = scene.snapshot.once(("tracing", run, instance), lambda: as_png(draw_tracings([record])))
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}"

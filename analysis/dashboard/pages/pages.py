@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from clops_sweep.errors import BadInput, one_line, reason
+from clops_sweep.errors import UsageError, one_line, reason
 
 from ..scene import Scene
 from ..snapshot import FollowedStore, Snapshot
@@ -97,7 +97,7 @@ class Pages:
                 return (), (notice(f"There is no {what} here yet."),)
             controls, content = _MADE[view.page]
             return controls(scene), content(scene)
-        except (BadInput, OSError) as error:
+        except (UsageError, OSError) as error:
             return (), (notice(f"{one_line(error)}."),)
         except Exception as error:  # a store is input, and what is not shown would pass for what was there before
             logging.getLogger(__name__).exception("the page at %s", view.address())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ...collect import label_text
 from ...formats import plural
@@ -34,7 +34,7 @@ def parallel_page(scene: Scene) -> tuple[Element, ...]:
         kept = matching(experiment, scene.view.where)
         cells = np.unique(experiment.runs["cell"].to_numpy(dtype=int)[kept]).tolist()
         record = parallel_coordinates(experiment, scene.view.metric, cells)
-    except BadInput as error:
+    except UsageError as error:
         return (notice(f"{error}."),)
     if not record.cells:
         return (notice("No finished run meets the condition."),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ...axis_names import axis_title
 from ...collect import label_text
@@ -43,7 +43,7 @@ def runs_page(scene: Scene) -> tuple[Element, ...]:
             sort=view.sort,
             at=view.at,
         )
-    except BadInput as error:
+    except UsageError as error:
         return (notice(f"{error}."),)
     axes = tuple(scene.experiment.axes)
     averaged = view.address(group=axes, at=1)

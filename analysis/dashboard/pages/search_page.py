@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 from ...figures.importance import describe_importance, importance
 from ...figures.optimization_history import describe_optimization_history, optimization_history
@@ -44,7 +44,7 @@ def search_page(scene: Scene) -> tuple[Element, ...]:
         parts.append(notice(f"Trial {trial.number} failed: {trial.error or 'unknown error'}."))
     try:
         histories = optimization_history(record)
-    except BadInput as error:
+    except UsageError as error:
         return (*parts, notice(f"{error}."))
     objective = objective_of(scene)
     for history in histories:
@@ -71,7 +71,7 @@ def importance_part(scene: Scene) -> tuple[Element, ...]:
     def make() -> Element:
         try:
             record = importance(scene.experiment, objective)
-        except ValueError as error:  # BadInput is one
+        except ValueError as error:  # UsageError is one
             return notice(f"{error}.")
         return graph(importance_figure(record), describe_importance(record), "importance")
 

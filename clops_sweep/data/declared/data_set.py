@@ -21,7 +21,7 @@ from clops_sweep.data.records import Common, Index, Source
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.known_splits import known_split
 from clops_sweep.data.splits.split_program import balanced_split, uncovered_classes
-from clops_sweep.errors import BadInput, listed
+from clops_sweep.errors import UsageError, listed
 
 FEW_PATIENTS: Final = 60
 """Up to so many are split by the integer programme of `balanced_split`; it takes seconds, and more with more."""
@@ -44,14 +44,14 @@ class DataSet:
         parallel: whether several processes may read records at a time.
 
     Raises:
-        BadInput: no such data set, or no such option.
+        UsageError: no such data set, or no such option.
     """
 
     def __init__(self, name: str, options: Mapping[str, OptionValue] | None = None) -> None:
         if name == "vfdb":
-            raise BadInput("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
+            raise UsageError("vfdb is prepared as part of the data set 'mitbih_vfdb'; use that name")
         if name not in DATASETS:
-            raise BadInput(
+            raise UsageError(
                 f"dataset {shorten(name)!r} is not known; known: {listed(DATASETS)}; --plugins FILE adds those that a "
                 "file declares"
             )
@@ -76,7 +76,7 @@ class DataSet:
             )
 
     def look(self, data_root: Path | None) -> None:
-        """Sees whether the data set is there; BadInput where it is not. A function of the user's is not called."""
+        """Sees whether the data set is there; UsageError where it is not. A function of the user's is not called."""
         if self.built_in:
             self.find(data_root)
         else:
@@ -90,7 +90,7 @@ class DataSet:
         return tuple(declared_files(self.name, self._function.declared().files, data_root).values())
 
     def find(self, data_root: Path | None) -> list[Source]:
-        """The records under `data_root` in a fixed order, looked at but for their samples; BadInput without any."""
+        """The records under `data_root` in a fixed order, looked at but for their samples; UsageError without any."""
         if self.built_in:
             assert self._member is not None
             found: list[Source] = self._member(data_root, **self.chosen)
@@ -108,7 +108,7 @@ class DataSet:
             for source in listed_ones:
                 first = self._looked_at(source, first)
                 sources.append(source)
-        except BadInput as problem:
+        except UsageError as problem:
             raise self._function.refused(str(problem)) from None
         self.given_split = bool(self._parts)
         self.parallel = all(source.files for source in sources)
@@ -158,7 +158,7 @@ class DataSet:
         counts = labels.sum(0, dtype=np.int64) if labels.ndim == 2 else np.bincount(labels, minlength=many)
         try:
             checks.require_every_class(self.common.classes, counts, "frame", dropped)
-        except BadInput as problem:
+        except UsageError as problem:
             return str(self._function.refused(str(problem)))
         return None
 
@@ -189,7 +189,7 @@ class DataSet:
             self._parts[source.patient] = source.part
         try:
             samples, rate = source.extent()
-        except (BadInput, OSError):
+        except (UsageError, OSError):
             return first  # reading it says why it cannot be read
         return _of_one_length(self.common, source.record, samples, rate, first)
 
@@ -197,14 +197,14 @@ class DataSet:
 def _chosen(name: str, rules: Rules, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
     for key in options:
         if key not in rules.options:
-            raise BadInput(f"{name} has no option {key!r}; its options: {', '.join(rules.options) or 'none'}")
+            raise UsageError(f"{name} has no option {key!r}; its options: {', '.join(rules.options) or 'none'}")
     chosen: dict[str, OptionValue] = {**rules.options, **options}
     for key, (least, most) in rules.limits.items():
         value, kind = chosen[key], type(rules.options[key])
         # Neither a truth value nor one that is not a number, which is neither below nor above anything.
         if isinstance(value, bool | str) or not least <= value <= most or kind(value) != value:
             what = "a whole number" if kind is int else "a number"
-            raise BadInput(
+            raise UsageError(
                 f"{name}: option {key} is {value!r}, expected {what} from {least:,} to {most:,}, "
                 f"as in --option {key}={rules.options[key]}"
             )
@@ -225,22 +225,22 @@ def _of_one_length(
         argument = "resample_to" if 2 <= samples <= checks.MOST_SAMPLES else argument
     if min(samples, frame) < 2 or max(samples, frame) > checks.MOST_SAMPLES:
         count = samples if 2 <= frame <= checks.MOST_SAMPLES else frame
-        raise BadInput(
+        raise UsageError(
             f"{argument}: frames of {count:,} samples come of it at {rate:g} samples a second; expected 2 to "
             f"{checks.MOST_SAMPLES:,}"
         )
     if common.stride is not None and round(common.stride * rate) < 1:
-        raise BadInput(f"stride_seconds: {common.stride:g} is less than a sample at {rate:g} samples a second")
+        raise UsageError(f"stride_seconds: {common.stride:g} is less than a sample at {rate:g} samples a second")
     if first is None:
         return name, frame, rate
     its_name, expected, its_rate = first
     if common.rate is None and rate != its_rate:
-        raise BadInput(
+        raise UsageError(
             f"sampling_rate: recording {shorten(name)!r} has {rate:g} samples a second where "
             f"{shorten(its_name)!r} has {its_rate:g}; give resample_to to have one rate for all"
         )
     if frame != expected:
-        raise BadInput(
+        raise UsageError(
             f"signals: recording {shorten(name)!r} makes frames of {frame} samples where "
             f"{shorten(its_name)!r} makes frames of {expected}; give window_seconds to cut frames of one length"
         )

@@ -24,7 +24,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.data.source_code import code_hash, source_file
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
@@ -97,13 +97,13 @@ def dataset(
         rules: for built-in data sets alone.
 
     Raises:
-        BadInput: one of the arguments is not as described; the name is taken.
+        UsageError: one of the arguments is not as described; the name is taken.
     """
     given = dict(locals())
     if not isinstance(name, str):
-        raise BadInput(f'dataset {_kind(name)}: expected the name that configs call it by, as in @dataset("mine")')
+        raise UsageError(f'dataset {_kind(name)}: expected the name that configs call it by, as in @dataset("mine")')
     if not (name.isidentifier() and name.isascii()):
-        raise BadInput(f"dataset {shown(name)}: expected a name of letters, digits and underscores")
+        raise UsageError(f"dataset {shown(name)}: expected a name of letters, digits and underscores")
     check = _Checks(f"dataset {name!r}")
     recording = {key: given[key] for key in OF_RECORDINGS if given[key] is not None}
     found = DatasetInfo(
@@ -131,7 +131,7 @@ def dataset(
         check.text("units", units)
     patterns = check.files("files", files)
     if rules is not None and name not in DATASETS.built_in:
-        raise BadInput(f"dataset {name!r}: rules: only built-in data sets have them; expected none")
+        raise UsageError(f"dataset {name!r}: rules: only built-in data sets have them; expected none")
 
     def declare(member: Member) -> Member:
         if rules is not None:
@@ -153,11 +153,11 @@ def dataset(
 def _check_member(name: str, member: Any) -> None:
     what = f"dataset {name!r}"
     if not inspect.isfunction(member):
-        raise BadInput(f"{what}: expected a function of the data root, not {_kind(member)}")
+        raise UsageError(f"{what}: expected a function of the data root, not {_kind(member)}")
     try:
         inspect.signature(member).bind(None)
     except TypeError:
-        raise BadInput(
+        raise UsageError(
             f"{what}: {member.__name__}() is called with the data root alone; expected a function of one argument"
         ) from None
 
@@ -168,8 +168,8 @@ class _Checks:
     def __init__(self, what: str) -> None:
         self._what = what
 
-    def _refuse(self, argument: str, expected: str, value: Any) -> BadInput:
-        return BadInput(f"{self._what}: {argument}: expected {expected}, not {shown(value)}")
+    def _refuse(self, argument: str, expected: str, value: Any) -> UsageError:
+        return UsageError(f"{self._what}: {argument}: expected {expected}, not {shown(value)}")
 
     def text(self, argument: str, value: Any) -> str:
         if not isinstance(value, str) or not (value.isprintable() and len(value) <= 500):
@@ -200,7 +200,7 @@ class _Checks:
                 raise self._refuse(argument, "names that can be printed", each)
         if len(set(value)) < len(value):
             twice = next(each for place, each in enumerate(value) if each in value[:place])
-            raise BadInput(f"{self._what}: {argument}: {shown(twice)} is there twice; expected each once")
+            raise UsageError(f"{self._what}: {argument}: {shown(twice)} is there twice; expected each once")
         return tuple(value)
 
     def identifiers(self, argument: str, value: Any) -> tuple[str, ...]:

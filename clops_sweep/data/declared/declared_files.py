@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clops_sweep.data.files.folder import one_sentence, shorten
-from clops_sweep.errors import AbsentData, BadInput, one_line
+from clops_sweep.errors import AbsentData, UsageError, one_line
 
 
 def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -> dict[str, Path]:
@@ -29,7 +29,7 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path | None) -
                 exact = os.path.lexists(data_root / pattern)
                 matched = [data_root / pattern] if exact else list(data_root.glob(pattern))
             except ValueError as error:  # a pattern that glob cannot read, or a NUL
-                raise BadInput(f"dataset {name!r}: files: {pattern!r}: {one_line(error)}; correct it") from None
+                raise UsageError(f"dataset {name!r}: files: {pattern!r}: {one_line(error)}; correct it") from None
             files = [file for place in matched for file in ([place] if place.is_file() else _below(place))]
             if not files:
                 raise AbsentData(

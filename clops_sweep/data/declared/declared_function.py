@@ -17,7 +17,7 @@ from clops_sweep.data.declared.in_memory import InMemory, Outline
 from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.records import Common, EveryRecordFails, Source
-from clops_sweep.errors import AbsentData, BadInput, one_line, user_code
+from clops_sweep.errors import AbsentData, UsageError, one_line, user_code
 
 
 class DeclaredFunction:
@@ -30,7 +30,7 @@ class DeclaredFunction:
         self._common: Common | None = None
         self._again: Iterator[tuple[int, Source]] | None = None
         self._at: tuple[int, InMemory] | None = None
-        self._failed: BadInput | None = None
+        self._failed: UsageError | None = None
 
     def declared(self) -> Declared:
         """The declaration.
@@ -65,7 +65,7 @@ class DeclaredFunction:
         """Recordings with their samples, from a second call, in the order of the first.
 
         Raises:
-            BadInput: they are not the same as in the first call, or the function raises.
+            UsageError: they are not the same as in the first call, or the function raises.
         """
         held = self._called_again(outline)
         if len(held) != outline.whole:
@@ -77,7 +77,7 @@ class DeclaredFunction:
             raise self._changed(outline.names[change])
         return held
 
-    def refused(self, what: str) -> BadInput:
+    def refused(self, what: str) -> UsageError:
         """A sentence that begins with the data set."""
         return EveryRecordFails(
             what if what.startswith(f"dataset {self._name!r}") else f"dataset {self._name!r}: {what}"
@@ -91,28 +91,28 @@ class DeclaredFunction:
             if isinstance(returned, Recordings):
                 if declared.recording:
                     given = next(iter(declared.recording))
-                    raise BadInput(
+                    raise UsageError(
                         f"{given}: it goes with a function that yields Recording(...); give it to Recordings(...)"
                     )
                 return replace(returned.common, name=self._name), returned.sources()
             if returned is None:
-                raise BadInput(
+                raise UsageError(
                     "the function returns nothing; expected Recordings(...), or that it yields Recording(...)"
                 )
             if not isinstance(returned, Iterator):
                 what = type(returned).__name__
-                raise BadInput(
+                raise UsageError(
                     f"the function returns a {what}; expected Recordings(...), or that it yields Recording(...)"
                 )
             common, recordings = one_by_one(_guarded(returned, declared), declared.recording)
-        except BadInput as problem:
+        except UsageError as problem:
             raise self.refused(str(problem)) from None
         return replace(common, name=self._name), self._guarded(recordings)
 
     def _guarded(self, recordings: Iterator[InMemory]) -> Iterator[InMemory]:
         try:
             yield from recordings
-        except BadInput as problem:
+        except UsageError as problem:
             raise self.refused(str(problem)) from None
 
     def _called_again(self, outline: Outline) -> InMemory:
@@ -132,12 +132,12 @@ class DeclaredFunction:
                         break  # more recordings than the first time
                     self._at = (turn, source)
                     return source
-        except BadInput as problem:
+        except UsageError as problem:
             self._failed = problem  # a generator that has raised gives nothing more, and would not say why
             raise
         raise self._changed(outline.record)
 
-    def _changed(self, record: str) -> BadInput:
+    def _changed(self, record: str) -> UsageError:
         return self.refused(
             f"the function gives other data when it is called again (recording {record!r}); expected the same "
             "for the same files: draw numbers from a generator with a fixed seed"
@@ -166,7 +166,7 @@ def _unharmed() -> Iterator[None]:
         sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
 
 
-def _raised(declared: Declared, error: BaseException) -> BadInput:
+def _raised(declared: Declared, error: BaseException) -> UsageError:
     """One sentence about an error of a declared function, with its line."""
     place = getattr(declared.member, "__code__", None)
     lines = [
@@ -175,4 +175,4 @@ def _raised(declared: Declared, error: BaseException) -> BadInput:
         if place is not None and frame.filename == place.co_filename
     ]
     line = f" in line {lines[-1]}" if lines else ""
-    return BadInput(f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}")
+    return UsageError(f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}")

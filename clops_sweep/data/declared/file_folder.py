@@ -25,7 +25,7 @@ from clops_sweep.data.declared.label_table import (
 )
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.records import Common
-from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.regular_files import open_regular
 
 _ENDINGS = (".csv", ".npy", ".parquet")
@@ -47,7 +47,7 @@ class SignalFile(FileRecording):
         """The samples of all channels."""
         stored = read_signal(self.files[0], self.columns)
         if len(stored) != len(self.gain):
-            raise BadInput(f"{self.place}: has {len(stored)} channels; expected {len(self.gain)}")
+            raise UsageError(f"{self.place}: has {len(stored)} channels; expected {len(self.gain)}")
         return Signal(stored, self.gain, np.zeros(len(self.gain)))
 
 
@@ -70,7 +70,9 @@ def folder_items(
         raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}", pattern)
     for argument, column in fields.columns.items():
         if of_header(column):
-            raise BadInput(f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table")
+            raise UsageError(
+                f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table"
+            )
     path, rows = read_rows(place, table, fields)
     itself = None if path is None else os.path.realpath(path)
     with one_sentence(place):
@@ -80,12 +82,12 @@ def folder_items(
         except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot read, or one that leads outside
             raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
     if not found:
-        raise BadInput(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
+        raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
     labels = Labels(classes, separator, [row["label"] for row in rows])
     listed = [(row, found.get(row["name"], place / row["name"])) for row in rows]
     first = next((file for _, file in listed if file.is_file()), None)
     if first is None:
-        raise BadInput(
+        raise UsageError(
             f"name: {shown(rows[0]['name'])} of {shorten(path) if path else 'table'} is no file of "
             f"{shorten(place)}, nor is any other"
         )
@@ -115,7 +117,7 @@ def _columns(file: Path, channels: Sequence[str] | None) -> tuple[tuple[str, ...
         sample = read_signal(file, None)
         names = named or tuple(f"channel {number + 1}" for number in range(len(sample)))
         if len(names) != len(sample):
-            raise BadInput(f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}")
+            raise UsageError(f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}")
         return names, sample
     names = named or tuple(_titles(file))
     return names, read_signal(file, names)
@@ -137,7 +139,7 @@ def read_signal(path: Path, columns: Sequence[str] | None) -> NDArray[Any]:
     """The samples of a file, [channels, samples].
 
     Raises:
-        BadInput: it cannot be read, or lacks one of the columns.
+        UsageError: it cannot be read, or lacks one of the columns.
     """
     with one_sentence(path), open_regular(path):
         if path.suffix == ".npy":
@@ -145,17 +147,17 @@ def read_signal(path: Path, columns: Sequence[str] | None) -> NDArray[Any]:
         titles = _titles(path)
         for name in columns or ():
             if name not in titles:
-                raise BadInput(f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles))}")
+                raise UsageError(f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles))}")
             if titles.count(name) > 1:
-                raise BadInput(f"{shorten(path)}: has {titles.count(name)} columns {shown(name)}; rename one of them")
+                raise UsageError(f"{shorten(path)}: has {titles.count(name)} columns {shown(name)}; rename one of them")
         table = _parquet(path, lambda pq: pq.read_table(path)) if path.suffix == ".parquet" else _csv(path, titles)
         try:
             found = [table[name].to_numpy() for name in columns or titles]
             return np.asarray(checks.signal(shorten(path), np.stack(found)))
         except (TypeError, ValueError) as error:
-            if isinstance(error, BadInput):
+            if isinstance(error, UsageError):
                 raise
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(path)}: holds something else than numbers; expected a column for each channel"
             ) from None
 
@@ -164,7 +166,7 @@ def _npy(path: Path) -> NDArray[Any]:
     try:
         return np.atleast_2d(np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, EOFError):
-        raise BadInput(f"{shorten(path)}: not a whole array file; expected what numpy.save writes") from None
+        raise UsageError(f"{shorten(path)}: not a whole array file; expected what numpy.save writes") from None
 
 
 def _parquet(path: Path, read: Any) -> Any:
@@ -174,7 +176,7 @@ def _parquet(path: Path, read: Any) -> Any:
     try:
         return read(pq)
     except pa.ArrowInvalid:
-        raise BadInput(f"{shorten(path)}: not a readable Parquet file") from None
+        raise UsageError(f"{shorten(path)}: not a readable Parquet file") from None
 
 
 def _csv(path: Path, titles: Sequence[str]) -> Any:
@@ -189,7 +191,7 @@ def _csv(path: Path, titles: Sequence[str]) -> Any:
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(titles, pa.float64())),
         )
     except pa.ArrowInvalid as error:
-        raise BadInput(f"{shorten(path)}: not a table of numbers ({str(error).splitlines()[0][:120]})") from None
+        raise UsageError(f"{shorten(path)}: not a table of numbers ({str(error).splitlines()[0][:120]})") from None
 
 
 def _first_cells(path: Path) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.records import Common, Signals, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 SHORT = "recording shorter than a frame"
 
@@ -65,7 +65,7 @@ class FileRecording(Source):
         """The samples as they are, or resampled."""
         stored, gain, offset = self.read()
         if len(stored) != len(common.channels):
-            raise BadInput(f"{self.place}: has {len(stored)} channels; expected {len(common.channels)}")
+            raise UsageError(f"{self.place}: has {len(stored)} channels; expected {len(common.channels)}")
         whole = stored.shape[1] == windows.width and len(windows) == len(stored)
         frames = common.frames(stored if whole else windows.cut(stored), self.extent()[1], self.place)
         return as_signals(frames, windows, gain, offset, samples_digest(stored))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.files.folder import one_sentence, shorten
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.regular_files import open_regular
 
 _UNDECODED = "\ufffd"
@@ -73,13 +73,13 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
     The first line of a file names the columns if any field is a column by name.
 
     Raises:
-        BadInput: there is no such file or column, or a row has fewer cells than the others.
+        UsageError: there is no such file or column, or a row has fewer cells than the others.
     """
     wanted = {argument: column for argument, column in fields.columns.items() if not of_header(column)}
     if isinstance(table, str | PathLike):
         path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
         if path is None:
-            raise BadInput(f"table: {shorten(folder / table)} is not there; expected a CSV file")
+            raise UsageError(f"table: {shorten(folder / table)} is not there; expected a CSV file")
         titles, lines, numbers, what = *_of_file(path, wanted), shorten(path)
     elif hasattr(table, "itertuples"):
         path, what, titles = None, "table", [str(column) for column in table.columns]
@@ -89,14 +89,14 @@ def read_rows(folder: Path, table: Table, fields: Fields) -> tuple[Path | None, 
     else:
         raise checks.refused("table", "a CSV file or a pandas DataFrame", table)
     if not lines:
-        raise BadInput(f"{what}: the table has no rows; expected one for each recording")
+        raise UsageError(f"{what}: the table has no rows; expected one for each recording")
     places = {argument: _place(what, argument, column, titles, len(lines[0])) for argument, column in wanted.items()}
     for number, cells in zip(numbers, lines, strict=True):
         if len(cells) != len(lines[0]):
-            raise BadInput(f"{what}: line {number} has {len(cells)} cells; expected {len(lines[0])}")
+            raise UsageError(f"{what}: line {number} has {len(cells)} cells; expected {len(lines[0])}")
         for argument, place in places.items():
             if _UNDECODED in cells[place]:
-                raise BadInput(
+                raise UsageError(
                     f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
                     "or give table=pandas.read_csv(..., encoding=...)"
                 )
@@ -117,7 +117,7 @@ def _of_file(path: Path, wanted: Mapping[str, Column]) -> tuple[list[str], list[
                     lines.append(cells)
                     numbers.append(reader.line_num)
     except csv.Error as error:
-        raise BadInput(f"{shorten(path)}: not a readable table ({error}); expected a CSV file") from None
+        raise UsageError(f"{shorten(path)}: not a readable table ({error}); expected a CSV file") from None
     named = bool(lines) and any(isinstance(column, str) for column in wanted.values())
     titles = [title.strip() for title in lines.pop(0)] if named else []
     return titles, lines, numbers[1:] if named else numbers
@@ -126,15 +126,17 @@ def _of_file(path: Path, wanted: Mapping[str, Column]) -> tuple[list[str], list[
 def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
     if isinstance(column, str):
         if column not in titles:
-            raise BadInput(
+            raise UsageError(
                 f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles))} "
                 f"(a table without header is asked by position, as in {argument.partition('[')[0]}=1)"
             )
         if titles.count(column) > 1:
-            raise BadInput(f"{argument}: {what} has {titles.count(column)} columns {shown(column)}; rename one of them")
+            raise UsageError(
+                f"{argument}: {what} has {titles.count(column)} columns {shown(column)}; rename one of them"
+            )
         return titles.index(column)
     if not 0 <= column < width:
-        raise BadInput(f"{argument}: {what} has no column {column}; it has {width}, counted from 0")
+        raise UsageError(f"{argument}: {what} has no column {column}; it has {width}, counted from 0")
     return column
 
 
@@ -154,7 +156,7 @@ class Labels:
         if classes is None:
             found = sorted({each for text in written for each in self._parted(text) if each})
             if not found:
-                raise BadInput("classes: expected the labels that are used, as they are not in a table")
+                raise UsageError("classes: expected the labels that are used, as they are not in a table")
             classes = found
         if isinstance(classes, Mapping):
             checks.names("classes", list(classes))
@@ -205,8 +207,8 @@ def known_of(name: str, row: Mapping[str, str]) -> dict[str, Any]:
             "domains": {key: value for key, (value,) in domains.items()},
             "part": checks.parts([row["split"]], 1)[0] if "split" in row else None,
         }
-    except BadInput as problem:
-        raise BadInput(f"recording {shown(name)}: {problem}") from None
+    except UsageError as problem:
+        raise UsageError(f"recording {shown(name)}: {problem}") from None
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:

@@ -14,7 +14,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.file_recording import stored_as
 from clops_sweep.data.declared.in_memory import InMemory, stacked
 from clops_sweep.data.records import Common
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +58,18 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         given: what `@dataset` says of all of them, by the names of `Recordings`' arguments.
 
     Raises:
-        BadInput: there is none, or the first is not as it should be.
+        UsageError: there is none, or the first is not as it should be.
     """
     try:
         first = next(recordings)
     except StopIteration:
-        raise BadInput("yields no Recording; expected one at least") from None
+        raise UsageError("yields no Recording; expected one at least") from None
     if not isinstance(first, Recording):
-        raise BadInput(f"yields {shown(first)}; expected Recording(...)")
+        raise UsageError(f"yields {shown(first)}; expected Recording(...)")
     shared = {name: given.get(name, getattr(first, name)) for name in ("classes", "channels", "units", "sampling_rate")}
     for name, value in shared.items():
         if value is None:
-            raise BadInput(f"{name}: neither @dataset(...) nor the first Recording(...) says it")
+            raise UsageError(f"{name}: neither @dataset(...) nor the first Recording(...) says it")
     window, stride, rate = checks.windowing(
         *(given.get(n) for n in ("window_seconds", "stride_seconds", "resample_to"))
     )
@@ -90,8 +90,8 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         for place, recording in enumerate(chain([first], recordings)):
             try:
                 yield _item(recording, place, common, usual, first)
-            except BadInput as problem:
-                raise BadInput(f"recording {place}: {problem}") from None
+            except UsageError as problem:
+                raise UsageError(f"recording {place}: {problem}") from None
 
     return common, _checked(common, stacked(items()))
 
@@ -113,29 +113,31 @@ def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
 
 def _item(recording: Any, place: int, common: Common, usual: float, first: Recording) -> InMemory:
     if not isinstance(recording, Recording):
-        raise BadInput(f"is {shown(recording)}; expected Recording(...)")
+        raise UsageError(f"is {shown(recording)}; expected Recording(...)")
     for name in ("classes", "channels", "units"):
         value = getattr(recording, name)
         if value is not None and value != getattr(first, name):
-            raise BadInput(f"{name}: {shown(value)} is not what the first recording has")
+            raise UsageError(f"{name}: {shown(value)} is not what the first recording has")
     array = checks.signal("signal", recording.signal)
     if len(array) != len(common.channels):
-        raise BadInput(f"signal: has {len(array)} channels; expected {len(common.channels)}, as there are in channels")
+        raise UsageError(
+            f"signal: has {len(array)} channels; expected {len(common.channels)}, as there are in channels"
+        )
     if common.stored_as is np.int16 and stored_as(array.dtype, common.rate) is not np.int16:
-        raise BadInput(f"signal: is of {array.dtype}; expected whole numbers of 16 bits, as the first recording has")
+        raise UsageError(f"signal: is of {array.dtype}; expected whole numbers of 16 bits, as the first recording has")
     rate = usual if recording.sampling_rate is None else checks.positive("sampling_rate", recording.sampling_rate)
     if rate != usual and common.rate is None:
-        raise BadInput(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
+        raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
     if _is_row(recording.label) != common.multi_label:
-        raise BadInput("label: expected one label, or 0 and 1 for each class, for all recordings alike")
+        raise UsageError("label: expected one label, or 0 and 1 for each class, for all recordings alike")
     labels = checks.labels([recording.label], 1, common.classes)
     if (recording.time is None) != (first.time is None):
-        raise BadInput("time: expected a date for all recordings, or for none")
+        raise UsageError("time: expected a date for all recordings, or for none")
     if not isinstance(recording.domains, Mapping | None):
         raise checks.refused("domains", 'a mapping such as {"site": "A"}', recording.domains)
     columns = checks.domains({name: [value] for name, value in (recording.domains or {}).items()}, 1)
     if set(columns) != set(first.domains or {}):
-        raise BadInput(f"domains: has {sorted(columns)} where the first has {sorted(first.domains or {})}")
+        raise UsageError(f"domains: has {sorted(columns)} where the first has {sorted(first.domains or {})}")
     return InMemory(
         [str(place) if recording.name is None else checks.text("name", recording.name)],
         patients=[checks.text("patient", recording.patient, whole=True)],

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
 
@@ -26,16 +26,16 @@ _LEAST, _MOST = 1e-9, 1e9
 _FLOAT32: Final = np.finfo(np.float32)
 
 
-def refused(argument: str, expected: str, value: Any) -> BadInput:
+def refused(argument: str, expected: str, value: Any) -> UsageError:
     """The sentence about an argument that is something else than was expected."""
     plain = value.item() if isinstance(value, np.number) else value
-    return BadInput(f"{argument}: expected {expected}, not {shown(plain)}")
+    return UsageError(f"{argument}: expected {expected}, not {shown(plain)}")
 
 
 def unmasked(argument: str, value: Any) -> Any:
     """The value, unless it is a masked array: its masked entries would count as data."""
     if np.ma.is_masked(value):
-        raise BadInput(
+        raise UsageError(
             f"{argument}: has masked entries; expected a plain array: fill them, or leave such recordings out"
         )
     return value
@@ -50,11 +50,11 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
         if not (isinstance(each, str) and each.strip() and each.isprintable()):
             raise refused(argument, "names that can be printed", each)
     if len(found) < least:
-        raise BadInput(f"{argument}: expected at least {least}, not {len(found)}")
+        raise UsageError(f"{argument}: expected at least {least}, not {len(found)}")
     seen: set[str] = set()
     for each in found:
         if each in seen:
-            raise BadInput(f"{argument}: {shown(each)} is there twice; expected each name once")
+            raise UsageError(f"{argument}: {shown(each)} is there twice; expected each name once")
         seen.add(each)
     return tuple(found)
 
@@ -77,7 +77,7 @@ def optional_positive(argument: str, value: Any) -> float | None:
 def windowing(window: Any, stride: Any, rate: Any) -> tuple[float | None, float | None, float | None]:
     """`window_seconds`, `stride_seconds` and `resample_to`."""
     if stride is not None and window is None:
-        raise BadInput("stride_seconds: it is from window to window, so it goes with window_seconds")
+        raise UsageError("stride_seconds: it is from window to window, so it goes with window_seconds")
     return (
         optional_positive("window_seconds", window),
         optional_positive("stride_seconds", stride),
@@ -97,10 +97,12 @@ def gains(value: Any, channels: int) -> NDArray[np.float64]:
     try:
         plain = np.asarray(1.0 if value is None else unmasked("gain", value), np.float64)
         found = np.broadcast_to(plain, (channels,))
-    except BadInput:
+    except UsageError:
         raise
     except (TypeError, ValueError):
-        raise BadInput(f"gain: expected a number, or one for each of {channels} channels, not {shown(value)}") from None
+        raise UsageError(
+            f"gain: expected a number, or one for each of {channels} channels, not {shown(value)}"
+        ) from None
     if not (np.isfinite(found) & (found > 0)).all():
         raise refused("gain", "numbers above 0", value)
     if not ((found >= _FLOAT32.tiny) & (found <= _FLOAT32.max)).all():
@@ -114,17 +116,17 @@ def signal(argument: str, value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise BadInput(f"{argument}: its channels have different lengths; expected [channels, samples]") from None
+        raise UsageError(f"{argument}: its channels have different lengths; expected [channels, samples]") from None
     if array.dtype.kind not in "iuf":
-        raise BadInput(f"{argument}: expected an array of numbers, not of {array.dtype}")
+        raise UsageError(f"{argument}: expected an array of numbers, not of {array.dtype}")
     if array.dtype.itemsize > 8:
-        raise BadInput(f"{argument}: expected numbers of 64 bits or less, not {array.dtype}")
+        raise UsageError(f"{argument}: expected numbers of 64 bits or less, not {array.dtype}")
     if array.ndim == 1:
         array = array[None]
     if array.ndim != 2 or not array.shape[0]:
-        raise BadInput(f"{argument}: expected [channels, samples], not the shape {list(array.shape)}")
+        raise UsageError(f"{argument}: expected [channels, samples], not the shape {list(array.shape)}")
     if array.shape[1] < 2:
-        raise BadInput(f"{argument}: has {array.shape[1]} samples; expected two at least")
+        raise UsageError(f"{argument}: has {array.shape[1]} samples; expected two at least")
     return array
 
 
@@ -134,9 +136,9 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise BadInput("labels: its rows have different lengths; expected [n], or 0/1 [n, classes]") from None
+        raise UsageError("labels: its rows have different lengths; expected [n], or 0/1 [n, classes]") from None
     if array.ndim not in (1, 2) or len(array) != count:
-        raise BadInput(
+        raise UsageError(
             f"labels: have the shape {list(array.shape)}; expected one for each of {count} recordings, [{count}] or "
             f"[{count}, {len(classes)}]"
         )
@@ -144,25 +146,25 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
         place = {name: position for position, name in enumerate(classes)}
         for each in array.tolist():
             if each not in place:
-                raise BadInput(f"labels: {shown(each)} is none of the classes {', '.join(classes)}")
+                raise UsageError(f"labels: {shown(each)} is none of the classes {', '.join(classes)}")
         return np.array([place[each] for each in array.tolist()], np.int64)
     if array.dtype.kind == "f" and (wrong := array != np.floor(array)).any():  # also NaN
         place = np.argwhere(wrong)[0]
         where = f" of recording {place[0]} (from 0)" if count > 1 else ""
-        raise BadInput(
+        raise UsageError(
             f"labels: {array[tuple(place)]:g}{where} is no whole number; leave out recordings without a label"
         )
     if array.dtype.kind not in "iubf" or (array.dtype.kind == "b" and array.ndim == 1):
-        raise BadInput(f"labels: expected whole numbers or names of classes, not {array.dtype}")
+        raise UsageError(f"labels: expected whole numbers or names of classes, not {array.dtype}")
     if array.ndim == 2:
         if array.shape[1] != len(classes):
-            raise BadInput(f"labels: have {array.shape[1]} columns; expected {len(classes)}, as there are classes")
+            raise UsageError(f"labels: have {array.shape[1]} columns; expected {len(classes)}, as there are classes")
         if not np.isin(array, (0, 1)).all():
-            raise BadInput("labels: where there is a column for each class, expected 0 and 1 alone")
+            raise UsageError("labels: where there is a column for each class, expected 0 and 1 alone")
         return array.astype(np.uint8)
     if count and not (array.min() >= 0 and array.max() < len(classes)):
         worst = array.min() if array.min() < 0 else array.max()
-        raise BadInput(f"labels: {worst.item()} is no position in classes; expected 0 to {len(classes) - 1}")
+        raise UsageError(f"labels: {worst.item()} is no position in classes; expected 0 to {len(classes) - 1}")
     return array.astype(np.int64)
 
 
@@ -172,11 +174,11 @@ def texts(argument: str, value: Any, count: int, whole: bool = False) -> list[st
         raise refused(argument, "a list with one for each recording", value)
     unmasked(argument, value)
     if isinstance(value, np.ndarray) and value.ndim != 1:
-        raise BadInput(f"{argument}: have the shape {list(value.shape)}; expected one for each of {count} recordings")
+        raise UsageError(f"{argument}: have the shape {list(value.shape)}; expected one for each of {count} recordings")
     keeps_type = whole and isinstance(value, np.ndarray) and value.dtype.kind == "f"
     found = value.tolist() if isinstance(value, np.ndarray) and not keeps_type else list(value)
     if len(found) != count:
-        raise BadInput(f"{argument}: there are {len(found)}; expected one for each of {count} recordings")
+        raise UsageError(f"{argument}: there are {len(found)}; expected one for each of {count} recordings")
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         return [str(each) for each in found]
     return [text(argument, each, whole) for each in found]
@@ -225,11 +227,11 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
             raise TypeError
         found = np.asarray(value, "datetime64[s]")
     except (TypeError, ValueError):
-        raise BadInput(f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64') from None
+        raise UsageError(f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64') from None
     if found.shape != (count,):
-        raise BadInput(f"{argument}: have the shape {list(found.shape)}; expected one for each of {count} recordings")
+        raise UsageError(f"{argument}: have the shape {list(found.shape)}; expected one for each of {count} recordings")
     if np.isnat(found).any():
-        raise BadInput(f"{argument}: recording {int(np.flatnonzero(np.isnat(found))[0])} (from 0) has no date")
+        raise UsageError(f"{argument}: recording {int(np.flatnonzero(np.isnat(found))[0])} (from 0) has no date")
     return found
 
 
@@ -243,7 +245,7 @@ def domains(value: Any, count: int) -> dict[str, list[str]]:
         if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in _RESERVED:
             raise refused("domains", f"names of letters and digits, and none of {', '.join(_RESERVED)}", name)
         if len(name) > _LONGEST_NAME:
-            raise BadInput(f"domains: {shown(name)} has {len(name)} letters; expected {_LONGEST_NAME} at most")
+            raise UsageError(f"domains: {shown(name)} has {len(name)} letters; expected {_LONGEST_NAME} at most")
     return {name: texts(f"domains[{name!r}]", column, count) for name, column in value.items()}
 
 
@@ -266,14 +268,14 @@ def together(
     """Looks at all recordings together; labels [n], or [n, C] of 0 and 1, None where their files say them.
 
     Raises:
-        BadInput: there is no recording, two have one name, a class or a split has none, a patient is in two splits or
+        UsageError: there is no recording, two have one name, a class or a split has none, a patient is in two splits or
             in none, or there are too few patients to be split.
     """
     if not names:
-        raise BadInput("signals: there is no recording")
+        raise UsageError("signals: there is no recording")
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise BadInput(f"names: {shown(twice)} is there twice; expected a name of its own for each recording")
+        raise UsageError(f"names: {shown(twice)} is there twice; expected a name of its own for each recording")
     given: Sequence[int | None] = parts or [None] * len(names)
     parts_of: dict[str, set[int | None]] = {}
     for patient, part in dict.fromkeys(zip(patients, given, strict=True)):
@@ -283,16 +285,16 @@ def together(
         if len(found) > 1 or (in_use and None in found):
             there = [name for name, number in SPLITS.items() if number in found]
             where = " and in ".join([*there, *(["none"] if None in found else [])])
-            raise BadInput(f"split: patient {shown(patient)} is in {where}; expected one split for a patient")
+            raise UsageError(f"split: patient {shown(patient)} is in {where}; expected one split for a patient")
     if labels is not None:
         several = labels.ndim == 2
         counts = labels.sum(0, dtype=np.int64) if several else np.bincount(labels, minlength=len(classes))
         require_every_class(classes, counts, "recording")
     for name, number in SPLITS.items():
         if in_use and number not in in_use:
-            raise BadInput(f"split: no recording is in {name!r}; expected some in each of {', '.join(SPLITS)}")
+            raise UsageError(f"split: no recording is in {name!r}; expected some in each of {', '.join(SPLITS)}")
     if not in_use and len(parts_of) < len(SPLITS):
-        raise BadInput(
+        raise UsageError(
             f"patients: {len(parts_of)} cannot be in three splits; expected three at least, or a split that is given"
         )
 
@@ -300,12 +302,12 @@ def together(
 def require_every_class(
     classes: Sequence[str], counts: NDArray[np.int64], what: str, dropped: Mapping[str, int] | None = None
 ) -> None:
-    """Raises BadInput where a class has none; counts [C]. `dropped` counts what was left out, by reason."""
+    """Raises UsageError where a class has none; counts [C]. `dropped` counts what was left out, by reason."""
     for name, count in zip(classes, counts, strict=True):
         if not count:
             most = sorted((dropped or {}).items(), key=lambda reason: -reason[1])[:2]
             why = ", ".join(f"{number:,} dropped as {reason}" for reason, number in most)
-            raise BadInput(
+            raise UsageError(
                 f"classes: no {what} is of class {shown(name)}; leave it out of classes, or look at labels"
                 + (f" and window_seconds ({why})" if why else "")
             )

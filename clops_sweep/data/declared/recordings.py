@@ -13,7 +13,7 @@ from clops_sweep.data.declared.file_recording import FileRecording, stored_as
 from clops_sweep.data.declared.in_memory import InMemory, stacked
 from clops_sweep.data.declared.label_table import Fields, Table
 from clops_sweep.data.records import Common, Source
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 
 
 class Recordings:
@@ -42,7 +42,7 @@ class Recordings:
         gain: what samples are multiplied by to be in `units`, one number or one for each channel.
 
     Raises:
-        BadInput: one sentence that names the argument, what is wrong and what would be right. Samples that are NaN or
+        UsageError: one sentence that names the argument, what is wrong and what would be right. Samples that are NaN or
             infinite are found when the frames are prepared.
     """
 
@@ -172,7 +172,7 @@ class Recordings:
             resample_to: as above; records of different sampling rates need it.
 
         Raises:
-            BadInput: a folder, table, column or record that is not as described.
+            UsageError: a folder, table, column or record that is not as described.
         """
         from clops_sweep.data.declared.wfdb_folder import wfdb_items
 
@@ -230,7 +230,7 @@ class Recordings:
             resample_to: as above.
 
         Raises:
-            BadInput: a folder, table, column or file that is not as described.
+            UsageError: a folder, table, column or file that is not as described.
         """
         from clops_sweep.data.declared.file_folder import folder_items
 
@@ -250,7 +250,7 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     checks.unmasked("signals", signals)
     if isinstance(signals, np.ndarray) and signals.dtype != object:
         if signals.ndim not in (2, 3) or not signals.size:
-            raise BadInput(f"signals: expected [n, channels, samples], not the shape {list(signals.shape)}")
+            raise UsageError(f"signals: expected [n, channels, samples], not the shape {list(signals.shape)}")
         plain = np.asarray(signals)  # rows of a memory map are slow to make
         stacked = plain[:, None] if plain.ndim == 2 else plain
         checks.signal("signals", stacked[0])
@@ -258,16 +258,16 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     elif (isinstance(signals, Sequence) and not isinstance(signals, str)) or isinstance(signals, np.ndarray):
         found = [checks.signal(f"signals[{place}]", each) for place, each in enumerate(signals)]
     else:
-        raise BadInput(f"signals: expected an array or a list of arrays, not {shown(signals)}")
+        raise UsageError(f"signals: expected an array or a list of arrays, not {shown(signals)}")
     if not len(found):
-        raise BadInput("signals: there is no recording")
+        raise UsageError("signals: there is no recording")
     for place, array in enumerate(found[:1] if isinstance(found, np.ndarray) else found):
         if len(array) != channels:
-            raise BadInput(
+            raise UsageError(
                 f"signals[{place}]: has {len(array)} channels; expected {channels}, as there are names in channels"
             )
         if window is None and array.shape[1] != found[0].shape[1]:
-            raise BadInput(
+            raise UsageError(
                 f"signals[{place}]: has {array.shape[1]} samples where the first has {found[0].shape[1]}; give "
                 "window_seconds to cut frames of one length"
             )

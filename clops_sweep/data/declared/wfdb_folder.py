@@ -26,7 +26,7 @@ from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.rhythm_segments import rhythm_segments
 from clops_sweep.data.files.wfdb_records import Header, physical, read_annotations, read_header, read_stored
 from clops_sweep.data.records import Common, Stretch
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.regular_files import open_regular
 
 
@@ -76,14 +76,14 @@ def positions(header: Header, channels: Sequence[str]) -> list[int]:
     """Positions of the channels in a record: all of them in order where it has just these, else by name.
 
     Raises:
-        BadInput: it has no channel of a name.
+        UsageError: it has no channel of a name.
     """
     if _own(header.leads) == tuple(channels):
         return list(range(len(header.leads)))
     lowered = [lead.lower() for lead in header.leads]
     for name in channels:
         if name.lower() not in lowered:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(header.path)}: has no channel {name}, but {', '.join(header.leads)}; give the channels that "
                 "all records have"
             )
@@ -104,14 +104,14 @@ def wfdb_items(
     with one_sentence(place):
         headers = by_name(sorted(place.rglob("*.hea")), place)
     if not headers:
-        raise BadInput(f"{shorten(place)}: the folder has no WFDB record (*.hea); look at the path")
+        raise UsageError(f"{shorten(place)}: the folder has no WFDB record (*.hea); look at the path")
     from_notes = isinstance(fields.label, str) and fields.label.startswith(".") and fields.label[1:].isalnum()
     if from_notes and windowing[0] is None:
-        raise BadInput("window_seconds: rhythm notes label stretches, which frames of one length have to be cut from")
+        raise UsageError("window_seconds: rhythm notes label stretches, which frames of one length have to be cut from")
     columns = fields.columns.items()
     tabled = [name for name, it in columns if not (of_header(it) or name == "name" or (name == "label" and from_notes))]
     if table is None and tabled:
-        raise BadInput(
+        raise UsageError(
             f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, so table is needed; or expected a comment of "
             'the header such as "#Dx", or for label the ending of annotation files such as ".atr"'
         )
@@ -165,7 +165,7 @@ def _rows(
             said = _comments(file)
             for argument, key in commented.items():
                 if key not in said:
-                    raise BadInput(
+                    raise UsageError(
                         f"{shorten(file)}: has no comment '#{key}: ...', which {argument} is to be taken from"
                     )
                 row[argument] = said[key]

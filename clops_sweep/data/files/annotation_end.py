@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _SKIP: Final = 59
 """An interval of four bytes follows."""
@@ -20,7 +20,7 @@ _AUX: Final = 63
 
 
 def require_end(path: Path) -> None:
-    """Raises BadInput where an annotation file does not end with the word that ends every whole one.
+    """Raises UsageError where an annotation file does not end with the word that ends every whole one.
 
     The words are followed from the first one, as two bytes of zero also occur inside notes and long intervals.
     """
@@ -37,8 +37,8 @@ def require_end(path: Path) -> None:
         elif kind == _AUX:
             place += value + value % 2
     else:
-        raise BadInput(f"{shorten(path)}: truncated, its end mark is missing; download the record again")
+        raise UsageError(f"{shorten(path)}: truncated, its end mark is missing; download the record again")
     if place != len(content):
-        raise BadInput(
+        raise UsageError(
             f"{shorten(path)}: its end mark is at byte {place:,} of {len(content):,}; download the record again"
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.folder import one_sentence
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.regular_files import open_regular
 
 
@@ -45,7 +45,7 @@ def load_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
     try:
         with one_sentence(path), open_regular(path):
             array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except BadInput:
+    except UsageError:
         raise
     except (ValueError, SyntaxError, TokenError):  # the latter two of a damaged header
         raise DamagedStore(

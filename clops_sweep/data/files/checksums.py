@@ -8,7 +8,7 @@ from typing import Final
 
 from clops_sweep.data.files.folder import is_file, one_sentence, shorten
 from clops_sweep.data.files.hashes import file_sha256
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 SUMS: Final = "SHA256SUMS.txt"
 
@@ -41,5 +41,5 @@ def unlike(file: Path, sha256: str, says: str) -> list[str]:
     try:
         with one_sentence(file):
             return [] if is_whole(file, sha256) else [f"{shorten(file)}: {says}"]
-    except BadInput as problem:
+    except UsageError as problem:
         return [str(problem)]

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import TextIO
 
 from clops_sweep.data.files.folder import one_sentence, shorten
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     """The rows of a CSV file by column name.
 
     Raises:
-        BadInput: the file or one of `columns` is missing, it has no rows, or a row has not one cell per column, as in a
+        UsageError: the file or one of `columns` is missing, it has no rows, or a row lacks a cell, as in a
             file that was cut.
     """
     if not path.is_file():
-        raise BadInput(f"{shorten(path)}: the table is missing; download it again")
+        raise UsageError(f"{shorten(path)}: the table is missing; download it again")
     try:
         with one_sentence(path), open(path, newline="", encoding="utf-8", errors="replace") as file:
             return _rows(path, file, columns)
     except csv.Error as error:
-        raise BadInput(f"{shorten(path)}: not a readable table ({error}); download it again") from None
+        raise UsageError(f"{shorten(path)}: not a readable table ({error}); download it again") from None
 
 
 def _rows(path: Path, file: TextIO, columns: Sequence[str]) -> list[dict[str, str]]:
@@ -32,18 +32,18 @@ def _rows(path: Path, file: TextIO, columns: Sequence[str]) -> list[dict[str, st
     names = next(reader, [])
     for column in columns:
         if column not in names:
-            raise BadInput(f"{shorten(path)}: column {column!r} is missing; use the table as published")
+            raise UsageError(f"{shorten(path)}: column {column!r} is missing; use the table as published")
         if names.count(column) > 1:
-            raise BadInput(f"{shorten(path)}: column {column!r} is there twice; use the table as published")
+            raise UsageError(f"{shorten(path)}: column {column!r} is there twice; use the table as published")
     rows = []
     for cells in reader:
         if len(cells) not in (0, len(names)):
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(path)}: the row that ends in line {reader.line_num} has {len(cells)} instead of "
                 f"{len(names)} cells, as in a truncated or damaged file; download it again"
             )
         if cells:
             rows.append(dict(zip(names, cells, strict=True)))
     if not rows:
-        raise BadInput(f"{shorten(path)}: the table has no rows; download it again")
+        raise UsageError(f"{shorten(path)}: the table has no rows; download it again")
     return rows

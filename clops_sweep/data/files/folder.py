@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full; free some space or choose another folder",
@@ -36,13 +36,13 @@ _REPLACED = "replaced"
 
 @contextmanager
 def one_sentence(path: Path | str) -> Iterator[None]:
-    """Turns an operating-system error about `path` into a BadInput that names it and the remedy."""
+    """Turns an operating-system error about `path` into a UsageError that names it and the remedy."""
     try:
         yield
     except OSError as error:
         at_fault = error.filename if isinstance(error.filename, str) else str(path)
         reason = _REMEDIES.get(error.errno or 0, error.strerror or type(error).__name__)
-        raise BadInput(f"{shorten(at_fault)}: {reason}") from None
+        raise UsageError(f"{shorten(at_fault)}: {reason}") from None
 
 
 def is_of_the_file_system(error: BaseException) -> bool:
@@ -69,13 +69,13 @@ def appearing_folder(final: Path) -> Iterator[Path]:
     A folder that stood at `final` before is replaced. Leftovers of killed processes of this machine are removed.
 
     Raises:
-        BadInput: something that is not a folder stands at `final`.
+        UsageError: something that is not a folder stands at `final`.
     """
     with one_sentence(final.parent):
         final.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(final)
         if final.exists() and not final.is_dir():
-            raise BadInput(f"{shorten(final)}: is not a folder; move or delete it")
+            raise UsageError(f"{shorten(final)}: is not a folder; move or delete it")
         staging = _beside(final, "partial")
         staging.mkdir()
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 GAINS: Final = (1.0, 1e6)
 """Steps per mV: with fewer, all of a heart beat is a step or two, and with more it does not fit into 16 bits."""
@@ -31,15 +31,15 @@ _GAIN: Final = re.compile(
 
 
 def check_header_lines(path: Path, text: str, any_unit: bool = False) -> None:
-    """Raises BadInput, with line and field, where names and numbers of a header are not such as a publisher writes.
+    """Raises UsageError, with line and field, where names and numbers of a header are not such as a publisher writes.
 
     A gain of 0, or none, says that the signal is not calibrated. header(5) suggests 200 for it; frames in mV cannot be
     made of a guess, and it is refused. With `any_unit` signals need not be in mV, and may have any gain above 0.
     """
     if "::" in str(path):
-        raise BadInput(f"{shorten(path)}: '::' in a path is an address to the wfdb package; use a folder without it")
+        raise UsageError(f"{shorten(path)}: '::' in a path is an address to the wfdb package; use a folder without it")
     if not _NAME.fullmatch(path.stem):
-        raise BadInput(
+        raise UsageError(
             f"{shorten(path)}: the record's name has more than the letters A to Z, digits, _ and -; {_AS_PUBLISHED}"
         )
     lines = [
@@ -97,4 +97,4 @@ def _check_level(path: Path, number: int, what: str, value: str | None) -> None:
 
 
 def _refuse(path: Path, number: int, what: str) -> NoReturn:
-    raise BadInput(f"{shorten(path)}: line {number}: {what}; {_AS_PUBLISHED}")
+    raise UsageError(f"{shorten(path)}: line {number}: {what}; {_AS_PUBLISHED}")

@@ -18,7 +18,7 @@ from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.plain_wfdb import Packing, plain_record
 from clops_sweep.data.files.wfdb_header_lines import check_header_lines
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _MISSING = {"8": -128, "80": -128, "212": -2048, "310": -512, "311": -512, "24": -(2**23), "32": -(2**31)}
 """The stored value that says "nothing was recorded", by format; -32768 in the others (WFDB, signal(5))."""
@@ -56,18 +56,18 @@ def read_header(path: Path, lenient: bool = False) -> Header:
         lenient: whether signals may be in other units than mV, and a checksum of 0 says nothing, as some write it.
 
     Raises:
-        BadInput: no header, one that cannot be parsed or has a number that cannot be, no sample, or a signal file that
+        UsageError: no header, one that cannot be parsed or has an impossible number, no sample, or a signal file that
             is missing, too short or another record's.
     """
     if not path.is_file():
-        raise BadInput(f"{shorten(path)}: the header is missing; download the record again")
+        raise UsageError(f"{shorten(path)}: the header is missing; download the record again")
     text = path.read_text(encoding="utf-8", errors="replace")
     check_header_lines(path, text, any_unit=lenient)
     record: Any = plain_record(text)
     if record is None:
         record = _dated_or_not(path, (), path, "header", lambda wfdb, stem: wfdb.rdheader(stem))
     if not record.n_sig or not record.sig_len or not record.fs:
-        raise BadInput(f"{shorten(path)}: the header promises no samples; download the record again")
+        raise UsageError(f"{shorten(path)}: the header promises no samples; download the record again")
     files = tuple(path.parent / name for name in record.file_name)
     header = Header(
         path,
@@ -91,7 +91,7 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
     """The samples as the publisher stored them, [samples, leads] int16, or int32 of formats that are `wide`.
 
     Raises:
-        BadInput: a signal file cannot be decoded, or does not have the checksum that the header gives.
+        UsageError: a signal file cannot be decoded, or does not have the checksum that the header gives.
     """
     stored: NDArray[Any]
     if header.packing is not None and not wide:
@@ -110,7 +110,7 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
     ):
         # Some publishers write the sum as it is, others its lowest 16 bits with or without a sign.
         if expected is not None and (expected - int(found)) % 2**16:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(file)}: lead {lead} does not have the checksum that {header.path.name} gives; "
                 "download the record again"
             )
@@ -131,10 +131,10 @@ def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str
     """Samples, symbols and notes (trailing NULs removed) of an annotation file such as 100.atr.
 
     Raises:
-        BadInput: the file is missing, truncated or cannot be decoded.
+        UsageError: the file is missing, truncated or cannot be decoded.
     """
     if not path.is_file():
-        raise BadInput(f"{shorten(path)}: the annotation file is missing; download the record again")
+        raise UsageError(f"{shorten(path)}: the annotation file is missing; download the record again")
     require_end(path)
     annotation = _quietly(path, "annotation file", lambda wfdb: wfdb.rdann(str(path.with_suffix("")), path.suffix[1:]))
     notes = [note.rstrip("\0").strip() for note in annotation.aux_note]
@@ -142,20 +142,22 @@ def read_annotations(path: Path) -> tuple[NDArray[np.int64], list[str], list[str
 
 
 def require_rate(header: Header, rate: float) -> None:
-    """Raises BadInput where a record's sampling rate is not the one its data set is published with."""
+    """Raises UsageError where a record's sampling rate is not the one its data set is published with."""
     if header.rate != rate:
-        raise BadInput(
+        raise UsageError(
             f"{shorten(header.path)}: sampled at {header.rate:g} Hz instead of {rate:g} Hz; "
             "use the record as its publisher ships it"
         )
 
 
 def require_leads(header: Header, names: Sequence[str]) -> list[int]:
-    """Positions of the named leads in a record; BadInput names the first that it does not have."""
+    """Positions of the named leads in a record; UsageError names the first that it does not have."""
     lowered = [lead.lower() for lead in header.leads]
     for name in names:
         if name.lower() not in lowered:
-            raise BadInput(f"{shorten(header.path)}: lead {name} is missing; use the record as its publisher ships it")
+            raise UsageError(
+                f"{shorten(header.path)}: lead {name} is missing; use the record as its publisher ships it"
+            )
     return [lowered.index(name.lower()) for name in names]
 
 
@@ -163,13 +165,15 @@ def diagnoses(header: Header) -> list[str]:
     """The diagnoses in a comment such as "#Dx: AF,RBBB".
 
     Raises:
-        BadInput: there is no such comment, or nothing in it.
+        UsageError: there is no such comment, or nothing in it.
     """
     for comment in header.comments:
         key, _, value = comment.partition(":")
         if key.strip() == "Dx" and (names := [name.strip() for name in value.split(",") if name.strip()]):
             return names
-    raise BadInput(f"{shorten(header.path)}: no '#Dx:' line with a diagnosis; use the record as its publisher ships it")
+    raise UsageError(
+        f"{shorten(header.path)}: no '#Dx:' line with a diagnosis; use the record as its publisher ships it"
+    )
 
 
 def _checksums(record: Any) -> tuple[int | None, ...]:
@@ -184,9 +188,9 @@ def _checksums(record: Any) -> tuple[int | None, ...]:
 def _check_signal_files(header: Header, record: Any) -> None:
     for file in dict.fromkeys(header.files):
         if not file.is_file():
-            raise BadInput(f"{shorten(file)}: the signal file is missing; download the record again")
+            raise UsageError(f"{shorten(file)}: the signal file is missing; download the record again")
         if file.stem != header.path.stem:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(header.path)}: names {shorten(file.name)}, the signal file of another record; "
                 "use the record as its publisher ships it"
             )
@@ -199,7 +203,7 @@ def _check_signal_files(header: Header, record: Any) -> None:
         needed = skipped + math.ceil(header.samples * per_frame * _BYTES_PER_SAMPLE[form])
         size = file.stat().st_size
         if size < needed:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(file)}: truncated, {size:,} bytes where its header promises {needed:,}; "
                 "download the record again"
             )
@@ -212,7 +216,7 @@ def _dated_or_not(path: Path, files: Sequence[Path], named: Path, what: str, rea
     """
     try:
         return _quietly(named, what, lambda wfdb: read(wfdb, str(path.with_suffix(""))))
-    except BadInput:
+    except UsageError:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         undated = [_without_date(line) for line in lines]
         if undated == lines:
@@ -254,4 +258,4 @@ def _quietly(path: Path, what: str, read: Callable[[Any], Any]) -> Any:
         if is_of_the_file_system(error):
             raise  # the file may be as it should be: whoever reads records says why it cannot be opened
         reason = str(error).split("\n")[0][:120] or type(error).__name__
-        raise BadInput(f"{shorten(path)}: not a readable {what} ({reason}); download the record again") from None
+        raise UsageError(f"{shorten(path)}: not a readable {what} ({reason}); download the record again") from None

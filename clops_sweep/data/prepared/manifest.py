@@ -13,7 +13,7 @@ from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.data.frames import FRAME_LENGTH
-from clops_sweep.errors import BadInput, DamagedStore
+from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.regular_files import METADATA_LIMIT, open_regular
 
 FORMAT_VERSION: Final = 3
@@ -123,7 +123,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             values = json.load(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except BadInput as error:
+    except UsageError as error:
         raise DamagedStore(f"{error}; {remedy(folder)}") from None
     except (ValueError, OSError, RecursionError) as error:
         raise DamagedStore(f"{path}: not a readable manifest ({type(error).__name__}); {remedy(folder)}") from None
@@ -180,7 +180,7 @@ def check_small_files(folder: Path, manifest: Manifest) -> None:
 
 
 def check_content(folder: Path, name: str, record: FileRecord) -> None:
-    """SHA-256 of one file of the folder, compared with the manifest's; BadInput where it may not be read."""
+    """SHA-256 of one file of the folder, compared with the manifest's; UsageError where it may not be read."""
     with one_sentence(folder / name):
         path = folder / name
         found = file_sha256(path) if record.array is None else npy_sha256(path, *record.array)

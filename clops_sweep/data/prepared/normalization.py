@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from clops_sweep import native
 from clops_sweep.data.catalog import Normalization
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _FLATTEST: Final = 1 / float(np.finfo(np.float32).max)
 """The inverse of a smaller range is not finite as float32."""
@@ -52,7 +52,7 @@ def normalized_gain_offset(
     `frame_statistics`.
 
     Raises:
-        BadInput: an unknown method.
+        UsageError: an unknown method.
     """
     low, high, mean, deviation = statistics.T
     if normalize == "none":
@@ -61,7 +61,7 @@ def normalized_gain_offset(
         return _linear(low, high - low)
     if normalize == "zscore":
         return _linear(mean, deviation)
-    raise BadInput(f"normalize = {normalize!r}: expected one of {', '.join(get_args(Normalization))}")
+    raise UsageError(f"normalize = {normalize!r}: expected one of {', '.join(get_args(Normalization))}")
 
 
 def _linear(centre: NDArray[np.float64], scale: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

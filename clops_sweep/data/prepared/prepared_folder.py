@@ -27,7 +27,7 @@ from clops_sweep.data.prepared.manifest import (
     remedy,
 )
 from clops_sweep.data.records import OnError, Source
-from clops_sweep.errors import AbsentData, BadInput, DamagedStore
+from clops_sweep.errors import AbsentData, DamagedStore, UsageError
 
 State = Literal["absent", "raw", "prepared", "damaged"]
 
@@ -80,7 +80,7 @@ def know(name: str, prepared_root: Path) -> None:
     """Sees to it that configs can name a data set that no file declares in this process, if it is prepared here."""
     if name in DATASETS:
         return
-    with contextlib.suppress(BadInput):
+    with contextlib.suppress(UsageError):
         manifest = read_manifest(folder_of(name, prepared_root))
         info = None if manifest is None else manifest.dataset_info()
         if info is not None:
@@ -91,7 +91,7 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     """The same where it has to be there.
 
     Raises:
-        BadInput: the set is not prepared (the command that does is named) or damaged.
+        UsageError: the set is not prepared (the command that does is named) or damaged.
     """
     data = DataSet(name)
     prepared = prepared_set(name, prepared_root, data_root)
@@ -99,7 +99,7 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
         where = " --data-root DIR" if data.rules.reads_files else ""
         if not data.built_in:
             where += " --plugins FILE"
-        raise BadInput(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
+        raise UsageError(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
     return prepared
 
 
@@ -127,14 +127,14 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
         if (prepared := prepared_set(name, prepared_root, data_root)) is not None:
             check_small_files(prepared.folder, prepared.manifest)
             return "prepared"
-    except BadInput:
+    except UsageError:
         return "damaged"
     try:
         with one_sentence(data_root or name):
             DataSet(name).look(data_root)
     except AbsentData:
         return "absent"
-    except BadInput:
+    except UsageError:
         return "damaged"
     return "raw"
 
@@ -162,7 +162,7 @@ def prepared_problems(data: DataSet, *, prepared_root: Path, files: Sequence[Pat
         for file, record in prepared.manifest.files.items():
             check_content(prepared.folder, file, record)
         mapped_frames(prepared)
-    except BadInput as damage:
+    except UsageError as damage:
         return [str(damage)]
     known = prepared.manifest.sources
     changed = f"has changed since {name} was prepared; {remedy(prepared.folder)}"
@@ -181,7 +181,7 @@ def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | Non
     """
     data = DataSet(name)
     files: list[Path] = []
-    with contextlib.suppress(BadInput):  # a prepared set needs its sources no more
+    with contextlib.suppress(UsageError):  # a prepared set needs its sources no more
         if data.built_in:  # of those `prepared_set` says it
             files = source_files(data, data.find(data_root), data_root)
     if prepared_problems(data, prepared_root=prepared_root, files=files):

@@ -19,7 +19,7 @@ from clops_sweep.data.prepared.frame_table import FrameTable
 from clops_sweep.data.prepared.manifest import INDEX, check_content
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.records import Index
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.regular_files import open_regular
 
 _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
@@ -52,7 +52,7 @@ def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
     """The split of every frame [n] int8 for a split seed; one that takes a solver is kept in the prepared folder.
 
     Raises:
-        BadInput: the process that solves it was killed, or the prepared set is damaged.
+        UsageError: the process that solves it was killed, or the prepared set is damaged.
     """
     split = split_at_hand(prepared, seed)
     key = (prepared.manifest.content_hash, seed)
@@ -72,7 +72,7 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
     """Sees to it that `split_at_hand` has the split of each of these seeds.
 
     Raises:
-        BadInput: a process that solves one was killed, or the prepared set is damaged.
+        UsageError: a process that solves one was killed, or the prepared set is damaged.
     """
     # What this process has solved is perhaps in no folder, or in one that has been made anew since.
     solved = {seed for content, seed in _SOLVED if content == prepared.manifest.content_hash}
@@ -109,7 +109,7 @@ def _path(prepared: PreparedSet, seed: int) -> Path:
 def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
     """The split that is kept in the folder; None where there is none, or its file has changed since."""
     path, table = _path(prepared, seed), FrameTable(prepared.folder, prepared.manifest)
-    with contextlib.suppress(BadInput):
+    with contextlib.suppress(UsageError):
         if path.exists() and _parts_patients(split := load_npy(path), table.patients):
             return split if _recorded_sum(path) in (None, array_sha256(split)) else None
     return None

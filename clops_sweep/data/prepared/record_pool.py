@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from clops_sweep.data.files.termination import end_with_parent
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.machine import available_cores
 
 _WORTH_PARALLEL = 16
@@ -35,7 +35,7 @@ def record_pool(
         try:
             yield partial(_in_order, pool, count * 4)
         except BrokenProcessPool:
-            raise BadInput(
+            raise UsageError(
                 f"{name}: a process that read records was killed; start again, or with less at once"
             ) from None
 

@@ -24,7 +24,7 @@ from clops_sweep.data.preparing.reading import apart_where_bad, looked_at, read_
 from clops_sweep.data.preparing.record_problems import Problems, with_names, without_duplicates
 from clops_sweep.data.records import Index, Offer, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _Result = TypeVar("_Result")
 
@@ -41,7 +41,7 @@ def make_prepared_folder(
     """Prepares a data set into `folder`, which appears whole or not at all.
 
     Raises:
-        BadInput: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
+        UsageError: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
     """
     with one_sentence(data_root or folder):
         before = {} if data.built_in else states_of(by_key(data, data.tables(data_root)))
@@ -160,12 +160,12 @@ class _Preparation:
 
     def _require_enough(self, index: Index) -> None:
         if problem := self._data.too_few(index, self.dropped):
-            raise BadInput(problem)
+            raise UsageError(problem)
 
 
-def _no_frame(data: DataSet, dropped: Counter[str], problems: Problems) -> BadInput:
+def _no_frame(data: DataSet, dropped: Counter[str], problems: Problems) -> UsageError:
     reasons = [f"{count:,} frames dropped for {reason}" for reason, count in sorted(dropped.items())]
     if problems.skipped:
         reasons.append(f"records skipped: {len(problems.skipped):,}, the first one for {problems.skipped[0][1]}")
     why = ", ".join(reasons) or "the records hold nothing that can be labelled"
-    return BadInput(f"{data.name}: no usable frame; {why}")
+    return UsageError(f"{data.name}: no usable frame; {why}")

@@ -33,7 +33,7 @@ from clops_sweep.data.prepared.prepared_folder import (
 from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of
 from clops_sweep.data.prepared.verified_frames import check_frames, frames_written
 from clops_sweep.data.records import OnError
-from clops_sweep.errors import BadInput, DamagedStore, one_line
+from clops_sweep.errors import DamagedStore, UsageError, one_line
 
 
 def prepare(
@@ -69,7 +69,7 @@ def prepare(
             kept in the prepared folder, or in this process alone where that folder is read-only.
 
     Raises:
-        BadInput: the data root or a file in it is missing or not as published; one sentence with the remedy.
+        UsageError: the data root or a file in it is missing or not as published; one sentence with the remedy.
     """
     data = DataSet(name, options)
     try:
@@ -84,7 +84,7 @@ def prepare(
             try:
                 make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
             except MemoryError as error:
-                raise BadInput(
+                raise UsageError(
                     f"dataset {name!r}: not enough memory to prepare it ({one_line(error) or 'MemoryError'}); cut "
                     "shorter or fewer frames, or use a machine with more"
                 ) from None
@@ -120,7 +120,7 @@ def open_frames(
             they were when it was prepared.
 
     Raises:
-        BadInput: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
+        UsageError: the set is not prepared (the command that does is named) or damaged, or `normalize` is unknown.
     """
     prepared = required_set(name, prepared_root or default_prepared_root(), data_root)
     manifest = prepared.manifest

@@ -51,7 +51,7 @@ class PreparedData:
         """Prepares what is not prepared yet, with the splits of all patients that are asked for.
 
         Raises:
-            BadInput: files are missing or not as published.
+            UsageError: files are missing or not as published.
         """
         from clops_sweep.data.preparing.prepare import prepare
 
@@ -65,7 +65,7 @@ class PreparedData:
         """The frames, mapped from the disk.
 
         Raises:
-            BadInput: they are not prepared.
+            UsageError: they are not prepared.
         """
         from clops_sweep.data.preparing.prepare import open_frames
 

@@ -29,7 +29,7 @@ from clops_sweep.data.prepared.manifest import (
 from clops_sweep.data.preparing.frame_file import FrameFile
 from clops_sweep.data.preparing.record_problems import Problems
 from clops_sweep.data.records import Index
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
 def write_rest(
@@ -130,11 +130,11 @@ def remember_files(
     """Writes down how the files are that frames were made from.
 
     Raises:
-        BadInput: one of them has changed meanwhile.
+        UsageError: one of them has changed meanwhile.
     """
     after = states_of(files)
     for key, state in before.items():
         if after.get(key) != state:
             what = "has changed" if key in after else "has vanished"
-            raise BadInput(f"{shorten(files.get(key, key))}: {what} while {data.name} was made from it; start again")
+            raise UsageError(f"{shorten(files.get(key, key))}: {what} while {data.name} was made from it; start again")
     remember(staging, data_root, after)

@@ -16,7 +16,7 @@ from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.prepared.normalization import frame_statistics
 from clops_sweep.data.records import Common, EveryRecordFails, Offer, Signals, Source, Windows
 from clops_sweep.data.same_samples import SeenSamples
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _FLOAT32: Final = np.finfo(np.float32)
 
@@ -41,7 +41,7 @@ def windows_or_reason(common: Common, source: Source) -> Windows | str:
             return source.windows(common)
     except EveryRecordFails:
         raise
-    except BadInput as problem:
+    except UsageError as problem:
         return str(problem)
 
 
@@ -57,12 +57,12 @@ def read_frames(common: Common, pair: Offer, hashed: bool = True) -> Read:
             return FramesRead(signals, statistics, hashes)
     except EveryRecordFails:
         raise
-    except BadInput as problem:
+    except UsageError as problem:
         return str(problem)
 
 
 def _require_scalable(common: Common, source: Source, signals: Signals, statistics: NDArray[np.float64]) -> None:
-    """Raises BadInput where samples in units are beyond float32, or so small that all frames would be 0."""
+    """Raises UsageError where samples in units are beyond float32, or so small that all frames would be 0."""
     low, high = statistics[:, 0], statistics[:, 1]
     with np.errstate(all="ignore"):  # missing samples are NaN
         moving = np.isfinite(high - low) & (high > low)
@@ -71,9 +71,9 @@ def _require_scalable(common: Common, source: Source, signals: Signals, statisti
         span = gain * (high - low)[moving]
     where = f"dataset {common.name!r}: recording {shorten(source.record)!r}"
     if not (peak <= _FLOAT32.max).all():
-        raise BadInput(f"{where}: has samples that are not finite as float32 once multiplied by gain; correct gain")
+        raise UsageError(f"{where}: has samples that are not finite as float32 once multiplied by gain; correct gain")
     if len(span) and (span < _FLOAT32.tiny).all():
-        raise BadInput(f"{where}: all samples are 0 as float32 once multiplied by gain; correct gain or the unit")
+        raise UsageError(f"{where}: all samples are 0 as float32 once multiplied by gain; correct gain or the unit")
 
 
 def apart_where_bad(

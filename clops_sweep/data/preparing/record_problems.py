@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.records import OnError, Source
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
 @dataclass
@@ -21,10 +21,10 @@ class Problems:
         """One more of them.
 
         Raises:
-            BadInput: under `stop`.
+            UsageError: under `stop`.
         """
         if self.on_error == "stop":
-            raise BadInput(f"{reason}; or leave such records out with data prepare --on-error skip")
+            raise UsageError(f"{reason}; or leave such records out with data prepare --on-error skip")
         self.skipped.append((record, reason))
 
 

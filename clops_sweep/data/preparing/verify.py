@@ -15,7 +15,7 @@ from clops_sweep.data.preparing.reading import looked_at, read_frames
 from clops_sweep.data.published.mitbih_vfdb import vfdb_records
 from clops_sweep.data.records import Source
 from clops_sweep.data.same_samples import SeenSamples
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     `vfdb`, which is prepared as part of `mitbih_vfdb` only, is verified as its publisher ships it.
 
     Raises:
-        BadInput: neither the publisher's files nor a prepared set are there.
+        UsageError: neither the publisher's files nor a prepared set are there.
     """
     data = DataSet("mitbih_vfdb" if name == "vfdb" else name)
     sources: list[Source] = []
@@ -72,7 +72,7 @@ def _record_problems(data: DataSet, source: Source, seen: SeenSamples) -> list[s
                 return [read] if isinstance(read, str) else looked_at(data, source, windows, read, seen, tolerant)[0]
             if source.files and source.files[0].suffix == ".hea":
                 read_stored(read_header(source.files[0]))
-    except BadInput as problem:
+    except UsageError as problem:
         return [str(problem)]
     return []
 

@@ -22,7 +22,7 @@ from clops_sweep.data.records import Common, Signals, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.synthetic.rhythms import RHYTHMS
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 RATE: Final = 200.0
 SAMPLES: Final = 6000
@@ -55,15 +55,15 @@ class CardiologyRecord(Source):
         """Whole frames, each labelled by the rhythm at its first sample; those in SUDDEN_BRADY are dropped."""
         signal, *labels = self.files
         if not labels:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(signal)}: no file {self.record}_grp*.episodes.json lies beside it; download the record again"
             )
         if not is_file(signal):
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(signal)}: the recording is missing, and {labels[0].name} labels it; download it again"
             )
         if len(labels) > 1:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(signal)}: {len(labels)} files {self.record}_grp*.episodes.json lie beside it; "
                 "keep one of them"
             )
@@ -72,7 +72,7 @@ class CardiologyRecord(Source):
         for _, name in episodes:
             if name not in (*CLASSES, _LEFT_OUT):
                 known = ", ".join((*CLASSES, *_SAME, _LEFT_OUT))
-                raise BadInput(f"{shorten(labels[0])}: rhythm {name[:60]!r} is unknown; expected one of {known}")
+                raise UsageError(f"{shorten(labels[0])}: rhythm {name[:60]!r} is unknown; expected one of {known}")
         begins = np.arange(0, SAMPLES - WINDOW + 1, WINDOW)
         onsets = np.array([onset for onset, _ in episodes])
         names = [episodes[i][1] for i in np.searchsorted(onsets, begins + 1, side="right") - 1]
@@ -93,7 +93,7 @@ def _require_size(path: Path) -> None:
     size = path.stat().st_size
     if size != 2 * SAMPLES:
         what = "no sample" if not size else f"{size:,} bytes"
-        raise BadInput(
+        raise UsageError(
             f"{shorten(path)}: holds {what}, expected {2 * SAMPLES:,} bytes "
             f"({SAMPLES} int16 samples at {RATE:g} Hz); download the record again"
         )
@@ -103,14 +103,14 @@ def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
     """Onset (sample, from 1) and rhythm of the episodes of a recording, by time, that together cover all of it.
 
     Raises:
-        BadInput: not such a file, an episode that ends before it begins or outside the recording, or episodes that
+        UsageError: not such a file, an episode that ends before it begins or outside the recording, or episodes that
             overlap, leave out the first sample, or leave gaps of more than the sample at their border.
     """
     try:
         listed = json.loads(path.read_bytes())["episodes"]
         episodes = sorted((_whole(e["onset"]), _whole(e["offset"]), str(e["rhythm_name"])) for e in listed)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise BadInput(
+        raise UsageError(
             f"{shorten(path)}: not a list of episodes with onset, offset and rhythm_name; download the record again"
         ) from None
     _refuse_gaps(path, episodes, samples)
@@ -120,12 +120,12 @@ def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
 def _refuse_gaps(path: Path, episodes: Sequence[tuple[int, int, str]], samples: int) -> None:
     for onset, offset, _ in episodes:
         if onset < 0 or offset > samples:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(path)}: an episode from sample {onset} to {offset} in a recording of {samples}; "
                 "correct the episodes"
             )
         if offset < onset:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(path)}: an episode from sample {onset} to {offset} ends before it begins; "
                 "correct the episodes"
             )
@@ -133,9 +133,9 @@ def _refuse_gaps(path: Path, episodes: Sequence[tuple[int, int, str]], samples: 
     for onset, offset, _ in [*episodes, (samples + 1, samples + 1, "")]:
         # A sample left out between two episodes has the rhythm before it; before the first one there is none.
         if onset > reached + (2 if reached else 1):
-            raise BadInput(f"{shorten(path)}: no episode between samples {reached} and {onset}; correct the episodes")
+            raise UsageError(f"{shorten(path)}: no episode between samples {reached} and {onset}; correct the episodes")
         if onset < reached:
-            raise BadInput(f"{shorten(path)}: episodes overlap at sample {onset}; correct the episodes")
+            raise UsageError(f"{shorten(path)}: episodes overlap at sample {onset}; correct the episodes")
         reached = offset
 
 

@@ -32,7 +32,7 @@ from clops_sweep.data.records import Common, Index, Signals, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.scenarios import term_of
 from clops_sweep.data.splits import random_split
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 GRID: Final = 2.0**-14
 """Stored samples are multiples of 2^-14 microvolt, finer than the five digits of the CSV files."""
@@ -80,7 +80,7 @@ class ChapmanRecord(Source):
         if file.suffix == ".csv":
             if not is_file(file):
                 missing = f"{shorten(file)}: the recording is missing, and {DIAGNOSTICS} lists it"
-                raise BadInput(f"{missing}; download it again")
+                raise UsageError(f"{missing}; download it again")
             rhythm, time, samples = self.rhythm, acquired(self.record, file), SAMPLES
         else:
             header = read_header(file)
@@ -89,11 +89,13 @@ class ChapmanRecord(Source):
             rhythms = [SNOMED[code] for code in diagnoses(header) if code in SNOMED]
             found = {GROUPS[rhythm] for rhythm in rhythms}
             if len(found) > 1:
-                raise BadInput(f"{shorten(file)}: rhythms of several groups ({', '.join(sorted(found))}); expected one")
+                raise UsageError(
+                    f"{shorten(file)}: rhythms of several groups ({', '.join(sorted(found))}); expected one"
+                )
             rhythm, time, samples = next(iter(rhythms), ""), None, header.samples
         if rhythm not in GROUPS:
             what = f"rhythm {rhythm!r} is unknown" if rhythm else "no rhythm is given for this recording"
-            raise BadInput(f"{shorten(file)}: {what}; expected one of {', '.join(GROUPS)}")
+            raise UsageError(f"{shorten(file)}: {what}; expected one of {', '.join(GROUPS)}")
         return whole_windows(common, samples, SAMPLES, CLASSES.index(GROUPS[rhythm]), patient=self.record, time=time)
 
     def signals(self, common: Common, windows: Windows) -> Signals:
@@ -144,7 +146,7 @@ def acquired(record: str, path: Path) -> np.datetime64:
             raise ValueError
         return np.datetime64("{}-{}-{}T{}:{}:{}".format(*match.groups()), "s")
     except ValueError:
-        raise BadInput(
+        raise UsageError(
             f"{shorten(path)}: no date in the name, expected one such as MUSE_20180113_171327_27000"
         ) from None
 

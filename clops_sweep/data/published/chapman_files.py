@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.files.folder import is_of_the_file_system, one_sentence, shorten
 from clops_sweep.data.published.twelve_leads import LEADS, RATE
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 SAMPLES: Final = 5000
 MOST_MICROVOLT: Final = 2**15 * 4.88
@@ -33,15 +33,15 @@ def read_diagnostics(path: Path) -> Mapping[str, str]:
     """Record and rhythm of every row of Diagnostics.xlsx.
 
     Raises:
-        BadInput: the table or one of its columns is missing, it cannot be read, or a record is listed twice.
+        UsageError: the table or one of its columns is missing, it cannot be read, or a record is listed twice.
     """
     if not path.is_file():
-        raise BadInput(f"{shorten(path)}: the table of labels is missing; download it into the same folder")
+        raise UsageError(f"{shorten(path)}: the table of labels is missing; download it into the same folder")
     rows = _sheet(path)
     header = [_text(cell) for cell in rows[0]] if rows else []
     for column in ("FileName", "Rhythm"):
         if column not in header:
-            raise BadInput(f"{shorten(path)}: column {column!r} is missing; use the table as published")
+            raise UsageError(f"{shorten(path)}: column {column!r} is missing; use the table as published")
     name, rhythm = header.index("FileName"), header.index("Rhythm")
     rhythms: dict[str, str] = {}
     for row in rows[1:]:
@@ -49,7 +49,7 @@ def read_diagnostics(path: Path) -> Mapping[str, str]:
         if not (record := cells[name]):
             continue
         if record in rhythms:
-            raise BadInput(f"{shorten(path)}: record {record} is listed twice; keep one of the rows")
+            raise UsageError(f"{shorten(path)}: record {record} is listed twice; keep one of the rows")
         rhythms[record] = cells[rhythm]
     return rhythms
 
@@ -66,24 +66,24 @@ def _sheet(path: Path) -> list[tuple[Any, ...]]:
                     book.worksheets[0].iter_rows(max_row=_MOST_ROWS + 1, max_col=_MOST_COLUMNS, values_only=True)
                 )
             if len(rows) > _MOST_ROWS:
-                raise BadInput(f"{shorten(path)}: has more than {_MOST_ROWS:,} rows; download it again")
+                raise UsageError(f"{shorten(path)}: has more than {_MOST_ROWS:,} rows; download it again")
             return rows
-        except BadInput:
+        except UsageError:
             raise
         except Exception as error:  # of zip, zlib, XML and openpyxl, whichever comes upon the damage first
             if is_of_the_file_system(error):
                 raise
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(path)}: not a readable xlsx table ({type(error).__name__}); download it again"
             ) from None
 
 
 def _require_small(path: Path) -> None:
-    """Raises BadInput where the file, which is a zip archive, would unpack to far more than the published one."""
+    """Raises UsageError where the file, which is a zip archive, would unpack to far more than the published one."""
     with zipfile.ZipFile(path) as archive:
         unpacked, entries = sum(entry.file_size for entry in archive.infolist()), len(archive.infolist())
     if unpacked > _MOST_UNPACKED or entries > _MOST_ENTRIES:
-        raise BadInput(
+        raise UsageError(
             f"{shorten(path)}: would unpack to {unpacked:,} bytes in {entries:,} files, the published table to 6 "
             "million in 10; download it again"
         )
@@ -97,7 +97,7 @@ def read_csv(path: Path) -> NDArray[np.float64]:
     """The twelve leads of a CSV file in microvolt, [12, 5000]; a line of lead names at the top is passed over.
 
     Raises:
-        BadInput: not 5000 lines of twelve numbers, or a number that no recorder has written.
+        UsageError: not 5000 lines of twelve numbers, or a number that no recorder has written.
     """
     with open(path, encoding="utf-8", errors="replace") as file:
         named = [cell.strip().lower() for cell in file.readline().split(",")] == [lead.lower() for lead in LEADS]
@@ -107,14 +107,14 @@ def read_csv(path: Path) -> NDArray[np.float64]:
             values = np.loadtxt(path, delimiter=",", skiprows=int(named), ndmin=2, encoding="utf-8", comments=None)
     except ValueError:
         fault = _first_fault(path, int(named)) or "a cell that is no number"
-        raise BadInput(f"{shorten(path)}: not a table of numbers ({fault}); download the record again") from None
+        raise UsageError(f"{shorten(path)}: not a table of numbers ({fault}); download the record again") from None
     if values.shape != (SAMPLES, len(LEADS)):
-        raise BadInput(
+        raise UsageError(
             f"{shorten(path)}: holds {values.shape[0]} rows of {values.shape[1]} numbers, expected {SAMPLES} of "
             f"{len(LEADS)} (10 s at {RATE:g} Hz); download the record again"
         )
     if (beyond := np.abs(values) > MOST_MICROVOLT).any():
-        raise BadInput(
+        raise UsageError(
             f"{shorten(path)}: holds {values[beyond][0]:g} microvolt, and the recorder's 16 bits end at "
             f"{MOST_MICROVOLT:,.0f}; download the record again"
         )

@@ -25,7 +25,7 @@ from clops_sweep.data.files.checksums import SUMS, is_whole, published_sums
 from clops_sweep.data.files.folder import is_of_the_file_system, one_sentence
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.wfdb_records import load_wfdb
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _CONNECTIONS: Final = 2
 """As wfdb has it, so as not to overload the server."""
@@ -66,15 +66,15 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
     """Fetches a data set into its folders under `data_root`; returns those folders.
 
     Raises:
-        BadInput: the data set is not to be downloaded openly (where to get it is said), PhysioNet is out of reach,
+        UsageError: the data set is not to be downloaded openly (where to get it is said), PhysioNet is out of reach,
             or a folder cannot be written.
     """
     parts = (PARTS_OF[name][1],) if name in PARTS_OF else DOWNLOADS.get(name)
     if parts is None:
         info = DATASETS[DataSet(name).name]
         if not info.folders:
-            raise BadInput(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")
-        raise BadInput(
+            raise UsageError(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")
+        raise UsageError(
             f"{name} cannot be downloaded openly ({info.licence}); get it from {info.source} and put it into "
             f"{info.folders[0]}/ under the data root"
         )
@@ -92,7 +92,7 @@ def _fetch(part: Part, folder: Path, pool: ThreadPool, progress: bool) -> None:
     sums = published_sums(folder)
     wanted = [name for name in sums if re.fullmatch(part.wanted, name)]
     if not wanted:
-        raise BadInput(f"{folder / SUMS}: lists no file of {part.project}; check the network and download it again")
+        raise UsageError(f"{folder / SUMS}: lists no file of {part.project}; check the network and download it again")
     done = _as_they_come(pool, lambda name: _complete(get, folder / name, name, sums[name]), wanted)
     for _ in with_progress(done, len(wanted), f"downloading {part.folder}", progress):
         pass
@@ -121,7 +121,7 @@ def _as_they_come(pool: ThreadPool, task: Callable[[str], None], names: Iterable
         except StopIteration:
             return
         except multiprocessing.TimeoutError:
-            raise BadInput(
+            raise UsageError(
                 f"physionet.org has sent no file for {_SILENCE:g} seconds; check the network and run the same command "
                 "again, it goes on where it stopped"
             ) from None
@@ -137,7 +137,9 @@ def _complete(get: Callable[..., None], path: Path, name: str, sha256: str) -> N
             get(name, anew, _PAUSES)
             if is_whole(path, sha256):
                 return
-    raise BadInput(f"{path}: what was sent does not have the SHA-256 that is published for it; download it again later")
+    raise UsageError(
+        f"{path}: what was sent does not have the SHA-256 that is published for it; download it again later"
+    )
 
 
 def _get(
@@ -159,7 +161,7 @@ def _get(
                 with one_sentence(folder / name):
                     raise
             if pause is None or isinstance(error, FileNotFoundError):
-                raise BadInput(_why_not(error, project, name)) from None
+                raise UsageError(_why_not(error, project, name)) from None
         time.sleep(pause)
 
 

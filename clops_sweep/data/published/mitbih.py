@@ -32,7 +32,7 @@ from clops_sweep.data.records import Common, Index, Signals, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.balance import keep_evenly
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 RATE: Final = 360.0
 GRID: Final = 2.0**-16
@@ -78,7 +78,7 @@ class MitBihRecord(Source):
         _refuse_unknown_rhythms(self.files[2], symbols, notes)
         segments = rhythm_segments(samples, symbols, notes, header.samples)
         if not segments:
-            raise BadInput(f"{shorten(self.files[2])}: notes no rhythm; download the record again")
+            raise UsageError(f"{shorten(self.files[2])}: notes no rhythm; download the record again")
         is_beat = np.array([symbol in _BEATS for symbol in symbols], bool)
         beat_samples, beats = samples[is_beat], np.array(symbols)[is_beat]
         width = round(self.window_seconds * self.rate)
@@ -156,7 +156,7 @@ def _lead(header: Header, names: Sequence[str]) -> tuple[int, int]:
     """The channel that is read, and its position in the names of the leads."""
     channel = header.leads.index("MLII") if "MLII" in header.leads else 0
     if header.leads[channel] not in names:
-        raise BadInput(
+        raise UsageError(
             f"{shorten(header.path)}: the first lead is {header.leads[channel]}, expected MLII or V5; "
             "use the record as its publisher ships it"
         )
@@ -166,7 +166,7 @@ def _lead(header: Header, names: Sequence[str]) -> tuple[int, int]:
 def _refuse_unknown_rhythms(path: Path, symbols: Sequence[str], notes: Sequence[str]) -> None:
     for symbol, note in zip(symbols, notes, strict=True):
         if symbol == "+" and note not in KNOWN_RHYTHMS:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(path)}: rhythm note {note[:60]!r} is unknown; expected one of "
                 f"{', '.join(sorted(KNOWN_RHYTHMS))}"
             )

@@ -18,7 +18,7 @@ from clops_sweep.data.published.locate import find_folder, wfdb_files
 from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
 from clops_sweep.data.records import Common, Source, Windows
 from clops_sweep.data.splits import random_split
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 SNOMED: Final = {
     "164889003": "AF",
@@ -47,7 +47,7 @@ class ChallengeRecord(IntegerRecord):
         names = [SNOMED.get(diagnosis, diagnosis) for diagnosis in diagnoses(header)]
         for name in names:
             if name not in CLASSES:
-                raise BadInput(
+                raise UsageError(
                     f"{shorten(header.path)}: label {name!r} is unknown; expected one of {', '.join(CLASSES)}"
                 )
         return self.whole(common, header, names, patient=self.record)

@@ -23,7 +23,7 @@ from clops_sweep.data.published.locate import find_folder
 from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
 from clops_sweep.data.records import Common, Source, Windows
 from clops_sweep.data.splits import random_split
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 DATABASE: Final = "ptbxl_database.csv"
 STATEMENTS: Final = "scp_statements.csv"
@@ -86,7 +86,7 @@ def _superclasses(path: Path, classes: Sequence[str]) -> Mapping[str, str]:
         is_diagnosis = row["diagnostic"].startswith("1")
         superclass[row[""]] = row["diagnostic_class"] if is_diagnosis else ""
         if is_diagnosis and row["diagnostic_class"] not in classes:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(path)}: diagnostic_class {row['diagnostic_class'][:60]!r} of {row[''][:60]!r} is unknown, "
                 f"expected one of {', '.join(classes)}; {_REMEDY}"
             )
@@ -98,13 +98,13 @@ def _classes(row: Mapping[str, str], superclass: Mapping[str, str], database: Pa
     try:
         codes = [str(code) for code in dict(ast.literal_eval(row["scp_codes"]))]
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        raise BadInput(
+        raise UsageError(
             f"{shorten(database)}: scp_codes of {row['ecg_id']} is {row['scp_codes'][:60]!r}, expected a mapping such "
             f"as {{'NORM': 100.0}}; {_REMEDY}"
         ) from None
     for code in codes:
         if code not in superclass:
-            raise BadInput(
+            raise UsageError(
                 f"{shorten(database)}: scp_codes of {row['ecg_id']} has {code[:60]!r}, which {STATEMENTS} does not "
                 f"explain; use both tables as published"
             )
@@ -118,7 +118,7 @@ def _patient(row: Mapping[str, str], database: Path) -> str:
         return f"recording {row['ecg_id']}"
     match = re.fullmatch(r"0*([0-9]+)(\.0*)?", given)
     if match is None:
-        raise BadInput(
+        raise UsageError(
             f"{shorten(database)}: patient_id of {row['ecg_id']} is {given[:60]!r}, expected a whole number; {_REMEDY}"
         )
     return match[1]
@@ -128,7 +128,7 @@ def _date(row: Mapping[str, str], database: Path) -> np.datetime64:
     try:
         return np.datetime64(datetime.fromisoformat(row["recording_date"]), "s")
     except ValueError:
-        raise BadInput(
+        raise UsageError(
             f"{shorten(database)}: recording_date {row['recording_date'][:60]!r} of {row['ecg_id']} is not a date; "
             f"{_REMEDY}"
         ) from None

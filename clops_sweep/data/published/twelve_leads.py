@@ -34,7 +34,7 @@ class IntegerRecord(Source):
     """Frames of 2500 samples of twelve leads at 500 Hz as the publisher stored them."""
 
     def header(self) -> Header:
-        """The record's header; BadInput where the sampling rate is another or a lead is missing."""
+        """The record's header; UsageError where the sampling rate is another or a lead is missing."""
         header = read_header(self.files[0])
         require_rate(header, RATE)
         require_leads(header, LEADS)

@@ -22,7 +22,7 @@ from clops_sweep.data.scenarios.tasks import (
     TaskInstances,
 )
 from clops_sweep.data.scenarios.terms import time_il
-from clops_sweep.errors import BadInput, one_line, shown, user_code
+from clops_sweep.errors import UsageError, one_line, shown, user_code
 
 _BUILT_IN: Mapping[str, ScenarioFunction] = {
     "class_il": class_il,
@@ -52,11 +52,11 @@ def build_scenario(
         options: keyword arguments of the function.
 
     Raises:
-        BadInput: the data set lacks what the scenario needs, the function of a user's own scenario raises or returns
+        UsageError: the data set lacks what the scenario needs, the function of a user's own scenario raises or returns
             what cannot be trained on, a task lacks a class in a split, or task_order is not a permutation of the tasks.
     """
     if function is None and scenario not in _BUILT_IN:
-        raise BadInput(f"scenario {scenario!r}: not known; built in are {', '.join(_BUILT_IN)}")
+        raise UsageError(f"scenario {scenario!r}: not known; built in are {', '.join(_BUILT_IN)}")
     made = _made(function, scenario, frames, options) if function else _BUILT_IN[scenario](frames, **options)
     outputs = np.asarray(made.tasks[0].targets).shape[1]
     tasks = [_task(task, frames) for task in made.tasks]
@@ -69,14 +69,14 @@ def build_scenario(
 def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapping[str, Any]) -> ScenarioTasks:
     """What a function returns that may be anybody's, looked at in full."""
     with user_code(
-        lambda error: BadInput(
+        lambda error: UsageError(
             f"scenario {name!r} raises {type(error).__name__} for {frames.name!r}: {one_line(error)}"
         )
     ):
         made = function(frames, **options)
     wrong = _wrong(made, len(frames))
     if wrong:
-        raise BadInput(f"scenario {name!r} on {frames.name!r}: {wrong}")
+        raise UsageError(f"scenario {name!r} on {frames.name!r}: {wrong}")
     return made
 
 
@@ -150,14 +150,14 @@ def _check_task(task: Task, kind: LossKind, frames: FrameSet) -> None:
     """Every split can be learned from or scored: a pair has both classes, another task at least one that varies."""
     for split, subset in zip(SPLIT_NAMES, (task.train, task.validation, task.test), strict=True):
         if not len(subset.rows):
-            raise BadInput(
+            raise UsageError(
                 f"{frames.name}: task {task.name} has no instance in the {split} split; "
                 "use another split_seed or more recordings"
             )
         if (np.ptp(subset.targets, axis=0) > 0).any():
             continue
         what = f"only one of its classes ({task.title})" if kind == "binary" else "no class that varies"
-        raise BadInput(
+        raise UsageError(
             f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored; "
             "use another split_seed or more recordings"
         )
@@ -168,11 +168,11 @@ def _order(task_order: str | int | tuple[int, ...], count: int) -> list[int]:
         return random.Random(task_order).sample(range(count), count)
     if isinstance(task_order, tuple):
         if sorted(task_order) != list(range(count)):
-            raise BadInput(
+            raise UsageError(
                 f"task_order {list(task_order)}: this scenario has {count} tasks, so a permutation of "
                 f"0..{count - 1} is needed"
             )
         return list(task_order)
     if task_order != "sequential":
-        raise BadInput(f"task_order {task_order!r} follows from an earlier run; replace it by a permutation first")
+        raise UsageError(f"task_order {task_order!r} follows from an earlier run; replace it by a permutation first")
     return list(range(count))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios.instances import reference_lead_of
 from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 
 TaskClasses = Sequence[Sequence[int | str]]
 """The classes of each task, by number (from 0) or name."""
@@ -27,12 +27,12 @@ def class_il(frames: FrameSet, *, task_classes: TaskClasses | None = None) -> Sc
         task_classes: the classes of each task, as many in each; by default consecutive pairs.
 
     Raises:
-        BadInput: several labels an instance, or groups that cannot be.
+        UsageError: several labels an instance, or groups that cannot be.
     """
     groups = _groups("class_il", frames, task_classes)
     sizes = {len(group) for group in groups}
     if len(sizes) > 1:
-        raise BadInput(
+        raise UsageError(
             f"class_il has one output a position in a task, but task_classes has groups of {min(sizes)} and of "
             f"{max(sizes)} classes; make them of one size, or take class_il_union"
         )
@@ -58,7 +58,7 @@ def class_il_union(frames: FrameSet, *, task_classes: TaskClasses | None = None)
         task_classes: the classes of each task, two or more; by default consecutive pairs.
 
     Raises:
-        BadInput: several labels an instance, or groups that cannot be.
+        UsageError: several labels an instance, or groups that cannot be.
     """
     groups = _groups("class_il_union", frames, task_classes)
     classes = sorted(number for group in groups for number in group)
@@ -90,11 +90,11 @@ def _tasks(
 def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -> list[tuple[int, ...]]:
     """The classes of each task by number."""
     if frames.multi_label:
-        raise BadInput(f"{scenario} needs one label per instance, but instances of {frames.name!r} carry several")
+        raise UsageError(f"{scenario} needs one label per instance, but instances of {frames.name!r} carry several")
     count = len(frames.classes)
     if task_classes is None:
         if count < 2 or count % 2:
-            raise BadInput(
+            raise UsageError(
                 f"{scenario} needs an even number of classes to pair them, but {frames.name!r} has {count}; "
                 "say with task_classes which classes each task has, as in [[0, 1, 2], [3, 4]]"
             )
@@ -103,7 +103,7 @@ def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -
     seen = [number for group in groups for number in group]
     for number in seen:
         if seen.count(number) > 1:
-            raise BadInput(f"task_classes: class {frames.classes[number]!r} of {frames.name!r} is there twice")
+            raise UsageError(f"task_classes: class {frames.classes[number]!r} of {frames.name!r} is there twice")
     return groups
 
 
@@ -113,4 +113,4 @@ def _number(it: int | str, frames: FrameSet) -> int:
     if not isinstance(it, str) and 0 <= it < len(frames.classes):
         return it
     names = ", ".join(f"{number} {name}" for number, name in enumerate(frames.classes))
-    raise BadInput(f"task_classes: {shown(it)} is no class of {frames.name!r}, which has {names}")
+    raise UsageError(f"task_classes: {shown(it)} is no class of {frames.name!r}, which has {names}")

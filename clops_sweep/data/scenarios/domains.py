@@ -8,7 +8,7 @@ from clops_sweep.data.catalog import LEAD
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios.instances import class_targets, info_of, kind_of_labels, reference_lead_of
 from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 _LEAD_ORDER = ("I", "II", "III", "AVL", "AVR", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
 """The order of the tasks in the released code, which is not that of the recordings."""
@@ -26,31 +26,33 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
         domain: "lead", or one of `FrameSet.domains`.
 
     Raises:
-        BadInput: the data set has not the leads, or no such column, or instances are of all leads.
+        UsageError: the data set has not the leads, or no such column, or instances are of all leads.
     """
     if domain == LEAD:
         return _by_lead(frames)
     if domain not in frames.domains:
         known = ", ".join([LEAD, *frames.domains])
-        raise BadInput(f"domain_il: {frames.name!r} has no column {domain!r} of domains; domain may be {known}")
+        raise UsageError(f"domain_il: {frames.name!r} has no column {domain!r} of domains; domain may be {known}")
     chosen, targets = reference_lead_of(frames), class_targets(frames)
     codes, names = frames.domains[domain]
     present = np.unique(codes[chosen])
     if len(present) < 2:
-        raise BadInput(f"domain_il by {domain!r}: {frames.name!r} has {len(present)} value of it; expected two or more")
+        raise UsageError(
+            f"domain_il by {domain!r}: {frames.name!r} has {len(present)} value of it; expected two or more"
+        )
     tasks = [TaskInstances(f"{domain} {names[code]}", chosen & (codes == code), targets) for code in present.tolist()]
     return ScenarioTasks(kind_of_labels(frames), tasks)
 
 
 def _by_lead(frames: FrameSet) -> ScenarioTasks:
     if frames.members is not None:
-        raise BadInput(
+        raise UsageError(
             f"domain_il by lead takes instances of one lead, and those of {frames.name!r} are opened with all leads; "
             "expected leads='one'"
         )
     present = np.flatnonzero(np.bincount(frames.leads, minlength=len(frames.lead_names)))
     if len(present) < 2 or "domain_il" not in info_of(frames).scenarios:
-        raise BadInput(f"domain_il needs recordings of several leads, which {frames.name!r} does not have")
+        raise UsageError(f"domain_il needs recordings of several leads, which {frames.name!r} does not have")
     targets = class_targets(frames)
     place = {name: index for index, name in enumerate(_LEAD_ORDER)}
     order = sorted(present, key=lambda lead: place.get(frames.lead_names[lead].upper(), len(place)))

@@ -9,17 +9,17 @@ from clops_sweep.data.catalog import TERMS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios.instances import class_targets, info_of, kind_of_labels, reference_lead_of
 from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
 def time_il(frames: FrameSet) -> ScenarioTasks:
     """One task a term: those that the data set has, or else thirds of its dates; one output a class.
 
     Raises:
-        BadInput: the data set has no dates.
+        UsageError: the data set has no dates.
     """
     if frames.times is None:
-        raise BadInput(f"time_il needs dates of acquisition, which {frames.name!r} does not have")
+        raise UsageError(f"time_il needs dates of acquisition, which {frames.name!r} does not have")
     info = info_of(frames)
     chosen = np.ones(len(frames), bool) if info.time_il_all_leads else reference_lead_of(frames)
     term, targets = term_of(frames.times, chosen, info.terms), class_targets(frames)

@@ -25,7 +25,7 @@ import ray
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput, one_line
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.execution import ray_internals
 from clops_sweep.execution.cluster.fork_server import fork_server
 from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
@@ -69,7 +69,7 @@ def cluster(
             thread when the head of the cluster is gone.
 
     Raises:
-        BadInput: no cluster at the address, or it cannot hold a single trial.
+        UsageError: no cluster at the address, or it cannot hold a single trial.
     """
     if ray.is_initialized() and not resources.address:  # as in a notebook whose user has connected to a cluster
         check_fits(resources, warn)
@@ -96,7 +96,9 @@ def cluster(
                 raise
             except Exception as error:  # a node that was not there in time is no more than that to Ray
                 hint = "; does the cluster ask for a token that is not at hand here? See docs/cluster.md"
-                raise BadInput(_home_in_the_way(error) or f"Ray: {one_line(error)}{hint if address else ''}") from None
+                raise UsageError(
+                    _home_in_the_way(error) or f"Ray: {one_line(error)}{hint if address else ''}"
+                ) from None
         check_fits(resources, warn)
         watched = contextlib.nullcontext() if warn is None else head_watched(warn) if address else ray_watched(warn)
         with watched:
@@ -176,13 +178,13 @@ def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) 
         warn: called if none can, yet the cluster may start machines by itself, as one at an address may.
 
     Raises:
-        BadInput: none can, and none will.
+        UsageError: none can, and none will.
     """
     for name, needed in (("CPU", resources.cpus_per_trial), ("GPU", resources.gpus_per_trial)):
         most = max((node["Resources"].get(name, 0) for node in ray.nodes() if node["Alive"]), default=0)
         sentence = f"--{name.lower()}s-per-trial {needed:g}: no machine of this cluster has more than {most:g} {name}s"
         if needed > most and not resources.address:
-            raise BadInput(sentence)
+            raise UsageError(sentence)
         if needed > most and warn:
             warn(f"{sentence}; waiting for one that has")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.errors import BadInput, listed, shown
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.config import nearest
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import OBSERVERS
@@ -42,31 +42,31 @@ def check_observers(texts: Sequence[str]) -> None:
     """Check that every requested observer exists.
 
     Raises:
-        BadInput: no such observer, one requested twice, a missing package or target, or a target for a function, which
-            takes no target.
+        UsageError: no such observer, one requested twice, a missing package or target, or a target for a function that
+            takes none.
     """
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
         example = texts if isinstance(texts, str) else "tensorboard"
-        raise BadInput(f"observe = {shown(texts)}: expected a list of names, such as [{shown(example)}]")
+        raise UsageError(f"observe = {shown(texts)}: expected a list of names, such as [{shown(example)}]")
     seen = set()
     for text in texts:
         name, colon, target = text.partition(":")
         if name not in OBSERVERS:
             known = f"no such observer{nearest(name, OBSERVERS)}; there are {listed(OBSERVERS)}"
-            raise BadInput(f"--observe {shown(text)}: {known}")
+            raise UsageError(f"--observe {shown(text)}: {known}")
         if name in seen:
-            raise BadInput(f"--observe {name} is there twice; expected it once")
+            raise UsageError(f"--observe {name} is there twice; expected it once")
         if colon and not target:
-            raise BadInput(f"--observe {shown(text)}: nothing stands behind the colon; expected {name}:TARGET")
+            raise UsageError(f"--observe {shown(text)}: nothing stands behind the colon; expected {name}:TARGET")
         if name not in OBSERVERS.added:
             if importlib.util.find_spec(name) is None:
-                raise BadInput(f"--observe {name} needs the package {name}: pip install {name}")
+                raise UsageError(f"--observe {name} needs the package {name}: pip install {name}")
             if name == "mlflow" and not (target or os.environ.get("MLFLOW_TRACKING_URI")):
-                raise BadInput(
+                raise UsageError(
                     "--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLFLOW_TRACKING_URI"
                 )
         elif target and not isinstance(OBSERVERS[name], type):
-            raise BadInput(f"--observe {shown(text)}: a function takes no target; expected {name}, or a class")
+            raise UsageError(f"--observe {shown(text)}: a function takes no target; expected {name}, or a class")
         seen.add(name)
 
 

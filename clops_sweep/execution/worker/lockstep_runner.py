@@ -19,7 +19,7 @@ import torch
 from clops_sweep import machine
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput, Diverged, StoreError, reason
+from clops_sweep.errors import Diverged, StoreError, UsageError, reason
 from clops_sweep.execution.jobs import Job, Workplace
 from clops_sweep.execution.observers.events import after_epoch, after_failure, after_run
 from clops_sweep.execution.reports import (
@@ -161,7 +161,7 @@ class LockstepRunner:
             if job.until is None:
                 return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
             return Failed(self._runs_failed)
-        own_fault = isinstance(error, BadInput | Diverged | BadScores)
+        own_fault = isinstance(error, UsageError | Diverged | BadScores)
         certain = own_fault or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
         if self._retries_left and not certain:
             self._retries_left -= 1
@@ -327,10 +327,10 @@ def _device() -> torch.device:
     """The GPU that Ray has assigned to this worker, else the CPU.
 
     Raises:
-        BadInput: PyTorch cannot use that GPU. The run would take many times as long on the CPU, and the GPU be idle.
+        UsageError: PyTorch cannot use that GPU. The run would take many times as long on the CPU, and the GPU be idle.
     """
     if not ray.get_gpu_ids():
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        raise BadInput(f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none")
+        raise UsageError(f"Ray gave this worker a GPU, and PyTorch {torch.__version__} on its machine can use none")
     return torch.device("cuda")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.options import BoolOption, FloatOption, Options
 
 Fields = Mapping[str, Any]
@@ -53,28 +53,28 @@ class Declaration:
         lockstep: of a strategy, the fields besides `seed` in which runs that are trained in lockstep may differ: they
             change what is replayed, and how it weighs, but not how much.
         options: its own hyperparameters by name; they matter wherever it is in use.
-        one_output_a_class: of a strategy, whether it can do nothing where an output stands for several classes, or an
+        per_class_outputs: of a strategy, whether it can do nothing where an output stands for several classes, or an
             instance has more than one.
     """
 
     looks_at: LooksAt | None = None
     lockstep: Collection[str] = ()
     options: Options = field(default_factory=dict)
-    one_output_a_class: bool = False
+    per_class_outputs: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.lockstep, str):
-            raise BadInput(f"lockstep = {self.lockstep!r}: expected a list of config fields")
+            raise UsageError(f"lockstep = {self.lockstep!r}: expected a list of config fields")
         for name in self.lockstep:
             if name not in DECLARED and name not in self.options:
-                raise BadInput(f"lockstep: {name!r} is none of {', '.join(sorted({*DECLARED, *self.options}))}")
+                raise UsageError(f"lockstep: {name!r} is none of {', '.join(sorted({*DECLARED, *self.options}))}")
         if self.looks_at is None or callable(self.looks_at):
             return
         if isinstance(self.looks_at, str):
-            raise BadInput(f"looks_at = {self.looks_at!r}: expected a list of config fields")
+            raise UsageError(f"looks_at = {self.looks_at!r}: expected a list of config fields")
         for name in self.looks_at:
             if name not in DECLARED | OF_SCENARIOS:
-                raise BadInput(f"looks_at: {name!r} is none of {', '.join(sorted(DECLARED))}")
+                raise UsageError(f"looks_at: {name!r} is none of {', '.join(sorted(DECLARED))}")
 
     def seen(self, fields: Fields) -> dict[str, Any]:
         """What of a config's fields its numbers depend on."""

@@ -22,7 +22,7 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.declarations import NOTHING, OF_SCENARIOS, Declaration, LooksAt
 from clops_sweep.experiment.plugins.options import Options
 from clops_sweep.experiment.plugins.registry import (
@@ -56,7 +56,7 @@ def strategy(
     looks_at: LooksAt | None = None,
     lockstep: Collection[str] = (),
     options: Options | None = None,
-    one_output_a_class: bool = False,
+    per_class_outputs: bool = False,
 ) -> Callable[[Member], Member]:
     """Registers a subclass of `clops_sweep.learning.strategies.base.Strategy`.
 
@@ -68,14 +68,14 @@ def strategy(
             finds one value a run in ``training.configs``. They may change what is replayed, and how it weighs, but not
             how much.
         options: its own hyperparameters, which it finds in ``training.config``.
-        one_output_a_class: whether it can do nothing where an output stands for several classes, or an instance has
+        per_class_outputs: whether it can do nothing where an output stands for several classes, or an instance has
             more than one: such scenarios are refused for it before anything starts.
 
     Raises:
-        BadInput: the name is taken or is no identifier, a field is not known, an option cannot be, or it is no
+        UsageError: the name is taken or is no identifier, a field is not known, an option cannot be, or it is no
             strategy: a class that has the methods of one, or something that makes one and has `joint`.
     """
-    declaration = Declaration(looks_at, lockstep, options or {}, one_output_a_class)
+    declaration = Declaration(looks_at, lockstep, options or {}, per_class_outputs)
     return STRATEGIES.decorator(name, declaration, _check_strategy)
 
 
@@ -83,14 +83,14 @@ def _check_strategy(name: str, member: Any) -> None:
     """Sees whether it has what a run asks of a strategy.
 
     Raises:
-        BadInput: it has not.
+        UsageError: it has not.
     """
     expected = f"strategy {name!r}: expected a subclass of clops_sweep.learning.strategies.base.Strategy"
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
-        raise BadInput(f"{expected}; {described(member)} has no method {lacking[0]!r}")
+        raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
     if not isinstance(getattr(member, "joint", None), bool):
-        raise BadInput(f"{expected}; {described(member)} has no `joint` that is True or False")
+        raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
 
 
 def acquisition_function(
@@ -104,7 +104,7 @@ def acquisition_function(
         options: its own hyperparameters, which it gets as keyword arguments.
 
     Raises:
-        BadInput: the name is taken or is no identifier, a field is not known, an option cannot be, or it cannot be
+        UsageError: the name is taken or is no identifier, a field is not known, an option cannot be, or it cannot be
             called with the options.
     """
     return ACQUISITION_FUNCTIONS.decorator(
@@ -122,7 +122,7 @@ def storage_function(name: str, *, options: Options | None = None) -> Callable[[
         options: its own hyperparameters, which it gets as keyword arguments.
 
     Raises:
-        BadInput: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
+        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
     """
     return STORAGE_FUNCTIONS.decorator(
         name,
@@ -139,7 +139,7 @@ def _called_with(kind: str, arguments: Sequence[str], keywords: Sequence[str]) -
             inspect.signature(member).bind(*arguments, **dict.fromkeys(keywords))
         except TypeError as error:
             written = ", ".join([*arguments, *(["*", *keywords] if keywords else [])])
-            raise BadInput(
+            raise UsageError(
                 f"{kind} {name!r}: expected a function ({written}); {described(member)} cannot be called so ({error})"
             ) from None
         except ValueError:  # what is written in C need not have a signature
@@ -169,7 +169,7 @@ def network(name: str, *, options: Options | None = None) -> Callable[[Member], 
         options: its own hyperparameters, which it gets as keyword arguments.
 
     Raises:
-        BadInput: the name is taken or is no identifier, an option cannot be, or it cannot be called with channels,
+        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with channels,
             samples and outputs and with the options.
     """
     return NETWORKS.decorator(
@@ -181,16 +181,16 @@ def _check_network(name: str, member: Any, options: Options) -> None:
     """Sees whether it can be called for a module; it is called, and the module looked at, before a worker starts.
 
     Raises:
-        BadInput: it cannot.
+        UsageError: it cannot.
     """
     arguments = ", ".join(["channels", "samples", "outputs", *(["*", *options] if options else [])])
     expected = f"network {name!r}: expected a function ({arguments}) that makes a torch.nn.Module"
     if not isinstance(member, type) and callable(getattr(member, "forward", None)):
-        raise BadInput(f"{expected}, a new one for each run; this is a module itself")
+        raise UsageError(f"{expected}, a new one for each run; this is a module itself")
     try:
         inspect.signature(member).bind(1, 1, 1, **options)
     except TypeError as error:
-        raise BadInput(f"{expected}; {described(member)} cannot be called with these ({error})") from None
+        raise UsageError(f"{expected}; {described(member)} cannot be called with these ({error})") from None
     except ValueError:  # what is written in C need not have a signature
         return
 
@@ -213,7 +213,7 @@ def observer(name: str) -> Callable[[Member], Member]:
         name: what `--observe` calls it.
 
     Raises:
-        BadInput: the name is taken or is no identifier, or it cannot be called with an event.
+        UsageError: the name is taken or is no identifier, or it cannot be called with an event.
     """
     return OBSERVERS.decorator(name, NOTHING, _check_observer)
 
@@ -222,18 +222,18 @@ def _check_observer(name: str, member: Any) -> None:
     """Sees whether it can be called with an event, or be made with target and folder.
 
     Raises:
-        BadInput: it cannot.
+        UsageError: it cannot.
     """
     made = isinstance(member, type)
     if made and not any("__call__" in vars(base) for base in member.__mro__):
-        raise BadInput(
+        raise UsageError(
             f"observer {name!r}: {described(member)} has no method __call__; expected one that takes an event"
         )
     try:
         inspect.signature(member).bind(*((None, "") if made else (None,)))
     except TypeError as error:
         expected = "a class made with target and folder" if made else "a function of an event"
-        raise BadInput(f"observer {name!r}: expected {expected}; {described(member)} is none ({error})") from None
+        raise UsageError(f"observer {name!r}: expected {expected}; {described(member)} is none ({error})") from None
     except ValueError:  # what is written in C need not have a signature
         return
 
@@ -261,11 +261,11 @@ def scenario(
         options: its own hyperparameters, which it gets as keyword arguments.
 
     Raises:
-        BadInput: the name is taken or is no identifier, a field is not known, an option cannot be, or it cannot be
+        UsageError: the name is taken or is no identifier, a field is not known, an option cannot be, or it cannot be
             called with the options.
     """
     if isinstance(looks_at, str) or not isinstance(looks_at, Collection) or not OF_SCENARIOS.issuperset(looks_at):
-        raise BadInput(f"scenario {name!r}: looks_at: expected a list with some of {', '.join(sorted(OF_SCENARIOS))}")
+        raise UsageError(f"scenario {name!r}: looks_at: expected a list with some of {', '.join(sorted(OF_SCENARIOS))}")
     return SCENARIOS.decorator(
         name,
         Declaration(looks_at, options=options or {}),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, is_number, length
 
 MOST_CHOICES = 10_000
@@ -29,7 +29,7 @@ class FloatDistribution:
         step: distance between two values; None for all numbers in between.
 
     Raises:
-        BadInput: bounds that are not finite or in the wrong order, a logarithm of what is not positive, a step that
+        UsageError: bounds that are not finite or in the wrong order, a logarithm of what is not positive, a step that
             does not lead from `low` to `high`, or both `log` and `step`.
     """
 
@@ -42,7 +42,7 @@ class FloatDistribution:
         _as_numbers(self, whole=False)
         _check(self, self.step, smallest=0.0)
         if self.log and self.step is not None:
-            raise BadInput(f"{self}: expected log or step, not both")
+            raise UsageError(f"{self}: expected log or step, not both")
 
     def nearest(self, value: float) -> float:
         """The value at a whole number of steps: 0.3 and not 0.1 + 0.2, so that a grid's runs are found again."""
@@ -63,7 +63,7 @@ class IntDistribution:
         step: distance between two values.
 
     Raises:
-        BadInput: bounds that are no whole numbers or in the wrong order, a logarithm of what is not positive, a step
+        UsageError: bounds that are no whole numbers or in the wrong order, a logarithm of what is not positive, a step
             that does not lead from `low` to `high`, or both `log` and `step`.
     """
 
@@ -76,7 +76,7 @@ class IntDistribution:
         _as_numbers(self, whole=True)
         _check(self, self.step, smallest=1)
         if self.log and self.step != 1:
-            raise BadInput(f"{self}: expected log or step, not both")
+            raise UsageError(f"{self}: expected log or step, not both")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class CategoricalDistribution:
         choices: the values.
 
     Raises:
-        BadInput: no values, a text instead of a list of values, or a value twice.
+        UsageError: no values, a text instead of a list of values, or a value twice.
     """
 
     choices: Sequence[Any]
@@ -95,16 +95,16 @@ class CategoricalDistribution:
     def __post_init__(self) -> None:
         what = f"CategoricalDistribution({shown(self.choices)})"
         if (length(self.choices) or 0) > MOST_CHOICES:
-            raise BadInput(f"{what}: expected {MOST_CHOICES:,} values at most")
+            raise UsageError(f"{what}: expected {MOST_CHOICES:,} values at most")
         try:
             choices = as_list(self.choices)
             twice = has_twice(choices)
         except ValueError as error:
-            raise BadInput(f"{what}: {error}") from None
+            raise UsageError(f"{what}: {error}") from None
         if not choices:
-            raise BadInput(f"{what}: expected at least one value")
+            raise UsageError(f"{what}: expected at least one value")
         if twice:
-            raise BadInput(f"{what} holds a value twice")
+            raise UsageError(f"{what} holds a value twice")
         object.__setattr__(self, "choices", tuple(choices))
 
 
@@ -117,7 +117,7 @@ def of_optuna(it: Any) -> Distribution | None:
     """One of Optuna's own distributions as one of these; None for anything else.
 
     Raises:
-        BadInput: it has no values, or none in between.
+        UsageError: it has no values, or none in between.
     """
     if type(it).__module__ != "optuna.distributions":
         return None
@@ -136,17 +136,17 @@ def _as_numbers(it: FloatDistribution | IntDistribution, whole: bool) -> None:
     """Store bounds and step as Python's own numbers, which a study keeps as JSON.
 
     Raises:
-        BadInput: one is not a number, or `log` is neither True nor False.
+        UsageError: one is not a number, or `log` is neither True nor False.
     """
     if not isinstance(it.log, bool):
-        raise BadInput(f"{type(it).__name__}: log = {shown(it.log)}: expected True or False")
+        raise UsageError(f"{type(it).__name__}: log = {shown(it.log)}: expected True or False")
     for name in ("low", "high", "step"):
         value = as_python(getattr(it, name))
         if value is None and name == "step" and not whole:
             continue
         if not is_number(value) or (whole and not isinstance(value, int)) or not _fits(value):
             kind = "a whole number" if whole else "a finite number"
-            raise BadInput(f"{type(it).__name__}: {name} = {shown(value)}: expected {kind}")
+            raise UsageError(f"{type(it).__name__}: {name} = {shown(value)}: expected {kind}")
         object.__setattr__(it, name, value if isinstance(value, int) else float(value))
 
 
@@ -160,12 +160,12 @@ def _fits(value: Any) -> bool:
 
 def _check(it: FloatDistribution | IntDistribution, step: float | None, smallest: float) -> None:
     if it.low >= it.high:
-        raise BadInput(f"{it}: expected low to be less than high")
+        raise UsageError(f"{it}: expected low to be less than high")
     if it.log and it.low <= 0:
-        raise BadInput(f"{it}: expected low to be positive, since log is set")
+        raise UsageError(f"{it}: expected low to be positive, since log is set")
     if step is None:
         return
     if step <= 0 or step < smallest:
-        raise BadInput(f"{it}: expected a positive step")
+        raise UsageError(f"{it}: expected a positive step")
     if (Decimal(str(it.high)) - Decimal(str(it.low))) % Decimal(str(step)):
-        raise BadInput(f"{it}: expected high to be low plus a multiple of step")
+        raise UsageError(f"{it}: expected high to be low plus a multiple of step")

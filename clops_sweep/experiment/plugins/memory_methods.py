@@ -42,6 +42,6 @@ DERPP = Declaration(
     ("replay_ratio",),
     options=_MEMORY | {"derpp_alpha": FloatOption(0.1, ge=0), "derpp_beta": FloatOption(0.5, ge=0)},
 )
-ER_ACE = Declaration(("replay_ratio",), options=_DIVIDED, one_output_a_class=True)
+ER_ACE = Declaration(("replay_ratio",), options=_DIVIDED, per_class_outputs=True)
 AGEM = Declaration((), options=_MEMORY | {"agem_batch_size": IntOption(256, ge=1)})
 GDUMB = Declaration((), options=_MEMORY)

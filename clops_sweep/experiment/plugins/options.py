@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.plugins.distributions import (
     CategoricalDistribution,
     Distribution,
@@ -45,16 +45,16 @@ class _NumberOption:
             bound = getattr(self, name)
             if bound is not None:
                 if not self._of_this_kind(bound):
-                    raise BadInput(f"{name} = {shown(bound)}: expected {self._what}, or None")
+                    raise UsageError(f"{name} = {shown(bound)}: expected {self._what}, or None")
                 object.__setattr__(self, name, self._stored(bound))
         for one, other in (("gt", "ge"), ("lt", "le")):
             if getattr(self, one) is not None and getattr(self, other) is not None:
-                raise BadInput(f"{one} and {other} are both there; expected one of them")
+                raise UsageError(f"{one} and {other} are both there; expected one of them")
         if not isinstance(self.log, bool):
-            raise BadInput(f"log = {shown(self.log)}: expected True or False")
+            raise UsageError(f"log = {shown(self.log)}: expected True or False")
         _store_default(self)
         if self.log and not self.default > 0:
-            raise BadInput(f"default = {shown(self.default)}: expected more than 0 on a logarithmic scale")
+            raise UsageError(f"default = {shown(self.default)}: expected more than 0 on a logarithmic scale")
 
     @property
     def _what(self) -> str:
@@ -120,7 +120,7 @@ class FloatOption(_NumberOption):
     missing, or 0, is a hundredth or a hundred times the default.
 
     Raises:
-        BadInput: the default is out of bounds, or a bound is no number.
+        UsageError: the default is out of bounds, or a bound is no number.
     """
 
     kind: ClassVar[type] = float
@@ -139,7 +139,7 @@ class IntOption(_NumberOption):
     """A whole number, such as ``IntOption(16, ge=1, le=256, log=True)``; see `FloatOption`.
 
     Raises:
-        BadInput: the default is out of bounds, or a bound is no whole number.
+        UsageError: the default is out of bounds, or a bound is no whole number.
     """
 
     default: int
@@ -176,7 +176,7 @@ class BoolOption:
     """True or false.
 
     Raises:
-        BadInput: the default is neither.
+        UsageError: the default is neither.
     """
 
     default: bool
@@ -205,7 +205,7 @@ class ChoiceOption:
     """One of several words, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
 
     Raises:
-        BadInput: the choices are no texts, or the default is none of them.
+        UsageError: the choices are no texts, or the default is none of them.
     """
 
     default: str
@@ -215,10 +215,10 @@ class ChoiceOption:
     def __post_init__(self) -> None:
         given = self.choices
         if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(it, str) for it in given):
-            raise BadInput(f"choices = {shown(given)}: expected a list of texts")
+            raise UsageError(f"choices = {shown(given)}: expected a list of texts")
         object.__setattr__(self, "choices", tuple(str.__str__(choice) for choice in given))
         if len(set(self.choices)) < len(self.choices):
-            raise BadInput(f"choices = {shown(given)}: expected texts that differ")
+            raise UsageError(f"choices = {shown(given)}: expected texts that differ")
         _store_default(self)
 
     def checked(self, value: Any) -> str:
@@ -243,12 +243,12 @@ def _store_default(option: _NumberOption | BoolOption | ChoiceOption) -> None:
     """Check an option's default and keep it as a config keeps an equal value, so that both give one run.
 
     Raises:
-        BadInput: the option cannot have this value.
+        UsageError: the option cannot have this value.
     """
     try:
         object.__setattr__(option, "default", option.checked(option.default))
     except ValueError as error:
-        raise BadInput(f"default = {shown(option.default)}: {error}") from None
+        raise UsageError(f"default = {shown(option.default)}: {error}") from None
 
 
 Options = Mapping[str, Option]
@@ -283,7 +283,7 @@ class DeclaredOptions(Mapping[str, Option]):
             what: what they are already, in words.
 
         Raises:
-            BadInput: one is that of an option.
+            UsageError: one is that of an option.
         """
         self._reserved |= dict.fromkeys(names, what)
         for name, owners in self._owners.items():
@@ -293,28 +293,28 @@ class DeclaredOptions(Mapping[str, Option]):
         """Sees whether a plug-in may declare some options.
 
         Raises:
-            BadInput: they are no mapping from free names to options.
+            UsageError: they are no mapping from free names to options.
         """
         if not isinstance(options, Mapping):
-            raise BadInput(f"{owner}: options: expected a mapping from names to options, not {shown(options)}")
+            raise UsageError(f"{owner}: options: expected a mapping from names to options, not {shown(options)}")
         for name, option in options.items():
             if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
-                raise BadInput(f"{owner}: option {shown(name)}: expected a name of letters, digits and underscores")
+                raise UsageError(f"{owner}: option {shown(name)}: expected a name of letters, digits and underscores")
             if not isinstance(option, Option):
                 kinds = "FloatOption, IntOption, BoolOption or ChoiceOption"
-                raise BadInput(f"{owner}: option {name!r}: expected {kinds}, not {shown(option)}")
+                raise UsageError(f"{owner}: option {name!r}: expected {kinds}, not {shown(option)}")
             self._check(owner, name)
 
     def _check_reserved(self, owner: str, name: str) -> None:
         if name in self._reserved or name.startswith("model_"):  # pydantic keeps these for itself
             what = self._reserved.get(name, "kept for what every config has")
-            raise BadInput(f"{owner}: option {name!r} has a name that is {what}; give it another one")
+            raise UsageError(f"{owner}: option {name!r} has a name that is {what}; give it another one")
 
     def _check(self, owner: str, name: str) -> None:
         self._check_reserved(owner, name)
         others = self._owners.get(name, set()) - {owner}
         if others:
-            raise BadInput(f"{owner}: option {name!r} is declared by {min(others)} already; give it another name")
+            raise UsageError(f"{owner}: option {name!r} is declared by {min(others)} already; give it another name")
 
     def declare(self, owner: str, options: Options) -> None:
         """Takes the options of a plug-in, in the place of those that it has declared before."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from clops_sweep.data.origins import remember_origin
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins import declarations, memory_methods
 from clops_sweep.experiment.plugins.declarations import Declaration, Fields
 from clops_sweep.experiment.plugins.options import OPTIONS, Options
@@ -87,7 +87,7 @@ class Registry(Mapping[str, Any]):
         """Adds a member, or replaces one that was added before.
 
         Raises:
-            BadInput: the name is taken by a built-in member, or is no identifier; the member cannot be called, or has
+            UsageError: the name is taken by a built-in member, or is no identifier; the member cannot be called, or has
                 options that cannot be.
         """
         self._check(name, member)
@@ -96,16 +96,16 @@ class Registry(Mapping[str, Any]):
 
     def _check(self, name: str, member: Any) -> None:
         if not isinstance(name, str):
-            raise BadInput(
+            raise UsageError(
                 f"{self._kind} {described(name)}: expected the name that configs call it by, "
                 f'as in @{self._decorator}("mine")'
             )
         if name in self._built_in:
-            raise BadInput(f"{self._kind} {name!r} is built in; register yours under another name")
+            raise UsageError(f"{self._kind} {name!r} is built in; register yours under another name")
         if not name.isidentifier():
-            raise BadInput(f"{self._kind} {name!r}: expected a name of letters, digits and underscores")
+            raise UsageError(f"{self._kind} {name!r}: expected a name of letters, digits and underscores")
         if not callable(member):
-            raise BadInput(f"{self._kind} {name!r}: expected {self._expected}, not {described(member)}")
+            raise UsageError(f"{self._kind} {name!r}: expected {self._expected}, not {described(member)}")
 
     def _add(self, name: str, plugin: Plugin) -> None:
         self._added[name] = plugin
@@ -131,7 +131,7 @@ class Registry(Mapping[str, Any]):
                 registered as, if it is.
         """
         if name in self:
-            raise BadInput(f"{self._kind} {name!r} is taken")
+            raise UsageError(f"{self._kind} {name!r} is taken")
         self._check(name, member)
         self._add(name, Plugin(member, declaration or Declaration(options=self.options_of(member))))
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import NUMBERS, RunConfig
 from clops_sweep.experiment.identity import around_seed
 from clops_sweep.experiment.plugins.options import OPTIONS
@@ -66,7 +66,7 @@ class Grid:
                     return None
                 cell = OfAnySeed(found)
                 self._cells[id(settings)] = settings, cell
-        except BadInput:
+        except UsageError:
             return None
         return cell.with_seed(checked)
 

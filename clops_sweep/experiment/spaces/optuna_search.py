@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clops_sweep.errors import BadInput, listed, shown
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key, nearest
 from clops_sweep.experiment.limits import check_limits
@@ -70,7 +70,7 @@ class SuccessiveHalving:
         reduction_factor: how many trials compete for one place.
 
     Raises:
-        BadInput: a number that is too small.
+        UsageError: a number that is too small.
     """
 
     min_resource: int = 1
@@ -129,7 +129,7 @@ class OptunaSearch:
             folder of results.
 
     Raises:
-        BadInput: nothing to vary or to optimise, an unknown column or sampler, no trials, or pruning that cannot be.
+        UsageError: nothing to vary or to optimise, an unknown column or sampler, no trials, or pruning that cannot be.
     """
 
     parameters: Mapping[str, Parameter]
@@ -150,44 +150,44 @@ class OptunaSearch:
             ("sampler_options", self.sampler_options),
         ):
             if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-                raise BadInput(f"OptunaSearch: {name} = {shown(value)}: expected a mapping from names")
+                raise UsageError(f"OptunaSearch: {name} = {shown(value)}: expected a mapping from names")
         if self.storage is not None and not (isinstance(self.storage, str) and self.storage.strip()):
-            raise BadInput(f"OptunaSearch: storage = {shown(self.storage)}: expected the URL of a database")
+            raise UsageError(f"OptunaSearch: storage = {shown(self.storage)}: expected the URL of a database")
         if self.storage is not None and _IN_MEMORY.match(self.storage):
-            raise BadInput(
+            raise UsageError(
                 f"OptunaSearch: storage = {shown(self.storage)}: a study in memory is lost when the command ends; "
                 "expected a file, such as sqlite:///optuna.db, or another database"
             )
         for name in self.parameters:
             if not name.strip():
-                raise BadInput(f"OptunaSearch: parameter {shown(name)}: expected text")
+                raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")
         if not self.parameters:
-            raise BadInput("OptunaSearch: parameters is empty; expected at least one")
+            raise UsageError("OptunaSearch: parameters is empty; expected at least one")
         object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
         self._check_objectives()
         if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
             close = nearest(self.sampler, SAMPLERS) if isinstance(self.sampler, str) else ""
-            raise BadInput(f"sampler = {shown(self.sampler)}: not known{close}; known: {listed(SAMPLERS)}")
+            raise UsageError(f"sampler = {shown(self.sampler)}: not known{close}; known: {listed(SAMPLERS)}")
         if not isinstance(self.pruning, bool | SuccessiveHalving):
-            raise BadInput(f"pruning = {self.pruning!r}: expected True, False or SuccessiveHalving(...)")
+            raise UsageError(f"pruning = {self.pruning!r}: expected True, False or SuccessiveHalving(...)")
         if self.pruning and dict(self.objectives) != {"auc": "maximize"}:
-            raise BadInput(
+            raise UsageError(
                 "pruning compares trials by their average AUC between tasks; "
                 'expected objectives={"auc": "maximize"} with it, or no pruning'
             )
 
     def _check_objectives(self) -> None:
         if not self.objectives:
-            raise BadInput("OptunaSearch: objectives is empty; expected at least one")
+            raise UsageError("OptunaSearch: objectives is empty; expected at least one")
         numeric = numeric_columns()
         for column, direction in self.objectives.items():
             if column not in numeric:
-                raise BadInput(
+                raise UsageError(
                     f"objective {column!r}: the table runs has no numeric column of that name"
                     f"{nearest(column, dict.fromkeys(numeric))}"
                 )
             if direction not in ("maximize", "minimize"):
-                raise BadInput(f"objective {column!r}: {direction!r}: expected maximize or minimize")
+                raise UsageError(f"objective {column!r}: {direction!r}: expected maximize or minimize")
 
     @property
     def pruner(self) -> SuccessiveHalving | None:
@@ -232,27 +232,27 @@ class OptunaSearch:
         """Looks at every parameter with the base config that it varies.
 
         Raises:
-            BadInput: an unknown field, one that cannot be searched over, a value out of the field's bounds, or fields
+            UsageError: an unknown field, one that cannot be searched over, a value out of the field's bounds, or fields
                 that two parameters set.
         """
         seen: dict[str, str] = {}
         for name, parameter in self.parameters.items():
             where = f"parameter {name!r}"
             if isinstance(parameter, Mapping) and (name in RunConfig.model_fields or name in OPTIONS):
-                raise BadInput(f"{where}: named variants need a name that is no config field")
+                raise UsageError(f"{where}: named variants need a name that is no config field")
             if isinstance(parameter, FloatDistribution | IntDistribution):
                 _check_scale(where, known_key(name), parameter)
             for key in sorted({key for label in self._labels(name) for key in self._setting(name, label)}):
                 known_key(key)
                 if key in _NOT_COMPARABLE:
-                    raise BadInput(f"{where}: {key!r} is nothing to search over: {_NOT_COMPARABLE[key]}")
+                    raise UsageError(f"{where}: {key!r} is nothing to search over: {_NOT_COMPARABLE[key]}")
                 if key in seen:
-                    raise BadInput(f"two parameters set {key!r}: {seen[key]!r} and {name!r}")
+                    raise UsageError(f"two parameters set {key!r}: {seen[key]!r} and {name!r}")
                 seen[key] = name
         for labels in self.corners():
             config = base.replace(**self.settings(labels))
             if config.task_order in ("curriculum", "anti_curriculum"):
-                raise BadInput(
+                raise UsageError(
                     f"task_order {config.task_order!r} is found out by other runs, one for each trial; "
                     "expected a permutation or a seed in a search"
                 )
@@ -282,23 +282,25 @@ def _parameter(name: str, it: Parameter) -> Distribution | Mapping[str, Mapping[
         try:
             return OPTIONS[name].distribution()
         except ValueError as error:
-            raise BadInput(f"parameter {name!r}: {error}; expected a distribution of its own") from None
+            raise UsageError(f"parameter {name!r}: {error}; expected a distribution of its own") from None
     if (distribution := of_optuna(it)) is not None:
         return distribution
-    raise BadInput(f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings")
+    raise UsageError(
+        f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings"
+    )
 
 
 def _variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
     if not isinstance(label, str):
-        raise BadInput(f"parameter {name!r}: variant {shown(label)}: expected text as its name")
+        raise UsageError(f"parameter {name!r}: variant {shown(label)}: expected text as its name")
     if not isinstance(settings, Mapping):
-        raise BadInput(f"parameter {name!r}: variant {shown(label)}: expected a mapping from fields to values")
+        raise UsageError(f"parameter {name!r}: variant {shown(label)}: expected a mapping from fields to values")
     return {key: as_python(value) for key, value in settings.items()}
 
 
 def _check_scale(where: str, name: str, distribution: FloatDistribution | IntDistribution) -> None:
     kind = kind_of(name)
     if kind not in (int, float):
-        raise BadInput(f"{where}: {distribution}: the field is no number; expected a list of its values")
+        raise UsageError(f"{where}: {distribution}: the field is no number; expected a list of its values")
     if kind is int and isinstance(distribution, FloatDistribution):
-        raise BadInput(f"{where}: {distribution}: the field takes whole numbers; expected an IntDistribution")
+        raise UsageError(f"{where}: {distribution}: the field takes whole numbers; expected an IntDistribution")

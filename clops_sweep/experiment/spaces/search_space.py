@@ -12,14 +12,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import BadInput, calling, listed, one_line, several, shown
+from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
 from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
-from clops_sweep.experiment.spaces.beside import importable, unharmed
+from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import Grid
+from clops_sweep.experiment.spaces.local_modules import importable, unharmed
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.uncollected import uncollected
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
 _LONGEST_SAID = 200
@@ -74,7 +74,7 @@ class SearchSpace:
         search: an Optuna search in the place of axes.
 
     Raises:
-        BadInput: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
+        UsageError: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
             beside axes.
     """
 
@@ -92,33 +92,33 @@ class SearchSpace:
         object.__setattr__(self, "seeds", tuple(_plain(f"search space {self.name!r}: seeds", self.seeds)))
         object.__setattr__(self, "axes", {axis: self._plain_axis(axis, it) for axis, it in self.axes.items()})
         if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
-            raise BadInput(f"search space name {self.name!r}: expected a name that can stand in a file name")
+            raise UsageError(f"search space name {self.name!r}: expected a name that can stand in a file name")
         if len(self.name) > _LONGEST_NAME:
-            raise BadInput(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
+            raise UsageError(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
         if not len(self.seeds):
-            raise BadInput(f"search space {self.name!r}: seeds has no values")
+            raise UsageError(f"search space {self.name!r}: seeds has no values")
         _check_twice(f"search space {self.name!r}: seeds", self.seeds)
         for what, function in (("where", self.where), ("resolve", self.resolve)):
             if function is not None and not callable(function):
-                raise BadInput(
+                raise UsageError(
                     f"search space {self.name!r}: {what}: expected a function of a config, not {shown(function)}"
                 )
         if self.search is not None:
             self._check_search(self.search)
         for axis, values in self.axes.items():
             self._check_axis(axis, values)
-        with uncollected():
+        with gc_paused():
             self.__dict__["_validated"] = list(self._requests())  # now, and not when the turn of each comes
 
     def _check_types(self) -> None:
         if not isinstance(self.name, str):
-            raise BadInput(f"search space name {shown(self.name)}: expected text")
+            raise UsageError(f"search space name {shown(self.name)}: expected text")
         for what, value, expected, kind in (
             ("base", self.base, "a RunConfig", RunConfig),
             ("axes", self.axes, "a mapping from axes to their values", Mapping),
         ):
             if not isinstance(value, kind):
-                raise BadInput(f"search space {self.name!r}: {what}: expected {expected}, not {type(value).__name__}")
+                raise UsageError(f"search space {self.name!r}: {what}: expected {expected}, not {type(value).__name__}")
 
     def _check_size(self) -> None:
         sizes = [length(values) or 1 for values in (*self.axes.values(), self.seeds)]  # what has none is refused later
@@ -127,18 +127,18 @@ class SearchSpace:
     def _check_count(self, what: str, runs: int, hint: str = "") -> None:
         if runs > MOST_RUNS:
             count = f"{runs:,}" if runs < sys.maxsize else "too many"
-            raise BadInput(f"search space {self.name!r}: {what} {count} runs; expected {MOST_RUNS:,} at most{hint}")
+            raise UsageError(f"search space {self.name!r}: {what} {count} runs; expected {MOST_RUNS:,} at most{hint}")
 
     def _plain_axis(self, axis: Any, values: Any) -> Axis:
         """An axis with its values as Python's own, so that labels, ids and JSON are the same for equal values."""
         if not isinstance(axis, str) or not axis.strip():
-            raise BadInput(f"search space {self.name!r}: axis {shown(axis)}: expected text")
+            raise UsageError(f"search space {self.name!r}: axis {shown(axis)}: expected text")
         if not isinstance(values, Mapping):
             return _plain(f"search space {self.name!r}, axis {axis!r}", values)
         variants = {}
         for name, settings in values.items():
             if not isinstance(settings, Mapping):
-                raise BadInput(
+                raise UsageError(
                     f"search space {self.name!r}, axis {axis!r}: variant {shown(name)}: expected a mapping from fields "
                     f"to values, not {kind_in_words(settings)}"
                 )
@@ -148,35 +148,35 @@ class SearchSpace:
     def _check_search(self, search: OptunaSearch) -> None:
         where = f"search space {self.name!r}"
         if not isinstance(search, OptunaSearch):
-            raise BadInput(f"{where}: search: expected an OptunaSearch")
+            raise UsageError(f"{where}: search: expected an OptunaSearch")
         if self.axes:
-            raise BadInput(f"{where} has axes and a search; expected one of them")
+            raise UsageError(f"{where} has axes and a search; expected one of them")
         self._check_count(
             f"{search.n_trials:,} trials of {several(len(self.seeds), 'seed')} make", search.n_trials * len(self.seeds)
         )
         if self.where is not None:
-            raise BadInput(f"{where}: where goes with axes; bound the distributions of a search instead")
+            raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
         for seed in self.seeds:
             self.base.replace(seed=seed)
         try:
             search.check(self.base)
-        except BadInput as error:
-            raise BadInput(f"{where}: {error}") from None
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
 
     def _check_axis(self, axis: str, values: Axis) -> None:
         where = f"search space {self.name!r}, axis {axis!r}"
         if not len(values):
-            raise BadInput(f"{where} has no values")
+            raise UsageError(f"{where} has no values")
         if isinstance(values, Mapping):
             if is_field(axis):
-                raise BadInput(f"{where}: named variants need a name that is no config field")
+                raise UsageError(f"{where}: named variants need a name that is no config field")
             keys = {known_key(key) for settings in values.values() for key in settings}
         else:
             known_key(axis)
             _check_twice(where, values)
             keys = {axis}
         if "seed" in keys:
-            raise BadInput(f"{where}: give seeds as seeds=..., not as an axis")
+            raise UsageError(f"{where}: give seeds as seeds=..., not as an axis")
 
     def requests(self) -> Iterator[RunRequest]:
         """Every run asked for, in the documented order; none for a search, whose study knows them."""
@@ -196,19 +196,19 @@ class SearchSpace:
         """The config of a cell and seed; None if its fields do not go together and `where` leaves it out."""
         try:
             return self.base.replace(**settings)
-        except BadInput as error:
+        except UsageError as error:
             unchecked = any_combination(self.base, settings)
             if self.where is not None and unchecked is not None and not self._keeps(self.where, unchecked):
                 return None
             hint = "; where= may leave it out" if unchecked is not None else ""
             place = f", cell {in_words(labels)[:_LONGEST_SAID]}" if labels else ""
-            raise BadInput(f"search space {self.name!r}{place}: {error}{hint}") from None
+            raise UsageError(f"search space {self.name!r}{place}: {error}{hint}") from None
 
     def _keeps(self, where: Callable[[RunConfig], bool], config: RunConfig) -> bool:
         with calling(f"search space {self.name!r}: where"):
             kept = where(config)
         if type(kept).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
-            raise BadInput(f"search space {self.name!r}: where returns {shown(kept)}: expected True or False")
+            raise UsageError(f"search space {self.name!r}: where returns {shown(kept)}: expected True or False")
         return bool(kept)
 
     def _resolved(self, config: RunConfig) -> RunConfig:
@@ -217,9 +217,9 @@ class SearchSpace:
         with calling(f"search space {self.name!r}: resolve"):
             resolved = self.resolve(config)
         if not isinstance(resolved, RunConfig):
-            raise BadInput(f"search space {self.name!r}: resolve returns {shown(resolved)}: expected a RunConfig")
+            raise UsageError(f"search space {self.name!r}: resolve returns {shown(resolved)}: expected a RunConfig")
         if resolved.seed != config.seed:
-            raise BadInput(
+            raise UsageError(
                 f"search space {self.name!r}: resolve returns a config with seed {resolved.seed}; expected that of the "
                 f"config it was given, {config.seed}"
             )
@@ -239,7 +239,7 @@ class SearchSpace:
             for axis, label, change in combination:
                 twice = settings.keys() & change.keys()
                 if twice:
-                    raise BadInput(f"search space {self.name!r}: two axes set {sorted(twice)[0]!r}")
+                    raise UsageError(f"search space {self.name!r}: two axes set {sorted(twice)[0]!r}")
                 labels[axis] = label
                 settings |= change
             cells.append((labels, settings))
@@ -249,22 +249,22 @@ class SearchSpace:
         """The same space over a base config with other values.
 
         Raises:
-            BadInput: an unknown key, a key that an axis of this space sets, or a value out of bounds.
+            UsageError: an unknown key, a key that an axis of this space sets, or a value out of bounds.
         """
         if not settings:
             return self
         for key in settings:
             known_key(key)
             if self.search is not None and key in self.search.fields:
-                raise BadInput(
+                raise UsageError(
                     f"search space {self.name!r} searches over {key!r} itself; change its distribution instead"
                 )
             if any(key in cell for _, cell in self._cells()):
-                raise BadInput(
+                raise UsageError(
                     f"search space {self.name!r} varies {key!r} itself; keep some of its values with --where instead"
                 )
             if key == "seed":
-                raise BadInput("seeds are set by the search space and by --seeds, not by --set")
+                raise UsageError("seeds are set by the search space and by --seeds, not by --set")
         self.__dict__.pop("_validated", None)  # nobody will ask for them, and they take room
         return replace(self, base=self.base.replace(**settings))
 
@@ -277,16 +277,16 @@ def _plain(where: str, values: Any) -> list[Any]:
     try:
         return as_list(values)
     except ValueError as error:
-        raise BadInput(f"{where}: {error}") from None
+        raise UsageError(f"{where}: {error}") from None
 
 
 def _check_twice(where: str, values: Sequence[Any]) -> None:
     try:
         twice = has_twice(values)
     except ValueError as error:
-        raise BadInput(f"{where}: {error}") from None
+        raise UsageError(f"{where}: {error}") from None
     if twice:
-        raise BadInput(f"{where} holds a value twice")
+        raise UsageError(f"{where} holds a value twice")
 
 
 def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
@@ -306,15 +306,15 @@ def load_spaces(path: Path) -> list[SearchSpace]:
     it begins; workers need not find them (see `beside.importable`).
 
     Raises:
-        BadInput: no such file, it raises, or it defines no SPACE; or it imports a compiled module that lies beside it.
+        UsageError: no such file; it raises or defines no SPACE; it imports a compiled module that lies beside it.
     """
     space = names_in(path).get("SPACE")
     spaces = [space] if isinstance(space, SearchSpace) else space
     if not isinstance(spaces, list | tuple) or not spaces or not all(isinstance(s, SearchSpace) for s in spaces):
-        raise BadInput(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
+        raise UsageError(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
     twice = {s.name for s in spaces if sum(other.name == s.name for other in spaces) > 1}
     if twice:
-        raise BadInput(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
+        raise UsageError(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
     return list(spaces)
 
 
@@ -322,20 +322,20 @@ def names_in(path: Path) -> dict[str, Any]:
     """What a search-space file defines, by name; it is executed, with the modules beside it at hand.
 
     Raises:
-        BadInput: no such file, it raises, or it imports a compiled module that lies beside it.
+        UsageError: no such file, it raises, or it imports a compiled module that lies beside it.
     """
     if not path.is_file():
-        raise BadInput(f"{path}: no such search-space file")
+        raise UsageError(f"{path}: no such search-space file")
     try:
         with importable(path.resolve().parent), unharmed():
             return runpy.run_path(str(path), run_name="clops_sweep_search_space")
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's own code raises whatever it likes
         kind = f"{type(error).__name__}{_line_in(path, error)}"
-        raise BadInput(f"{path} raises {kind}: {_said(error)}") from None
+        raise UsageError(f"{path} raises {kind}: {_said(error)}") from None
 
 
 def shipped_spaces() -> Mapping[str, Path]:
@@ -348,11 +348,11 @@ def shipped_space(name: str) -> Path:
     """The search-space file that comes with the package under a name, as in `shipped_space("class_il_grid")`.
 
     Raises:
-        BadInput: there is none of that name.
+        UsageError: there is none of that name.
     """
     shipped = shipped_spaces()
     if name not in shipped:
-        raise BadInput(
+        raise UsageError(
             f"{name!r}: no search-space file of that name comes with the package{nearest(name, shipped)}; there are "
             f"{listed(shipped)}"
         )

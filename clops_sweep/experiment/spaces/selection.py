@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import LIMIT, SEEDS, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
@@ -42,7 +42,7 @@ class Selection:
         files: where they come from, if from files.
 
     Raises:
-        BadInput: a number is out of bounds, `settings` is no mapping, `where` is no text; a name or label cannot be
+        UsageError: a number is out of bounds, `settings` is no mapping, `where` is no text; a name or label cannot be
             printed, or names of search spaces cannot be those of files beside each other (see `check_names`).
     """
 
@@ -56,9 +56,9 @@ class Selection:
     def __post_init__(self) -> None:
         check_limits(self, {"seeds": SEEDS, "limit": LIMIT})
         if not isinstance(self.settings, Mapping) or not all(isinstance(name, str) for name in self.settings):
-            raise BadInput(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
+            raise UsageError(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
         if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
-            raise BadInput(f"where = {shown(self.where)}: expected a condition such as 'storage_fraction == 0.5'")
+            raise UsageError(f"where = {shown(self.where)}: expected a condition such as 'storage_fraction == 0.5'")
         check_names(self.given)
 
     @classmethod
@@ -66,7 +66,7 @@ class Selection:
         """What search-space files define.
 
         Raises:
-            BadInput: see `load_spaces`.
+            UsageError: see `load_spaces`.
         """
         spaces = [space for file in files for space in spaces_of(file)]
         return cls(tuple(spaces), files=tuple(files), **options)
@@ -76,13 +76,13 @@ class Selection:
         """A search space, several, or what the file of that path defines.
 
         Raises:
-            BadInput: it is none of them.
+            UsageError: it is none of them.
         """
         if isinstance(space, str | PathLike):
             return cls.of_files([Path(space)], **options)
         spaces = (space,) if isinstance(space, SearchSpace) else space
         if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(it, SearchSpace) for it in spaces):
-            raise BadInput("expected a SearchSpace, a list of them, or the path of a search-space file")
+            raise UsageError("expected a SearchSpace, a list of them, or the path of a search-space file")
         return cls(tuple(spaces), **options)
 
     @cached_property
@@ -107,7 +107,7 @@ class Selection:
         """The runs asked for, in order.
 
         Raises:
-            BadInput: there is none, and no search; or anything is wrong with the spaces and options.
+            UsageError: there is none, and no search; or anything is wrong with the spaces and options.
         """
         requests = all_requests(self.spaces)
         if self.where is not None and requests:
@@ -118,7 +118,7 @@ class Selection:
         for request in different.values():
             _check_declared(request.space, request.config)
         if not requests and not self.searches:
-            raise BadInput(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
+            raise UsageError(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
         return requests[: self.limit]
 
     @cached_property
@@ -126,7 +126,7 @@ class Selection:
         """The search spaces with a search in the place of axes."""
         found = [(space, space.search) for space in self.spaces if space.search is not None]
         if found and self.where:
-            raise BadInput(
+            raise UsageError(
                 f"--where keeps some of a list of runs, and search space {found[0][0].name!r} has none before it is "
                 "run; bound its distributions instead"
             )
@@ -157,7 +157,7 @@ def spaces_of(file: Path) -> list[SearchSpace]:
     """What a search-space file defines, see `load_spaces`.
 
     Raises:
-        BadInput: it defines none, or ends in any other way than by an interrupt.
+        UsageError: it defines none, or ends in any other way than by an interrupt.
     """
     return _executed(file, load_spaces)
 
@@ -166,7 +166,7 @@ def load_plugins(file: Path) -> None:
     """Executes a file for the data sets and plug-ins that it declares; it need not define a search space.
 
     Raises:
-        BadInput: there is no such file, or it ends in any other way than by an interrupt.
+        UsageError: there is no such file, or it ends in any other way than by an interrupt.
     """
     _executed(file, names_in)
 
@@ -175,11 +175,11 @@ def _executed(file: Path, load: Callable[[Path], _Loaded]) -> _Loaded:
     try:
         return load(file)
     except OSError as error:  # a name that no file can have, or a file that may not be read
-        raise BadInput(f"{shorten(file)}: cannot be read ({error.strerror or one_line(error)})") from None
+        raise UsageError(f"{shorten(file)}: cannot be read ({error.strerror or one_line(error)})") from None
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:  # one that the file has made up, which is no Exception
-        raise BadInput(f"{file} raises {type(error).__name__}: {one_line(error)}") from None
+        raise UsageError(f"{file} raises {type(error).__name__}: {one_line(error)}") from None
 
 
 def file_name(name: str) -> str:
@@ -191,23 +191,23 @@ def check_names(spaces: Sequence[SearchSpace]) -> None:
     """Sees to it that search spaces can be written about: on a terminal, in a database, and in files beside each other.
 
     Raises:
-        BadInput: a name or label with characters that only a terminal would obey, a name that is too long for a file,
+        UsageError: a name or label with characters that only a terminal would obey, a name that is too long for a file,
             or two that would be one on some file system.
     """
     names: dict[str, str] = {}
     for space in spaces:
         for what, text in _texts(space):
             if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in _CONTROLS for c in text):
-                raise BadInput(f"{what} {shown(text)}: expected characters that can be printed")
+                raise UsageError(f"{what} {shown(text)}: expected characters that can be printed")
         own = file_name(space.name)
         if len(own.encode()) > _LONGEST_FILE_NAME:
-            raise BadInput(
+            raise UsageError(
                 f"search space {shown(space.name)}: a name for files may have {_LONGEST_FILE_NAME} bytes, and this one "
                 f"has {len(own.encode())}; expected a shorter one"
             )
         key = unicodedata.normalize("NFC", own).casefold()
         if key in names:
-            raise BadInput(
+            raise UsageError(
                 f"search spaces {shown(names[key])} and {shown(space.name)}: their files would have one name; expected "
                 "names that differ in letters or digits, and not in case alone"
             )
@@ -228,25 +228,25 @@ def _check_declared(space: str, config: RunConfig) -> None:
     """Check what is known of a data set before it is prepared: how many tasks, classes and leads it has.
 
     Raises:
-        BadInput: the task order is no permutation of the tasks, there is no such class, or the paper's network is to
+        UsageError: the task order is no permutation of the tasks, there is no such class, or the paper's network is to
             take several leads at once.
     """
     info = DATASETS[config.dataset]
     numbers = [it for group in config.task_classes or () for it in group if isinstance(it, int)]
     wrong = [it for it in numbers if info.classes is not None and not 0 <= it < info.classes]
     if wrong and config.scenario in ("class_il", "class_il_union"):
-        raise BadInput(
+        raise UsageError(
             f"search space {space!r}: task_classes: {config.dataset} has {info.classes} classes and no class "
             f"{shown(wrong[0])}; expected numbers from 0 to {(info.classes or 0) - 1}"
         )
     if config.network == PAPER_NETWORK and config.leads == "all" and info.simultaneous_leads > 1:
-        raise BadInput(
+        raise UsageError(
             f"search space {space!r}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
             f"{info.simultaneous_leads}; set leads = 'one', or network = 'resnet1d_wang'"
         )
     tasks = info.task_count(config.scenario, config.task_classes, config.domain)
     if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
-        raise BadInput(
+        raise UsageError(
             f"search space {space!r}: task_order {shown(list(config.task_order))}: {config.scenario} of "
             f"{config.dataset} has {tasks} tasks; expected a permutation of 0..{tasks - 1}"
         )

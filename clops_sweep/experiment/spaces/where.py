@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
-from clops_sweep.errors import BadInput, one_line, shown
+from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.experiment.config import known_key, nearest
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES
@@ -62,7 +62,7 @@ class Where:
         columns: what it may name; by default the fields of a config.
 
     Raises:
-        BadInput: it is no such expression, or names a field that there is not.
+        UsageError: it is no such expression, or names a field that there is not.
     """
 
     def __init__(self, expression: str, columns: Collection[str] | None = None) -> None:
@@ -88,7 +88,7 @@ class Where:
         """Whether it holds for a config.
 
         Raises:
-            BadInput: values cannot be compared so, or it is neither true nor false.
+            UsageError: values cannot be compared so, or it is neither true nor false.
         """
         try:
             kept = self._value(self._tree, config)
@@ -108,7 +108,7 @@ class Where:
             case ast.Name(id=name):
                 try:
                     self._check_name(name)
-                except BadInput as error:
+                except UsageError as error:
                     raise self._wrong(str(error)) from None
                 return
             case ast.BinOp(op=op) if type(op) not in {*_ARITHMETIC, *_LOGIC}:
@@ -126,7 +126,7 @@ class Where:
         if self._columns is None:
             known_key(name)
         elif name not in self._columns:
-            raise BadInput(f"there is no column {name!r}{nearest(name, dict.fromkeys(self._columns))}")
+            raise UsageError(f"there is no column {name!r}{nearest(name, dict.fromkeys(self._columns))}")
 
     def _value(self, node: ast.expr, config: _Named) -> Any:
         match node:
@@ -175,10 +175,10 @@ class Where:
             raise TypeError(f"{shown(value)} is neither true nor false")
         return value
 
-    def _wrong(self, what: str) -> BadInput:
+    def _wrong(self, what: str) -> UsageError:
         if self._columns is not None:
-            return BadInput(f"condition {shown(self.expression)}: {what}")
-        return BadInput(
+            return UsageError(f"condition {shown(self.expression)}: {what}")
+        return UsageError(
             f"--where {shown(self.expression)}: {what}; expected a condition on config fields and options, such as "
             "storage_fraction == 0.5"
         )

@@ -52,7 +52,7 @@ class ModuleLearner(Learner):
         options: its own.
 
     Raises:
-        BadInput: they cannot be trained; see `module_probe`.
+        UsageError: they cannot be trained; see `module_probe`.
     """
 
     def __init__(

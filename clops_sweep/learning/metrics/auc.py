@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clops_sweep.errors import BadInput
+from clops_sweep.errors import UsageError
 
 
 class TaskAucs:
@@ -27,7 +27,7 @@ class TaskAucs:
         left_out: how many classes or labels of each task have no AUC.
 
     Raises:
-        BadInput: of a task no class is left.
+        UsageError: of a task no class is left.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TaskAucs:
             truth = task > 0.5
             kept = np.flatnonzero(truth.any(0) & ~truth.all(0))
             if not len(kept):
-                raise BadInput(f"{name}: no class has both positive and negative instances, so there is no AUC")
+                raise UsageError(f"{name}: no class has both positive and negative instances, so there is no AUC")
             for column in kept:
                 for of_class, chosen in zip(places, (~truth[:, column], truth[:, column]), strict=True):
                     of_class.append((first + np.flatnonzero(chosen)) * task.shape[1] + column)

@@ -11,7 +11,7 @@ import torch
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import BadInput, reason, streams_kept, user_code
+from clops_sweep.errors import UsageError, reason, streams_kept, user_code
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
@@ -50,10 +50,10 @@ class Probed:
         """Sees whether a batch is large enough.
 
         Raises:
-            BadInput: it is not.
+            UsageError: it is not.
         """
         if size < self.smallest_batch:
-            raise BadInput(
+            raise UsageError(
                 f"network {network!r} cannot be trained on a batch of one instance, of which a layer would take the "
                 "variance; choose a batch_size of 2 or more"
             )
@@ -66,7 +66,7 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
     """Tries the networks that are not built in, each on the shapes that some configs ask of it.
 
     Raises:
-        BadInput: one cannot be trained, in a sentence that names the layer or parameter at fault.
+        UsageError: one cannot be trained, in a sentence that names the layer or parameter at fault.
     """
     own = [config for config in configs if config.network in NETWORKS.added]
     fields = ("network", "data_key", "scenario", "task_order", "task_classes", "domain", "strategy", "batch_size")
@@ -97,7 +97,7 @@ def probed(
         options: its own.
 
     Raises:
-        BadInput: it cannot be trained.
+        UsageError: it cannot be trained.
     """
     options = options or {}
     key = (name, shape, outputs, tuple(sorted(options.items())))
@@ -132,10 +132,10 @@ class _Probe:
         return Probed(statistics, self._smallest_batch())
 
     def _refuse(self, what: str) -> NoReturn:
-        raise BadInput(f"network {self._name!r}: {what}")
+        raise UsageError(f"network {self._name!r}: {what}")
 
     def _refusing(self, what: Callable[[], str]) -> AbstractContextManager[None]:
-        return user_code(lambda error: BadInput(f"network {self._name!r}: {what()} ({reason(error)})"))
+        return user_code(lambda error: UsageError(f"network {self._name!r}: {what()} ({reason(error)})"))
 
     def _check_parameters(self) -> None:
         if any(isinstance(part, torch.jit.ScriptModule) for part in self._module.modules()):

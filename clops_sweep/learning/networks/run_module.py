@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from clops_sweep.errors import BadInput, reason, user_code
+from clops_sweep.errors import UsageError, reason, user_code
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.networks.network import PaperNetwork
@@ -46,7 +46,7 @@ def made(
         task: for which it is made anew.
 
     Raises:
-        BadInput: it raises, or returns no module.
+        UsageError: it raises, or returns no module.
     """
     device = torch.device("cpu")
     generators = GlobalStreams(device)
@@ -54,13 +54,13 @@ def made(
         generators.seed(int(streams.sequence(seed, "initial parameters", task).generate_state(1, "uint64")[0]))
         given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
         wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
-        with user_code(lambda error: BadInput(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
+        with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
             module: Any = make(*shape, outputs, **options)
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
     if not isinstance(module, nn.Module):
-        raise BadInput(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
+        raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     if isinstance(module, PaperNetwork):
         module.draw(seed, task)
     return module

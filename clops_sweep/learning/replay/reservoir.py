@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.learning.replay.beside import subsets
+from clops_sweep.learning.replay.mini_batches import subsets
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import torch
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.replay.beside import subsets
+from clops_sweep.learning.replay.mini_batches import subsets
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 

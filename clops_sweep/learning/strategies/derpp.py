@@ -25,7 +25,7 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Replay, batch_sizes
 from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
-from clops_sweep.learning.replay.beside import beside, replayed_beside
+from clops_sweep.learning.replay.mini_batches import replay_batch_size, with_replay
 from clops_sweep.learning.replay.reservoir import ReservoirEpoch
 from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
@@ -50,7 +50,7 @@ class DarkExperienceReplay(FixedMemory):
         """Everything random first, and what is in the memory at which step; then the steps."""
         config, learner, instances = self.training.config, self.training.learner, self.training.tasks[task]
         size = config.batch_size
-        count = replayed_beside(config.replay_ratio, size, len(self.memory)) if task else 0
+        count = replay_batch_size(config.replay_ratio, size, len(self.memory)) if task else 0
         sizes = batch_sizes(order.shape[1], size, 1 if count else learner.smallest_batch)
         new = self.memory.of_task(task, order).cpu().numpy()
         held = self.memory.instances.cpu().numpy()
@@ -71,7 +71,7 @@ class DarkExperienceReplay(FixedMemory):
         self._offered += order.shape[1]
         if count:
             replay = self._replay(np.stack([plan.replayed for plan in plans]))
-            order = beside(order, size, 2 * count)
+            order = with_replay(order, size, 2 * count)
         current = learner.begin_epoch(instances, replay, order, size + 2 * count, dropout_keys)
         for name, values in zip((READ, WRITTEN, PULL), self._of_steps(plans, sizes), strict=True):
             current.keep(name, torch.from_numpy(values))

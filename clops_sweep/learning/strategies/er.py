@@ -24,9 +24,9 @@ import torch
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
-from clops_sweep.learning.replay.beside import beside
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
 from clops_sweep.learning.replay.division import highest_of_each
+from clops_sweep.learning.replay.mini_batches import with_replay
 from clops_sweep.learning.strategies.base import InstanceRecord, Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
@@ -70,7 +70,7 @@ class TinyEpisodicMemory(FixedMemory):
         instances, size = self.training.tasks[task], self.training.config.batch_size
         if len(self.memory):
             places = self.draws(task, epoch, self._pool)
-            replay, order = self.drawn_replay(places), beside(order, size, places.shape[2])
+            replay, order = self.drawn_replay(places), with_replay(order, size, places.shape[2])
             size += places.shape[2]
         self.training.learner.train_epoch(instances, replay, order, size, dropout_keys, self._beta)
 

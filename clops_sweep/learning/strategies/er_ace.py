@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 
 from clops_sweep.learning.batches import EpochBatch, Replay
-from clops_sweep.learning.replay.beside import beside
+from clops_sweep.learning.replay.mini_batches import with_replay
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
@@ -33,7 +33,7 @@ class AsymmetricCrossEntropy(FixedMemory):
         learner, size = self.training.learner, self.training.config.batch_size
         if len(self.memory):
             places = self.draws(task, epoch)
-            replay, order = self.drawn_replay(places), beside(order, size, places.shape[2])
+            replay, order = self.drawn_replay(places), with_replay(order, size, places.shape[2])
             size += places.shape[2]
         current = learner.begin_epoch(self.training.tasks[task], replay, order, size, dropout_keys)
         seen = [(part.targets > 0).any(1) for part in self.training.tasks[: task + 1]]

@@ -11,10 +11,10 @@ import torch
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.replay.beside import replayed_beside, steps_of, subsets
 from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.replay.division import groups_of, kept, random_priorities
 from clops_sweep.learning.replay.memory import Memory
+from clops_sweep.learning.replay.mini_batches import replay_batch_size, steps_of, subsets
 from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Strategy, Training
 
 
@@ -66,7 +66,7 @@ class FixedMemory(Strategy):
         config, device = self.training.config, self.memory.instances.device
         size = len(self.memory) if pool is None else pool.shape[1]
         steps = steps_of(self.training.tasks[task].rows.shape[1], config.batch_size)
-        count = replayed_beside(config.replay_ratio, config.batch_size, size)
+        count = replay_batch_size(config.replay_ratio, config.batch_size, size)
         generators = [streams.generator(seed, "replay", task, epoch) for seed in self.training.seeds]
         drawn = np.stack([subsets(generator, np.full(steps, size), count) for generator in generators])
         places = torch.from_numpy(drawn).to(device)

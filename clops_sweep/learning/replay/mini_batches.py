@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 
-def replayed_beside(ratio: float, batch_size: int, stored: int) -> int:
+def replay_batch_size(ratio: float, batch_size: int, stored: int) -> int:
     """M, how many are replayed beside every batch: round(ratio B), at least 1 and at most what is stored."""
     return min(max(1, round(ratio * batch_size)), stored)
 
@@ -19,7 +19,7 @@ def steps_of(instances: int, batch_size: int) -> int:
     return math.ceil(instances / batch_size)
 
 
-def beside(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Tensor:
+def with_replay(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Tensor:
     """The order of an epoch in which every batch of the task's instances has others behind it.
 
     Args:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A selection of runs, the data that are at hand for them, and the store."""
 
     selection: Selection
@@ -54,7 +54,7 @@ class Asked:
         """The prepared data of some configs.
 
         Raises:
-            BadInput: they are not prepared, or data, scenario and network do not fit, for any of them.
+            UsageError: they are not prepared, or data, scenario and network do not fit, for any of them.
         """
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
         tasks = {

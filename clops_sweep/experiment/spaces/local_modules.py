@@ -13,7 +13,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
-from clops_sweep.errors import BadInput, streams_kept
+from clops_sweep.errors import UsageError, streams_kept
 
 _ENDINGS = (".py", *EXTENSION_SUFFIXES)
 _INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -29,7 +29,7 @@ def importable(folder: Path) -> Iterator[None]:
     not in a function that is called later.
 
     Raises:
-        BadInput: a module from there is a compiled one, which cannot be handed to workers.
+        UsageError: a module from there is a compiled one, which cannot be handed to workers.
     """
     folder = folder.resolve()
     offered = {name for name in _names_in(folder) if _is_replaceable(name)}
@@ -55,7 +55,7 @@ def unharmed() -> Iterator[None]:
     """Around the execution of a user's file: refuse changes that would break the rest of the command.
 
     Raises:
-        BadInput: the file closes standard output or error, lowers Python's recursion limit, or replaces a built-in
+        UsageError: the file closes standard output or error, lowers Python's recursion limit, or replaces a built-in
             function or class.
     """
     limit, before = sys.getrecursionlimit(), dict(vars(builtins))
@@ -71,11 +71,11 @@ def unharmed() -> Iterator[None]:
             ]
             vars(builtins).update({name: before[name] for name in replaced})
     if lowered < limit:
-        raise BadInput(f"lowers Python's recursion limit to {lowered}; expected {limit} or more")
+        raise UsageError(f"lowers Python's recursion limit to {lowered}; expected {limit} or more")
     if replaced:
-        raise BadInput(f"replaces the built-in {replaced[0]!r}; give your own function another name")
+        raise UsageError(f"replaces the built-in {replaced[0]!r}; give your own function another name")
     if streams.closed:
-        raise BadInput("closes standard output or standard error, which the command writes to")
+        raise UsageError("closes standard output or standard error, which the command writes to")
 
 
 def _names_in(folder: Path) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _refuse_compiled(folder: Path, before: set[str]) -> None:
     for name in _imported(folder, before):
         origin = getattr(sys.modules[name], "__file__", None)
         if origin and origin.endswith(tuple(EXTENSION_SUFFIXES)):
-            raise BadInput(
+            raise UsageError(
                 f"imports {Path(origin).name}, a compiled module beside it, which cannot be handed to workers; install "
                 "it as a package"
             )

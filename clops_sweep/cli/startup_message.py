@@ -13,7 +13,7 @@ from clops_sweep.errors import masked
 
 
 @contextlib.contextmanager
-def first_word(arguments: Sequence[str]) -> Iterator[None]:
+def startup_message(arguments: Sequence[str]) -> Iterator[None]:
     """Says on a terminal that the command is at work, until standard output or error is made use of inside."""
     terminal = sys.stderr
     if terminal is None or not terminal.isatty() or os.environ.get("TERM", "dumb") == "dumb" or not arguments:

@@ -19,12 +19,12 @@ from clops_sweep.cli.options import (
     prepared_root_option,
     results_option,
 )
-from clops_sweep.errors import BadInput, shown
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.limits import LIMIT, SEEDS
 
 
-def asks(required: bool = True, keep: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options that say which runs are asked for; the command gets them as one `Asked`.
+def request_options(required: bool = True, keep: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that say which runs are asked for; the command gets them as one `Request`.
 
     Args:
         required: whether there must be a search-space file.
@@ -75,19 +75,21 @@ def asks(required: bool = True, keep: bool = False) -> Callable[[Callable[..., N
         ) -> None:
             from clops_sweep.data.preparing.prepared_data import PreparedData
             from clops_sweep.experiment.spaces.selection import Selection
-            from clops_sweep.planning.asked import Asked
+            from clops_sweep.planning.request import Request
             from clops_sweep.store.run_store import RunStore
 
             changes = {"--set": settings, "--seeds": seeds, "--limit": limit, "--where": where}
             if not files and (given := [name for name, value in changes.items() if value]):
-                raise BadInput(f"{given[0]} changes what a search-space file asks for; expected such a file, SPACE.py")
+                raise UsageError(
+                    f"{given[0]} changes what a search-space file asks for; expected such a file, SPACE.py"
+                )
             selection = Selection.of_files(files, settings=_settings(settings), seeds=seeds, limit=limit, where=where)
             for space in selection.left_out:
                 click.echo(
                     f"left out: search space {space.name!r}, since the data set has no {space.base.scenario}", err=True
                 )
             store = RunStore.named(results, keep_predictions="predictions" in keep)
-            asked = Asked(selection, PreparedData.found(prepared_root, data_root), store)
+            asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
             function(asked, **others)
 
         for option in reversed(options):
@@ -103,9 +105,9 @@ def _settings(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name:
-            raise BadInput(f"--set {shown(text)}: expected NAME=VALUE")
+            raise UsageError(f"--set {shown(text)}: expected NAME=VALUE")
         if name in found:
-            raise BadInput(f"--set {shown(text)}: {name} is set twice; expected it once")
+            raise UsageError(f"--set {shown(text)}: {name} is set twice; expected it once")
         found[name] = _value(text, value)
     return found
 
@@ -117,7 +119,7 @@ def _value(text: str, value: str) -> Any:
     except json.JSONDecodeError:
         pass
     except (ValueError, RecursionError):  # a number of thousands of digits; brackets inside brackets
-        raise BadInput(f"--set {shown(text)}: no such value can be read; expected text, a number or a list") from None
+        raise UsageError(f"--set {shown(text)}: no such value can be read; expected text, a number or a list") from None
     if re.fullmatch(r"[+-]?[0-9]{1,4000}", value):
         return int(value)
     if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value):
