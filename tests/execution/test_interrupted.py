@@ -73,10 +73,8 @@ def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_an_interrupt_before_the_first_trial_ends_at_once(
-    launch: Launch, forked: Preloaded, tmp_path: Path, number: int
-) -> None:
-    sweep = launch() if number == signal.SIGINT else launch(script=forked)
+def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_path: Path, number: int) -> None:
+    sweep = launch()
     sweep.read_until("runs to do")  # and Ray is being started
     sweep.interrupt(number)
     assert sweep.wait() == 130
