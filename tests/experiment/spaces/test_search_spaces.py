@@ -10,7 +10,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.experiment.spaces.selection import Selection
 
-FOLDER = Path(__file__).parents[2] / "search_spaces"
+FOLDER = Path(__file__).parents[3] / "search_spaces"
 RUNS = {  # cells times five seeds
     "class_il_grid": 4 * 4 * 4 * 5,
     "storage_order": 4 * 4 * 2 * 5,

@@ -367,7 +367,7 @@ def test_what_stands_in_for_a_plugin_has_its_options() -> None:
 
 
 def test_the_example_of_the_documentation() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "options.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "options.md").read_text()
     (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     exec(example, {})
     assert RunConfig(acquisition="least_confident", power=2).options == {"power": 2.0}

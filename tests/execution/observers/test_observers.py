@@ -37,7 +37,7 @@ from clops_sweep.testing import ContractViolation, check_observer, tiny_config, 
 Launch = Callable[..., Sweep]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "observers.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "observers.md").read_text()
 EXAMPLE, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 RUN, OTHER = "ab12", "cd34"
 

@@ -150,7 +150,7 @@ def test_the_paper_s_own_settings_need_no_word(tmp_path: Path, generated: Module
 
 
 def shipped(name: str) -> SearchSpace:
-    space = load_spaces(Path(__file__).parents[2] / "search_spaces" / f"{name}.py")[0]
+    space = load_spaces(Path(__file__).parents[3] / "search_spaces" / f"{name}.py")[0]
     return space.overridden({"epochs_per_task": 1}).with_seeds(2)
 
 

@@ -15,7 +15,7 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def _values(space: SearchSpace, *names: str) -> list[tuple[Any, ...]]:
