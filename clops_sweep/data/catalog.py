@@ -247,22 +247,24 @@ class Catalog(Mapping[str, DatasetInfo]):
         self._added[name], self._declared[name] = info, declared
 
 
+_SYNTHETIC: Final = DatasetInfo(
+    name="synthetic",
+    title="Generated ECG of twelve rhythm classes, shipped with the package",
+    licence="Apache-2.0",
+    source="generated on this machine",
+    size="75 MB",
+    scenarios=("class_il", "time_il", "domain_il"),
+    classes=12,
+    batch_size=16,
+    reader="clops_sweep.data.synthetic.generated",
+    learning_rate=1e-3,
+    reference_lead="II",
+    simultaneous_leads=12,
+    terms=("2019-01-01", "2020-01-01", "2021-01-01"),
+)
+
 DATASETS: Final = Catalog(
-    DatasetInfo(
-        name="synthetic",
-        title="Generated ECG of twelve rhythm classes, shipped with the package",
-        licence="Apache-2.0",
-        source="generated on this machine",
-        size="75 MB",
-        scenarios=("class_il", "time_il", "domain_il"),
-        classes=12,
-        batch_size=16,
-        reader="clops_sweep.data.synthetic.generated",
-        learning_rate=1e-3,
-        reference_lead="II",
-        simultaneous_leads=12,
-        terms=("2019-01-01", "2020-01-01", "2021-01-01"),
-    ),
+    _SYNTHETIC,
     DatasetInfo(
         name="mitbih",
         title="MIT-BIH Arrhythmia Database 1.0.0 (Moody and Mark, 2001)",
@@ -352,19 +354,5 @@ DATASETS: Final = Catalog(
         reference_lead="II",
         simultaneous_leads=12,
     ),
-    DatasetInfo(
-        name="synthetic_paper",
-        title="Generated ECG at the paper's own split sizes",
-        licence="Apache-2.0",
-        source="generated on this machine",
-        size="400 MB",
-        scenarios=("class_il", "time_il", "domain_il"),
-        classes=12,
-        batch_size=16,
-        reader="clops_sweep.data.synthetic.generated",
-        learning_rate=1e-3,
-        reference_lead="II",
-        simultaneous_leads=12,
-        terms=("2019-01-01", "2020-01-01", "2021-01-01"),
-    ),
+    replace(_SYNTHETIC, name="synthetic_paper", title="Generated ECG at the paper's own split sizes", size="400 MB"),
 )

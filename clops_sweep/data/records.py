@@ -145,9 +145,14 @@ class Source(ABC):
         return self.names[0]
 
     @property
+    def origin(self) -> Path | str:
+        """Its first file, or its name."""
+        return self.files[0] if self.files else self.record
+
+    @property
     def place(self) -> str:
-        """Its first file, or its name, as messages show it."""
-        return shorten(self.files[0] if self.files else self.record)
+        """The same, as messages show it."""
+        return shorten(self.origin)
 
     @property
     def signal_file(self) -> Path | None:

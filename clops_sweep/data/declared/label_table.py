@@ -179,10 +179,6 @@ class Labels:
             else [part.strip() for part in text.split(self._separator) if part.strip()]
         )
 
-    def position(self, text: str) -> int | None:
-        """The class of one label; None where it is not used."""
-        return self._place.get(text)
-
     def of(self, text: str) -> int | NDArray[np.uint8] | None:
         """The label or labels of a recording; None, and counted, where none of them is used."""
         places = [self._place[part] for part in self._parted(text) if part in self._place]

@@ -37,7 +37,7 @@ Read = FramesRead | str
 def windows_or_reason(common: Common, source: Source) -> Windows | str:
     """The windows of a source, or why they are not known."""
     try:
-        with one_sentence(source.files[0] if source.files else source.record):
+        with one_sentence(source.origin):
             return source.windows(common)
     except EveryRecordFails:
         raise
@@ -49,7 +49,7 @@ def read_frames(common: Common, pair: Offer, hashed: bool = True) -> Read:
     """Read the frames of a source at the given windows; the reason, where the source cannot be read."""
     source, windows = pair
     try:
-        with one_sentence(source.files[0] if source.files else source.record):
+        with one_sentence(source.origin):
             signals = source.signals(common, windows)
             hashes = {file: file_sha256(file) for file in source.files if hashed}
             statistics = frame_statistics(signals.stored)

@@ -64,7 +64,7 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
 def _record_problems(data: DataSet, source: Source, seen: SeenSamples) -> list[str]:
     """What is wrong with a record as preparing it would find, and with the signal of one that gives no frame."""
     try:
-        with one_sentence(source.files[0] if source.files else source.record):
+        with one_sentence(source.origin):
             windows = source.windows(data.common)
             if len(windows):
                 read = read_frames(data.common, (source, windows), hashed=False)

@@ -206,12 +206,12 @@ def test_the_time_axis_is_that_of_the_prepared_frames(ten_seconds: Path) -> None
     assert axes.get_xlim()[1] == pytest.approx(10)
 
 
-def test_the_usual_seconds_of_a_frame_are_those_of_the_readers() -> None:
+def test_the_usual_seconds_of_a_frame_are_those_of_the_declarations() -> None:
     assert DATASETS["cardiology"].frame_seconds == cardiology.WINDOW / cardiology.RATE
     assert DATASETS["chapman"].frame_seconds == chapman_files.SAMPLES / twelve_leads.RATE
     for name in ("physionet2020", "ptbxl"):
         assert DATASETS[name].frame_seconds == FRAME_LENGTH / twelve_leads.RATE
     for name in ("mitbih", "mitbih_vfdb"):
-        assert DATASETS[name].frame_seconds == mitbih.MitBih.options["window_seconds"]
+        assert DATASETS[name].frame_seconds == mitbih.RULES.options["window_seconds"]
     for name in ("synthetic", "synthetic_paper"):
         assert DATASETS[name].frame_seconds == rhythms.FRAME_SECONDS
