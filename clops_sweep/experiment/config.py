@@ -166,6 +166,9 @@ class RunConfig(BaseModel):
     network: str = PAPER_NETWORK
     split_seed: Seed = 0
     seed: Seed = 0
+    class_weights: Literal["balanced"] | None = Field(
+        None, description="balanced: a loss is weighted by n / (C n_c), n_c training instances of its class in its task"
+    )
     weight_seed: Seed | None = Field(None, description="seed of the initial weights alone; by default the run's seed")
 
     def __init__(self, **values: Any) -> None:

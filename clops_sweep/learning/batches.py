@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -27,15 +28,44 @@ class Batch:
 
 @dataclass(frozen=True)
 class Instances:
-    """n instances of each of S runs: rows int64 [S, n], targets float32 [S, n, C]."""
+    """n instances of each of S runs.
+
+    Attributes:
+        rows: int64 [S, n], rows of the frame bank.
+        targets: float32 [S, n, C].
+        weights: float32 [S, n], what the loss of each is multiplied by wherever it is trained on (`class_weights`);
+            None for ones. `weighted` sets it, so that `vars` of others are rows and targets alone.
+    """
 
     rows: torch.Tensor
     targets: torch.Tensor
+    weights: ClassVar[torch.Tensor | None] = None
+
+    def weighted(self, weights: torch.Tensor | None) -> Instances:
+        """The same instances with other weights, float32 [S, n]."""
+        found = Instances(self.rows, self.targets)
+        if weights is not None:
+            object.__setattr__(found, "weights", weights)
+        return found
+
+    @property
+    def loss_weights(self) -> torch.Tensor:
+        """The weights, ones where there are none: float32 [S, n]."""
+        return torch.ones(self.rows.shape, device=self.rows.device) if self.weights is None else self.weights
+
+    def at(self, positions: torch.Tensor) -> Instances:
+        """The instances at some positions, int64 [S, m]."""
+        weights = None if self.weights is None else self.weights.gather(1, positions)
+        return Instances(self.rows.gather(1, positions), gather_targets(self.targets, positions)).weighted(weights)
 
     @classmethod
     def union(cls, parts: Sequence[Instances]) -> Instances:
         """Several sets as one, in their order."""
-        return cls(torch.cat([part.rows for part in parts], dim=1), torch.cat([part.targets for part in parts], dim=1))
+        rows = torch.cat([part.rows for part in parts], dim=1)
+        targets = torch.cat([part.targets for part in parts], dim=1)
+        if all(part.weights is None for part in parts):
+            return cls(rows, targets)
+        return cls(rows, targets).weighted(torch.cat([part.loss_weights for part in parts], dim=1))
 
 
 def gather_targets(targets: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
@@ -45,10 +75,15 @@ def gather_targets(targets: torch.Tensor, positions: torch.Tensor) -> torch.Tens
 
 @dataclass(frozen=True)
 class Replay:
-    """Instances to be replayed, and the factor of each one's loss: float32 [S, m]."""
+    """Instances to be replayed, and the factor of each one's loss, beside its weight: float32 [S, m]."""
 
     instances: Instances
     factors: torch.Tensor
+
+    def behind(self, task: Instances) -> Instances:
+        """The union of a task's instances and these, whose weights are multiplied by their factors."""
+        weights = self.factors if self.instances.weights is None else self.factors * self.instances.weights
+        return Instances.union([task, self.instances.weighted(weights)])
 
     @classmethod
     def union(cls, parts: Sequence[Replay]) -> Replay:
@@ -69,8 +104,10 @@ class EpochBatch:
         positions: int64 [S, B], positions in the task's training set where `current`, elsewhere 0.
         current: bool [S, B].
         current_count: float32 [S, B], the number of I, the same all along the batch.
-        weights: float32 [S, B], of current instances one by the number of I, of replayed ones their factor by that of
-            J: the sum of weights times losses is mean_I(l) + mean_J(factor l), without the term whose set is empty.
+        weights: float32 [S, B], the factor of each by the number of I, or of J: the sum of weights times losses is
+            mean_I(factor l) + mean_J(factor l), without the term whose set is empty.
+        factors: float32 [S, B], of current instances their weight (see `Instances`), of replayed ones that times the
+            factor of their replay.
         draws: int64 [B], places in the epoch, counters of the dropout masks.
         number: the batch's number in the epoch, from 0.
     """
@@ -81,6 +118,7 @@ class EpochBatch:
     current: torch.Tensor
     current_count: torch.Tensor
     weights: torch.Tensor
+    factors: torch.Tensor
     draws: torch.Tensor
     number: int
 
@@ -116,7 +154,7 @@ class Epoch:
         self.sizes = batch_sizes(total, batch_size, smallest)
         device = task.rows.device
         self._integers = torch.zeros(2, runs, total, dtype=torch.int64, device=device)
-        self._floats = torch.zeros(2, runs, total, device=device)
+        self._floats = torch.zeros(3, runs, total, device=device)
         self._targets = torch.zeros(runs, total, task.targets.shape[2], device=device)
         batches = torch.arange(total, device=device).div(batch_size, rounding_mode="floor")
         self._batch = batches.clamp_max(len(self.sizes) - 1).expand(runs, -1)
@@ -134,19 +172,16 @@ class Epoch:
             replay: m instances to go with the task's, if any.
             order: int64 [S, n + m], permutations of the union, the task's instances coming first in it.
         """
-        rows, targets, size = self.task.rows, self.task.targets, self.task.rows.shape[1]
-        factors = torch.ones(order.shape, device=rows.device)
-        if replay is not None:
-            rows = torch.cat([rows, replay.instances.rows], dim=1)
-            targets = torch.cat([targets, replay.instances.targets], dim=1)
-            factors[:, size:] = replay.factors
-        current = order < size
+        union = self.task if replay is None else replay.behind(self.task)
+        rows = union.rows
+        current = order < self.task.rows.shape[1]
         counts = torch.zeros(len(order), len(self.sizes), device=rows.device)
         current_count = counts.scatter_add_(1, self._batch, current.to(torch.float32)).gather(1, self._batch)
         torch.stack([rows.gather(1, order), torch.where(current, order, 0)], out=self._integers)
         shares = torch.where(current, current_count, self._batch_size - current_count).reciprocal_()
-        torch.stack([factors.gather(1, order) * shares, current_count], out=self._floats)
-        self._targets.copy_(gather_targets(targets, order))
+        factors = union.loss_weights.gather(1, order)
+        torch.stack([factors * shares, current_count, factors], out=self._floats)
+        self._targets.copy_(gather_targets(union.targets, order))
         self._current.copy_(current)
 
     @property
@@ -158,10 +193,10 @@ class Epoch:
         """The batches, one after another."""
         if not self._views:
             whole = (*self._integers, self._current, *self._floats)
-            rows, positions, current, weights, counts = (values.split(self.sizes, dim=1) for values in whole)
+            rows, positions, current, weights, counts, factors = (values.split(self.sizes, dim=1) for values in whole)
             targets = self._targets.split(self.sizes, dim=1)
             draws, numbers = self._draws.split(self.sizes), range(len(self.sizes))
-            parts = zip(rows, targets, positions, current, counts, weights, draws, numbers, strict=True)
+            parts = zip(rows, targets, positions, current, counts, weights, factors, draws, numbers, strict=True)
             self._views = [EpochBatch(*part) for part in parts]
         return iter(self._views)
 
@@ -185,7 +220,7 @@ class Epoch:
     def keep_memory(
         self, name: str, instances: Instances, dropout_keys: torch.Tensor, draws: torch.Tensor | None = None
     ) -> None:
-        """Keeps a batch of a memory for each of the epoch's, the loss of which is the mean over it.
+        """Keeps a batch of a memory for each of the epoch's, whose loss is the mean of the weighted losses in it.
 
         Args:
             name: by which `memory` finds it.
@@ -193,16 +228,18 @@ class Epoch:
             dropout_keys: int32 [steps, S, 2].
             draws: int64 [steps, m], counters of the dropout masks; 0 ... m - 1 in every batch if not given.
         """
-        steps, runs = len(self.sizes), len(instances.rows)
-        for kept, values in vars(instances).items():
-            self.keep(f"{name} {kept}", values.unflatten(1, (steps, -1)).transpose(0, 1).contiguous())
+        steps = len(self.sizes)
         count = instances.rows.shape[1] // steps
-        self.keep(f"{name} weights", torch.full((runs, count), 1 / count))
+        weights = instances.loss_weights * (1 / count)
+        for kept, values in (("rows", instances.rows), ("targets", instances.targets), ("weights", weights)):
+            self.keep(f"{name} {kept}", values.unflatten(1, (steps, -1)).transpose(0, 1).contiguous())
         self.keep(f"{name} draws", torch.arange(count).expand(steps, -1) if draws is None else draws)
         self.keep(f"{name} dropout", dropout_keys)
 
     def memory(self, name: str, batch: EpochBatch | None = None) -> tuple[Batch, torch.Tensor]:
         """A memory's batch that goes with one of the epoch, or all of them, [steps, ...]; with its dropout keys."""
-        names = (f"{name} {kept}" for kept in ("rows", "targets", "draws", "dropout"))
-        rows, targets, draws, keys = (self.kept(of) if batch is None else self.kept_for(of, batch) for of in names)
-        return Batch(rows, targets, self.kept(f"{name} weights"), draws), keys
+        names = (f"{name} {kept}" for kept in ("rows", "targets", "weights", "draws", "dropout"))
+        rows, targets, weights, draws, keys = (
+            self.kept(of) if batch is None else self.kept_for(of, batch) for of in names
+        )
+        return Batch(rows, targets, weights, draws), keys

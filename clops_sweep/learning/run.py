@@ -23,6 +23,7 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import result, streams
 from clops_sweep.learning.batches import Instances
+from clops_sweep.learning.class_weights import class_weights
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.lockstep import free_fields, lockstep_key
@@ -98,7 +99,11 @@ class ContinualRun:
             common.network,
             common.options_of("network"),
         )
-        tasks = [self._instances(task.train, runs) for task in self.scenario.tasks]
+        weights = [class_weights(common, scenario.kind, task.train.targets) for task in scenario.tasks]
+        tasks = [
+            self._instances(task.train, of_task, runs)
+            for task, of_task in zip(self.scenario.tasks, weights, strict=True)
+        ]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
         self._training = Training(self.configs, learner, self._stages, self.scenario.by_position)
         self._strategy: Strategy = strategy(self._training)
@@ -281,10 +286,11 @@ class ContinualRun:
         self._seconds = {phase: state["seconds"][phase] for phase in self._seconds}
         self._started_at = datetime.fromisoformat(state["started_at"])
 
-    def _instances(self, subset: Subset, runs: int) -> Instances:
+    def _instances(self, subset: Subset, weights: NDArray[np.float32] | None, runs: int) -> Instances:
         rows = torch.from_numpy(subset.rows).to(self.device).expand(runs, -1)
         targets = torch.from_numpy(subset.targets).to(self.device).expand(runs, -1, -1)
-        return Instances(rows, targets)
+        of_losses = None if weights is None else torch.from_numpy(weights).to(self.device).expand(runs, -1)
+        return Instances(rows, targets).weighted(of_losses)
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

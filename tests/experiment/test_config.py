@@ -240,7 +240,7 @@ def _refused(name: str, value: object) -> None:
 
 ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
-    *("split_seed", "seed", "weight_seed", "leads", "network", "task_classes"),
+    *("split_seed", "seed", "weight_seed", "leads", "network", "task_classes", "class_weights"),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 LOOKED_AT = {
@@ -297,7 +297,7 @@ def test_a_field_changes_the_run_id_where_the_strategy_looks_at_it(strategy: str
 
 OTHERS = {
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
-    **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7},
+    **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "class_weights": "balanced"},
 }
 
 

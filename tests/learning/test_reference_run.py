@@ -23,6 +23,7 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.class_balance import balanced, uneven
 from tests.learning.layer_masks import layer_masks
 
 
@@ -37,6 +38,12 @@ class Reference:
         self.validation = [
             (task.validation.rows, torch.from_numpy(task.validation.targets).double()) for task in scenario.tasks
         ]
+        self.weights = {
+            int(row): weight if config.class_weights else 1.0
+            for rows, targets in self.train
+            for row, weight in zip(rows, balanced(targets.numpy()), strict=True)
+        }
+        assert len(self.weights) == sum(len(rows) for rows, _ in self.train), "a row is of one task"
         self.epochs = config.epochs_per_task
         if config.strategy == "multitask":
             self._join(len(scenario.tasks))
@@ -72,6 +79,9 @@ class Reference:
         if self.kind == "softmax":
             return -(targets * logits.log_softmax(1)).sum(1)
         return F.binary_cross_entropy(logits.sigmoid(), targets, reduction="none").mean(1)
+
+    def weight(self, rows: Any) -> torch.Tensor:
+        return torch.tensor([self.weights[int(row)] for row in rows], dtype=torch.float64)
 
     def signal(self, rows: Any) -> torch.Tensor:
         return torch.from_numpy(self.frames.signal(np.asarray(rows))).double()[:, None]
@@ -117,7 +127,7 @@ class Reference:
                     each = self.each_loss(
                         self.forward([row for row, _, _ in chosen], masks, True),
                         torch.stack([target for _, target, _ in chosen]),
-                    )
+                    ) * self.weight([row for row, _, _ in chosen])
                     loss = torch.zeros((), dtype=torch.float64)
                     if own:
                         positions = [batch[place] for place in own]
@@ -210,13 +220,14 @@ class Reference:
             count = len(portion["rows"])
             masks = self.masks("memory dropout", (*place, index), torch.arange(count))
             each = self.each_loss(self.forward(portion["rows"], masks, False), torch.stack(portion["targets"]))
-            memory.append(self.flat(each.mean()))
+            memory.append(self.flat((self.weight(portion["rows"]) * each).mean()))
             portion["times"] = [times + 1 for times in portion["times"]]
         masks = self.masks("training dropout", place[:2], draws)
         each = self.each_loss(
             self.forward([row for row, _, _ in chosen], masks, True), torch.stack([target for _, target, _ in chosen])
         )
-        g, G = self.flat(each.mean()), torch.stack(memory)
+        weight = self.weight([row for row, _, _ in chosen])
+        g, G = self.flat((weight * each).mean()), torch.stack(memory)
         if (G @ g < 0).any():
             self.projections += 1
             g = g + G.T @ self.dual(G @ G.T + 1e-3 * torch.eye(len(G)).double(), G @ g)
@@ -246,7 +257,7 @@ class Reference:
         each = self.each_loss(
             self.forward([row for row, _, _ in chosen], masks, True), torch.stack([target for _, target, _ in chosen])
         )
-        gradient = self.flat(each.mean())
+        gradient = self.flat((self.weight([row for row, _, _ in chosen]) * each).mean())
         for norm, (mean, variance) in zip(norms, kept, strict=True):
             norm.running_mean.copy_(mean)
             norm.running_var.copy_(variance)
@@ -293,6 +304,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "beta_learning_rate": 3e-2,
     },
     "clops, random storage": {"storage_order": "random"},
+    "multitask, weighted": {"strategy": "multitask", "class_weights": "balanced"},
+    "gem, weighted": {"strategy": "gem", "class_weights": "balanced"},
+    "mir, weighted": {"strategy": "mir", "class_weights": "balanced"},
+    "clops, weighted": {
+        "acquisition": "random",
+        "weight_replay": True,
+        "beta_learning_rate": 3e-2,
+        "class_weights": "balanced",
+    },
 }
 
 
@@ -310,7 +330,10 @@ def test_a_whole_run_is_that_of_the_second_program(
     if backend == "torch":
         monkeypatch.setenv("CLOPS_NATIVE", "off")
     config, frames = tiny_config(kind, **SETTINGS[name]), tiny_frames(kind)
+    if config.class_weights:
+        frames = uneven(frames)
     expected = Reference(config, frames, paper_network).run()
+    assert (config.class_weights is None) == (set(expected.weights.values()) == {1.0})
     result = ContinualRun(config, frames).run()
     found = result.curves["loss"].to_numpy().reshape(-1, 3)
     np.testing.assert_allclose(found, expected.losses, rtol=1e-4, atol=1e-4)
@@ -319,11 +342,11 @@ def test_a_whole_run_is_that_of_the_second_program(
         np.testing.assert_allclose(instances["s"], np.concatenate(expected.s), rtol=0, atol=2e-4)
         np.testing.assert_allclose(instances["beta"], np.concatenate(expected.beta), rtol=0, atol=5e-4)
         assert instances["beta"].std() > 1e-3
-    if name not in ("finetune", "multitask"):
+    if config.strategy not in ("finetune", "multitask"):
         stored = instances[instances["stored"]]
         assert stored["instance"].tolist() == [row for portion in expected.buffer for row in portion["rows"]]
         assert stored["times_replayed"].tolist() == [times for part in expected.buffer for times in part["times"]]
         assert stored["times_replayed"].sum() > 0
-    if name == "gem":
+    if config.strategy == "gem":
         assert result.runs["projections"].tolist() == [expected.projections]
         assert result.runs["projection_failures"].tolist() == [0]

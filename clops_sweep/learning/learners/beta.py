@@ -14,9 +14,10 @@ from clops_sweep.learning.learners.adam import Adam
 class TaskInstanceParameters:
     """beta of one task for S runs (CLOPS, section 4.1).
 
-    The loss of a batch whose current instances are I holds mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2), so
+    The loss of a batch whose current instances are I holds mean_I(w_i beta_i l_i) + lambda mean_I((beta_i - 1)^2), w_i
+    being the weight of its class (1 unless `class_weights` is set), so
 
-        d L / d beta_i = l_i / |I| + 2 lambda (beta_i - 1) / |I|     for i in I, and 0 for every other instance.
+        d L / d beta_i = w_i l_i / |I| + 2 lambda (beta_i - 1) / |I|     for i in I, and 0 for every other instance.
 
     Adam runs over the task's whole vector: an instance outside the batch still moves by its momentum.
 
@@ -48,7 +49,7 @@ class TaskInstanceParameters:
     def gradient(self, batch: EpochBatch, losses: torch.Tensor) -> torch.Tensor:
         """The gradient d L / d beta, float32 [S, n]; arguments as in `step`."""
         pull = (self.values.gather(1, batch.positions) - 1) * self._twice_penalties
-        terms = torch.where(batch.current, (losses + pull) / batch.current_count, 0)
+        terms = torch.where(batch.current, (batch.factors * losses + pull) / batch.current_count, 0)
         return torch.zeros_like(self.values).scatter_add_(1, batch.positions, terms)
 
     def record(self) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clops_sweep import native
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay, gather_targets
+from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.learners.learner import Learner
@@ -298,11 +298,8 @@ def _in_order(
     task: Instances, replay: Replay | None, order: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Rows, targets and factors of the union of a task's instances and the replayed ones, in the order of the epoch."""
-    union, factors = task, torch.ones(task.rows.shape)
-    if replay is not None:
-        union = Instances.union([task, replay.instances])
-        factors = torch.cat([factors, replay.factors], dim=1)
-    return union.rows.gather(1, order), gather_targets(union.targets, order), factors.gather(1, order)
+    union = (task if replay is None else replay.behind(task)).at(order)
+    return union.rows, union.targets, union.loss_weights
 
 
 def _array(tensor: torch.Tensor) -> NDArray[np.generic]:

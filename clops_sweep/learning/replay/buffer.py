@@ -25,8 +25,9 @@ class Portion:
         positions: int64 [S, m], positions of the stored instances in the task's training set.
         rows: int64 [S, m], their rows in the frame bank.
         targets: float32 [S, m, C].
-        factors: float32 [S, m], what each loss is multiplied by when it is replayed.
+        factors: float32 [S, m], what each loss is multiplied by when it is replayed, beside its weight.
         replayed: int64 [S, m], how often each has been replayed.
+        weights: float32 [S, m], of their losses; None for ones.
     """
 
     task: int
@@ -35,6 +36,7 @@ class Portion:
     targets: torch.Tensor
     factors: torch.Tensor
     replayed: torch.Tensor
+    weights: torch.Tensor | None = None
 
     def targets_at(self, places: torch.Tensor) -> torch.Tensor:
         """Targets of the instances at some places, int64 [S, m'] to float32 [S, m', C]."""
@@ -43,10 +45,8 @@ class Portion:
     def replay(self, chosen: torch.Tensor) -> Replay:
         """The instances at the chosen places, int64 [S, m'], counted as replayed once more."""
         self.replayed.scatter_add_(1, chosen, torch.ones_like(chosen))
-        return Replay(
-            Instances(self.rows.gather(1, chosen), self.targets_at(chosen)),
-            self.factors.gather(1, chosen),
-        )
+        stored = Instances(self.rows, self.targets).weighted(self.weights)
+        return Replay(stored.at(chosen), self.factors.gather(1, chosen))
 
 
 @dataclass
@@ -66,16 +66,11 @@ class Buffer:
             instances: all of the task's training instances.
             factors: float32 [S, m], replayed losses are multiplied by these; ones if not given.
         """
-        self.portions.append(
-            Portion(
-                task,
-                positions,
-                instances.rows.gather(1, positions),
-                gather_targets(instances.targets, positions),
-                torch.ones(positions.shape, device=positions.device) if factors is None else factors,
-                torch.zeros_like(positions),
-            )
-        )
+        stored = instances.at(positions)
+        if factors is None:
+            factors = torch.ones(positions.shape, device=positions.device)
+        replayed = torch.zeros_like(positions)
+        self.portions.append(Portion(task, positions, stored.rows, stored.targets, factors, replayed, stored.weights))
 
     def times_replayed(self, task: int, instances: int) -> torch.Tensor:
         """How often each of a task's training instances has been replayed: int64 [S, n]."""

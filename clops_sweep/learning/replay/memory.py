@@ -83,9 +83,7 @@ class Memory:
 
     def looked_up(self, instances: torch.Tensor) -> Instances:
         """Rows and targets of some instances, int64 [S, k], stored or not."""
-        targets = self._all.targets
-        at = instances[:, :, None].expand(-1, -1, targets.shape[2])
-        return Instances(self._all.rows.gather(1, instances), targets.gather(1, at))
+        return self._all.at(instances)
 
     def replay(self, places: torch.Tensor) -> Instances:
         """The instances at some places, int64 [S, k], each counted as replayed once more for every time it is there."""

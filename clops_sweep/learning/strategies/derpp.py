@@ -110,7 +110,7 @@ class DarkExperienceReplay(FixedMemory):
             of_steps = np.full((2, len(sizes[steps]), runs, size + 2 * count), nowhere)
             of_steps[0, :, :, size : size + count] = drawn[steps]
             of_steps[1, :, :, :size] = places[steps, :, :size]
-            flat = (of_steps + first_place).reshape(2, of_steps.shape[1], -1)
+            flat = (of_steps + first_place).reshape(2, of_steps.shape[1], runs * (size + 2 * count))
             found[:, steps, : flat.shape[2]] = flat
         of_one = 2 * self._alpha / max(1, count * self.training.learner.outputs)
         pull = np.where(found[0] % (self.capacity + 1) < nowhere, np.float32(of_one), np.float32(0))

@@ -18,7 +18,7 @@ class LearningWithoutForgetting(Strategy):
 
     z are the logits, z' those of the network as it was when the task began, in evaluation mode, p is softmax or sigmoid
     and H(q, p) the cross-entropy: -sum_c q_c log p_c of a softmax, of sigmoids the mean over the labels. lambda is
-    `lwf_strength` and T `lwf_temperature`.
+    `lwf_strength` and T `lwf_temperature`. With `class_weights` the weight of the class multiplies l_i alone.
 
     The authors' network has outputs of its own for each task, and distils those of the past ones; here tasks share the
     outputs, and what is distilled is, of a softmax, the outputs of the classes that past tasks had, as a softmax among
@@ -67,7 +67,8 @@ class LearningWithoutForgetting(Strategy):
 
         def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
             answers = current.kept("answers").index_select(1, batch.draws)
-            return batch.targets, batch.weights, answers, self._temperature, self._pull
+            shares = batch.current_count.reciprocal()
+            return batch.targets, batch.factors, shares, answers, self._temperature, self._pull
 
         training.learner.train_by_logits(current, partial(_by_logits, training.learner.kind, outputs), given)
 
@@ -86,12 +87,13 @@ def _by_logits(
     outputs: torch.Tensor | slice,
     logits: torch.Tensor,
     targets: torch.Tensor,
-    weights: torch.Tensor,
+    factors: torch.Tensor,
+    shares: torch.Tensor,
     answers: torch.Tensor,
     temperature: torch.Tensor,
     pull: torch.Tensor,
 ) -> torch.Tensor:
     """dL / dz, [s, B, C]."""
-    gradient = losses.loss_gradient(kind, logits, targets)
+    gradient = losses.loss_gradient(kind, logits, targets).mul_(factors[:, :, None])
     gradient[:, :, outputs] += losses.loss_gradient(kind, logits[:, :, outputs] / temperature, answers).mul_(pull)
-    return gradient.mul_(weights[:, :, None])
+    return gradient.mul_(shares[:, :, None])

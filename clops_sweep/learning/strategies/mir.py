@@ -79,7 +79,7 @@ _FIRST_REPLAY_DRAW = 1 << 20  # beyond the places of any epoch, so that no two i
 
 
 def _joined(batch: Batch, replay: Replay, place: int) -> Batch:
-    """A batch with replayed instances behind its own, each weighing 1 / |J|.
+    """A batch with replayed instances behind its own, each loss weighed by 1 / |J| and its own weight.
 
     Args:
         batch: the current instances.
@@ -88,7 +88,7 @@ def _joined(batch: Batch, replay: Replay, place: int) -> Batch:
     """
     rows = torch.cat([batch.rows, replay.instances.rows], dim=1)
     count = replay.factors.shape[1]
-    weights = torch.full(replay.factors.shape, 1 / count, device=rows.device)
+    weights = replay.instances.loss_weights * (1 / count)
     draws = _FIRST_REPLAY_DRAW + place + torch.arange(count, device=rows.device)
     return Batch(
         rows,

@@ -244,7 +244,7 @@ class Core {
     for (const py::ssize_t size : sizes) {
       std::vector<BatchArrays> past;
       for (const auto& [rows_of, targets_of, shares, draws, keys_of] : memories) {
-        past.emplace_back(at(rows_of, number), at(targets_of, number), shares, at(draws, number), at(keys_of, number));
+        past.emplace_back(at(rows_of, number), at(targets_of, number), at(shares, number), at(draws, number), at(keys_of, number));
       }
       gradients(past, memory_gradients);
       Floats losses({static_cast<py::ssize_t>(runs_), size});

@@ -101,7 +101,8 @@ void train_epoch(const Kernels& kernels, const Epoch& epoch, int outputs, Beta b
     for (int i = 0; i < count; ++i) {
       if (!is_current(i)) continue;
       const float pull = 2 * beta.penalty * (beta.values[order[i]] - 1);
-      beta_gradient[static_cast<std::size_t>(order[i])] = (losses[static_cast<std::size_t>(i)] + pull) / static_cast<float>(current);
+      const float loss = epoch.factors[start + i] * losses[static_cast<std::size_t>(i)];
+      beta_gradient[static_cast<std::size_t>(order[i])] = (loss + pull) / static_cast<float>(current);
     }
     beta_adam.step();
     for (int i = 0; i < count; ++i) {

@@ -30,7 +30,8 @@ def batch_of(positions: torch.Tensor, current: torch.Tensor) -> EpochBatch:
     positions = torch.where(current, positions, 0)
     nothing = torch.zeros(positions.shape)
     draws = torch.arange(current.shape[1])
-    return EpochBatch(positions, nothing[..., None], positions, current, count, nothing, draws, torch.zeros(1).long())
+    ones = torch.ones(positions.shape)
+    return EpochBatch(positions, nothing[..., None], positions, current, count, nothing, ones, draws, 0)
 
 
 @pytest.mark.parametrize("current_count", [0, 1, 3, 8])

@@ -24,6 +24,7 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.learning.class_balance import balanced, uneven
 from tests.learning.layer_masks import layer_masks
 
 Instance = tuple[int, int]
@@ -39,6 +40,10 @@ class Reference:
         self.train = [(task.train.rows, torch.from_numpy(task.train.targets).double()) for task in scenario.tasks]
         self.validation = [
             (task.validation.rows, torch.from_numpy(task.validation.targets).double()) for task in scenario.tasks
+        ]
+        self.weights = [
+            torch.from_numpy(balanced(targets.numpy()) if config.class_weights else np.ones(len(rows)))
+            for rows, targets in self.train
         ]
         self.total = sum(len(rows) for rows, _ in self.train)
         self.capacity = max(1, math.floor(self.options["memory_fraction"] * self.total + 1e-9))
@@ -68,6 +73,11 @@ class Reference:
 
     def targets(self, instances: list[Instance]) -> torch.Tensor:
         return torch.stack([self.train[task][1][place] for task, place in instances])
+
+    def weight(self, instances: list[Instance]) -> torch.Tensor:
+        return torch.stack(
+            [self.weights[task].view(len(self.train[task][0]), -1)[place, 0] for task, place in instances]
+        )
 
     def each_loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         if self.scenario.kind == "softmax":
@@ -173,9 +183,10 @@ class Reference:
         if self.config.strategy == "er_ace":
             classes = set(targets[:own].argmax(1).tolist())
             seen = {c for _, past in self.train[: task + 1] for c in past.argmax(1).tolist()}
-            loss = self.over_classes(logits[:own], targets[:own], classes)
-            return loss + self.over_classes(logits[own:], targets[own:], seen) if task else loss
-        each = self.each_loss(logits, targets)
+            weight = self.weight(together)
+            loss = self.over_classes(logits[:own], targets[:own], weight[:own], classes)
+            return loss + self.over_classes(logits[own:], targets[own:], weight[own:], seen) if task else loss
+        each = self.weight(together) * self.each_loss(logits, targets)
         loss = each[:own].mean()
         if self.options.get("er_storage_order", "random") != "random":
             beta = self.beta[[place for _, place in batch]]
@@ -190,9 +201,11 @@ class Reference:
         return loss
 
     @staticmethod
-    def over_classes(logits: torch.Tensor, targets: torch.Tensor, classes: set[int]) -> torch.Tensor:
+    def over_classes(
+        logits: torch.Tensor, targets: torch.Tensor, weight: torch.Tensor, classes: set[int]
+    ) -> torch.Tensor:
         columns = sorted(classes)
-        return F.cross_entropy(logits[:, columns], targets[:, columns])
+        return (weight * F.cross_entropy(logits[:, columns], targets[:, columns], reduction="none")).mean()
 
     def reference(self, task: int, epoch: int, step: int, steps: int) -> list[torch.Tensor]:
         count = min(self.options["agem_batch_size"], len(self.held))
@@ -202,7 +215,7 @@ class Reference:
             self.replayed[instance] = self.replayed.get(instance, 0) + 1
         draws = range(step * count, (step + 1) * count)
         logits = self.forward(instances, draws, ("memory dropout", task, epoch), False)
-        loss = self.each_loss(logits, self.targets(instances)).mean()
+        loss = (self.weight(instances) * self.each_loss(logits, self.targets(instances))).mean()
         return list(torch.autograd.grad(loss, list(self.network.parameters())))
 
     def project(self, reference: list[torch.Tensor]) -> None:
@@ -236,6 +249,7 @@ class Reference:
 
 
 EVERYWHERE = ("class_il", "time_il", "domain_il")
+WEIGHTED = {"class_weights": "balanced"}
 BY_S = {"er_storage_order": "top", "beta_learning_rate": 3e-2}
 CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("er", {"memory_fraction": 0.3}, EVERYWHERE),
@@ -246,16 +260,23 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("er_ace", {}, ("class_il_union", "time_il")),
     ("derpp", {"memory_fraction": 0.3, "derpp_alpha": 0.7}, (*EVERYWHERE, "class_il_union")),
     ("derpp", {"memory_fraction": 0.9, "replay_ratio": 0.5}, ("class_il",)),
+    ("derpp", {"batch_size": 12}, ("class_il",)),
     ("agem", {"agem_batch_size": 5}, EVERYWHERE),
     ("gdumb", {"memory_fraction": 0.4}, (*EVERYWHERE, "class_il_union")),
+    ("er", {**WEIGHTED, **BY_S}, ("class_il", "domain_il")),
+    ("er_ace", WEIGHTED, ("time_il",)),
+    ("derpp", {**WEIGHTED, "derpp_alpha": 0.7}, ("class_il_union",)),
+    ("agem", {**WEIGHTED, "agem_batch_size": 5}, ("time_il",)),
+    ("gdumb", WEIGHTED, ("time_il",)),
 ]
 IDS = [f"{name}-{kind}-{number}" for number, (name, _, kinds) in enumerate(CASES) for kind in kinds]
 PARAMETERS = [(name, settings, kind) for name, settings, kinds in CASES for kind in kinds]
 
 
 def compare(config: RunConfig, network: Any) -> None:
-    frames = tiny_frames(config.scenario)
+    frames = uneven(tiny_frames(config.scenario)) if config.class_weights else tiny_frames(config.scenario)
     expected = Reference(config, frames, network).run()
+    assert (config.class_weights is None) == all((of_task == 1).all() for of_task in expected.weights)
     result = ContinualRun(config, frames).run()
     found = result.curves["loss"].to_numpy().reshape(-1, 3)
     np.testing.assert_allclose(found, expected.losses, rtol=1e-4, atol=1e-4)
@@ -278,10 +299,13 @@ def test_a_whole_run_is_that_of_the_second_program(
     compare(tiny_config(kind, strategy=name, **settings), paper_network)
 
 
+@pytest.mark.parametrize("settings", [{}, WEIGHTED], ids=["", "weighted"])
 @pytest.mark.parametrize("name", ["er", "derpp", "agem", "gdumb"])
-def test_so_is_one_in_pytorch(name: str, paper_network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_is_one_in_pytorch(
+    name: str, settings: dict[str, Any], paper_network: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CLOPS_NATIVE", "off")
-    compare(tiny_config("time_il", strategy=name), paper_network)
+    compare(tiny_config("time_il", strategy=name, **settings), paper_network)
 
 
 @pytest.mark.parametrize("kind", ["class_il", "domain_il"])
