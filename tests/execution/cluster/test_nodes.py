@@ -144,7 +144,7 @@ def nodes(
         }
     )
     commands.serve_workers(changed)
-    script = Path(__file__).with_name("two_nodes.py")
+    script = Path(__file__).parents[1] / "two_nodes.py"
     process = subprocess.Popen(
         [sys.executable, str(script), str(port)],
         env=changed,
