@@ -249,11 +249,11 @@ LOOKED_AT = {
     "replay": {"storage_fraction", "acquisition_fraction", "acquire_every"},
     "gem": {"storage_fraction"},
     "mir": {"storage_fraction", "acquisition_fraction", "replay_ratio"},
-    "er": {"replay_ratio"},
-    "er_ace": {"replay_ratio"},
-    "derpp": {"replay_ratio"},
-    "agem": set(),
-    "gdumb": set(),
+    "er": {"replay_ratio", "memory_size"},
+    "er_ace": {"replay_ratio", "memory_size"},
+    "derpp": {"replay_ratio", "memory_size"},
+    "agem": {"memory_size"},
+    "gdumb": {"memory_size"},
     "finetune": set(),
     "multitask": set(),
 }
@@ -297,7 +297,13 @@ def test_a_field_changes_the_run_id_where_the_strategy_looks_at_it(strategy: str
 
 OTHERS = {
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
-    **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "class_weights": "balanced"},
+    **{
+        "task_order": 3,
+        "task_classes": ((1, 0), (2, 3)),
+        "weight_seed": 7,
+        "class_weights": "balanced",
+        "memory_size": 120,
+    },
 }
 
 
