@@ -57,13 +57,11 @@ def test_a_grid_does_not_give_both(base: dict[str, Any], axes: dict[str, Any]) -
 
 
 def test_a_grid_over_sizes() -> None:
-    space = SearchSpace(
-        "sizes", RunConfig(), {"memory_size": [100, 200], "strategy": ["er", "finetune"]}, seeds=range(2)
-    )
-    configs = [request.config for request in space.requests()]
-    assert [(it.memory_size, it.strategy, it.seed) for it in configs[:4]] == [
-        (100, "er", 0), (100, "er", 1), (100, "finetune", 0), (100, "finetune", 1)
-    ]  # fmt: skip
+    axes = {"memory_size": [100, 200], "strategy": ["er", "finetune"]}
+    configs = [request.config for request in SearchSpace("sizes", RunConfig(), axes, seeds=range(2)).requests()]
+    assert {(it.memory_size, it.strategy, it.seed) for it in configs} == {
+        (size, strategy, seed) for size in (100, 200) for strategy in ("er", "finetune") for seed in (0, 1)
+    }
     assert len({it.run_id("abc") for it in configs}) == 6, "fine-tuning has no memory"
 
 
