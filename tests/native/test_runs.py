@@ -88,10 +88,11 @@ def test_everything_a_run_changes_is_bit_for_bit_the_same_in_a_stack(learner: Ma
 
 @pytest.mark.parametrize("penalised", ["not", "by importance", "by importance, with a path"])
 @pytest.mark.parametrize("runs", [1, 2])
-def test_the_epoch_is_its_steps(runs: int, penalised: str, learner: Make, batch: Make) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_epoch_is_its_steps(weighted: bool, runs: int, penalised: str, learner: Make, batch: Make) -> None:
     """`train_epoch` of the kernels against that of `Learner` with their single steps: bit for bit."""
     content, keys = batch("binary", 37, runs)
-    task = Instances(content.rows, content.targets)
+    task = Instances(content.rows, content.targets).weighted(content.weights * 37 if weighted else None)
     generator = torch.Generator().manual_seed(0)
     order = torch.stack([torch.randperm(37, generator=generator) for _ in range(runs)])
     whole, steps = [learner("binary", tuple(range(runs))) for _ in range(2)]
