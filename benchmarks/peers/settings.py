@@ -9,7 +9,7 @@ from typing import Any
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.learning.replay.buffer import count_of
+from clops_sweep.experiment.plugins.values import count_of
 
 DATASET, BATCH, EPOCHS = "synthetic_paper", 16, 20
 MEMORY = 0.25

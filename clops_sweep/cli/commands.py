@@ -23,6 +23,7 @@ from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.errors import several
+from clops_sweep.planning.memories import memories
 from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit
 from clops_sweep.search.standing import failed_runs
@@ -69,10 +70,13 @@ def plan_command(asked: Request, cpus_per_trial: float, gpus_per_trial: float, a
     plan = asked.plan()
     facts = Facts.of(asked, plan, gpus_per_trial)
     check_fit(asked, plan)
+    held = memories(asked)
     if as_json:
-        print_json(plan_as_data(plan, facts))
-    else:
-        say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+        print_json(plan_as_data(plan, facts) | {"memories": [vars(it) for it in held]})
+        return
+    say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+    for of_runs in held:
+        click.echo(of_runs.words)
 
 
 @command.command()

@@ -24,6 +24,7 @@ from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import print_searches
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.experiment.limits import CHECKPOINT_EVERY, EPOCH_TIMEOUT, LOCKSTEP, MAX_RETRIES
+from clops_sweep.planning.memories import memories
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit
@@ -96,6 +97,8 @@ def launch(
         facts = Facts.of(asked, plan, gpus_per_trial)
         check_fit(asked, plan)
         say_plan(plan, facts, cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial)
+        for held in memories(asked):
+            click.echo(held.words)
         return
 
     def starting(plan: Plan, runs: Sequence[PlannedRun]) -> None:

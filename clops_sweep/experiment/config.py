@@ -32,6 +32,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.identity import identity_of
+from clops_sweep.experiment.plugins.memory_methods import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
 from clops_sweep.experiment.plugins.values import (
@@ -134,6 +135,9 @@ class RunConfig(BaseModel):
     )
     weight_replay: bool = Field(False, description="whether a replayed loss is multiplied by its final beta")
     replay_ratio: PositiveFloat = Field(1.0, description="mir: instances replayed per instance of the current batch")
+    memory_size: PositiveInt | None = Field(
+        None, description="er, er_ace, derpp, agem, gdumb: instances in the memory, in place of memory_fraction"
+    )
 
     epochs_per_task: PositiveInt = Field(
         default_factory=lambda data: (
@@ -200,7 +204,7 @@ class RunConfig(BaseModel):
             raise ValueError(f"not known{nearest(value, registry)}; known: {listed(registry)}")
         return value
 
-    @field_validator(*NUMBERS, mode="before")
+    @field_validator(*NUMBERS, "memory_size", mode="before")
     @classmethod
     def _is_a_number(cls, value: Any, info: ValidationInfo) -> Any:
         field = cls.model_fields[str(info.field_name)]
@@ -271,9 +275,13 @@ class RunConfig(BaseModel):
                 given[name] = OPTIONS[name].checked(value)
             except ValueError as error:
                 raise ValueError(f"{name} = {shown(value)}: {error}") from None
+        for name, instead_of in IN_PLACE_OF.items():
+            if getattr(self, name) is not None and instead_of in given:
+                raise ValueError(f"{name} and {instead_of} are both given; expected one of them")
         for kind in REGISTRIES:
             for name, option in REGISTRIES[kind].options(getattr(self, kind)).items():
-                given.setdefault(name, option.default)
+                if not any(name == other and getattr(self, field) for field, other in IN_PLACE_OF.items()):
+                    given.setdefault(name, option.default)
         return self
 
     @property
@@ -284,7 +292,7 @@ class RunConfig(BaseModel):
     def options_of(self, kind: str) -> dict[str, Any]:
         """The options of the plug-in that one of its fields names, such as `network`, by name."""
         options = self.options
-        return {name: options[name] for name in REGISTRIES[kind].options(getattr(self, kind))}
+        return {name: options[name] for name in REGISTRIES[kind].options(getattr(self, kind)) if name in options}
 
     def get(self, name: str) -> Any:
         """The value of a field or option; None for an option that it does not have."""

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from clops_sweep.experiment.plugins.declarations import DECLARED, OF_SCENARIOS, Fields
+from clops_sweep.experiment.plugins.memory_methods import IN_PLACE_OF
 from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES
 
 FOUNDING = frozenset(
@@ -45,10 +46,12 @@ def identity_of(fields: Fields, infos: Mapping[str, FieldInfo]) -> str:
         seen["task_order"] = "sequential"
     if fields["weight_seed"] == fields["seed"]:
         seen["weight_seed"] = None
+    replaced = [option for name, option in IN_PLACE_OF.items() if fields.get(name) is not None]
     kept = {n: v for n, v in seen.items() if n in FOUNDING or v != _default(infos[n], fields)}
     for kind, registry in REGISTRIES.items():
         if kind in seen:
-            kept |= {n: fields.get(n, it.default) for n, it in registry.options(seen[kind]).items() if n not in kept}
+            options = registry.options(seen[kind])
+            kept |= {n: fields.get(n, it.default) for n, it in options.items() if n not in kept and n not in replaced}
     return _canonical(kept)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.declarations import OF_SCENARIOS
+from clops_sweep.experiment.plugins.memory_methods import capacity_of
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """The tasks of a config's scenario on its frames, in its task order.
 
     Raises:
-        UsageError: data and scenario do not fit, see `build_scenario`, or the strategy cannot do with its outputs.
+            UsageError: data and scenario do not fit, see `build_scenario`, the strategy cannot do with its outputs, or
+            `memory_size` is more than all training instances.
     """
     from clops_sweep.data.scenarios import build_scenario
 
@@ -34,4 +36,11 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
             f"strategy {config.strategy!r} needs one output a class, as class_il_union has, and {config.scenario!r} on "
             f"{config.dataset!r} has {has}"
         )
+    if "memory_size" in STRATEGIES.declaration(config.strategy).seen(dict(config)):
+        capacity_of(dict(config), training_instances(scenario))
     return scenario
+
+
+def training_instances(scenario: Scenario) -> int:
+    """The training instances of all tasks together."""
+    return sum(len(task.train.rows) for task in scenario.tasks)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from clops_sweep.experiment.plugins.registry import STORAGE_FUNCTIONS
-from clops_sweep.learning.replay.buffer import count_of
+from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.replay.storage import select
 from clops_sweep.testing.defaults import with_defaults
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames

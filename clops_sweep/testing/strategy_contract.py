@@ -9,8 +9,8 @@ from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.learning.strategies.base import Strategy, Training

@@ -108,8 +108,8 @@ SPACES: list[tuple[str, str]] = [
     ),
     # names of things that there are not
     (
-        run("memory_size=3"),
-        "space.py: unknown key 'memory_size'; related keys: memory_division (strategy 'er', 'er_ace'",
+        run("memory_length=3"),
+        "space.py: unknown key 'memory_length'; related keys: memory_size, memory_fraction (strategy 'agem'",
     ),
     (run("strength=3"), "space.py: unknown key 'strength' (did you mean 'si_strength' of strategy 'si'?)"),
     (run("BATCH_SIZE=3"), "space.py: unknown key 'BATCH_SIZE' (did you mean 'batch_size'?)"),

@@ -249,11 +249,11 @@ LOOKED_AT = {
     "replay": {"storage_fraction", "acquisition_fraction", "acquire_every"},
     "gem": {"storage_fraction"},
     "mir": {"storage_fraction", "acquisition_fraction", "replay_ratio"},
-    "er": {"replay_ratio"},
-    "er_ace": {"replay_ratio"},
-    "derpp": {"replay_ratio"},
-    "agem": set(),
-    "gdumb": set(),
+    "er": {"replay_ratio", "memory_size"},
+    "er_ace": {"replay_ratio", "memory_size"},
+    "derpp": {"replay_ratio", "memory_size"},
+    "agem": {"memory_size"},
+    "gdumb": {"memory_size"},
     "finetune": set(),
     "multitask": set(),
 }
@@ -296,8 +296,14 @@ def test_a_field_changes_the_run_id_where_the_strategy_looks_at_it(strategy: str
 
 
 OTHERS = {
+    "memory_size": 120,
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
-    **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "class_weights": "balanced"},
+    **{
+        "task_order": 3,
+        "task_classes": ((1, 0), (2, 3)),
+        "weight_seed": 7,
+        "class_weights": "balanced",
+    },
 }
 
 
@@ -310,7 +316,8 @@ def _another_strategy() -> Iterator[None]:
 def test_what_says_nothing_of_itself_looks_at_everything() -> None:
     config = RunConfig(strategy="another")
     for name in DECLARED - {"acquisition", "storage_function"}:
-        assert config.model_copy(update={name: _other(getattr(config, name))}).identity != config.identity
+        other = OTHERS.get(name) or _other(getattr(config, name))
+        assert config.model_copy(update={name: other}).identity != config.identity
 
 
 def test_a_field_that_is_added_later_leaves_the_runs_alone_that_have_its_default() -> None:

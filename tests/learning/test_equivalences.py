@@ -19,6 +19,7 @@ CONFIG = (
     *("run_id", "strategy", "acquisition", "storage_order", "storage_function", "weight_replay"),
     *("acquisition_fraction", "storage_fraction", "replay_ratio", "mc_samples", "beta_learning_rate", "task_order"),
     *("projections", "projection_failures"),
+    *("memory_instances", "memory_bytes", "stores"),
 )
 Run = Callable[..., RunResult]
 

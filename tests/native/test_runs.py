@@ -88,19 +88,22 @@ def test_everything_a_run_changes_is_bit_for_bit_the_same_in_a_stack(learner: Ma
 
 @pytest.mark.parametrize("penalised", ["not", "by importance", "by importance, with a path"])
 @pytest.mark.parametrize("runs", [1, 2])
-def test_the_epoch_is_its_steps(runs: int, penalised: str, learner: Make, batch: Make) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_epoch_is_its_steps(weighted: bool, runs: int, penalised: str, learner: Make, batch: Make) -> None:
     """`train_epoch` of the kernels against that of `Learner` with their single steps: bit for bit."""
     content, keys = batch("binary", 37, runs)
-    task = Instances(content.rows, content.targets)
     generator = torch.Generator().manual_seed(0)
+    weights = torch.rand(runs, 37, generator=torch.Generator().manual_seed(1)) + 0.5
+    task = Instances(content.rows, content.targets).weighted(weights if weighted else None)
     order = torch.stack([torch.randperm(37, generator=generator) for _ in range(runs)])
     whole, steps = [learner("binary", tuple(range(runs))) for _ in range(2)]
     betas = [TaskInstanceParameters(37, [10.0] * runs, [1e-2] * runs, whole.bank.device) for _ in range(2)]
     importance, centre, path = torch.randn(3, whole.parameters.flat.numel(), generator=generator)
     paths = [path.clone() if "path" in penalised else None for _ in range(2)]
     penalties = [None if penalised == "not" else Penalty(importance.square(), centre, each) for each in paths]
-    whole.train_epoch(task, None, order, 11, keys, betas[0], penalties[0])
-    Learner.train_epoch(steps, task, None, order, 11, keys, betas[1], penalties[1])
+    for _ in range(2):  # in the first, a step of Adam for beta depends on no loss's size
+        whole.train_epoch(task, None, order, 11, keys, betas[0], penalties[0])
+        Learner.train_epoch(steps, task, None, order, 11, keys, betas[1], penalties[1])
     assert torch.equal(whole.parameters.flat, steps.parameters.flat)
     assert difference(paths[0], paths[1]) is None
     assert (paths[0] is None) or not torch.equal(paths[0], path)

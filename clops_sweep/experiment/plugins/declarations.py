@@ -28,6 +28,7 @@ DECLARED = frozenset(
         "storage_order",
         "weight_replay",
         "replay_ratio",
+        "memory_size",
         "beta_learning_rate",
         "beta_penalty",
         "perturbation_std",

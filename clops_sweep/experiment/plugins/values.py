@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import sys
 from collections import Counter
@@ -95,3 +96,8 @@ def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
         twice = Counter(classes).most_common(1)[0][0]
         raise ValueError(f"class {shown(twice)} is there twice; expected every class in one task")
     return tuple(groups)
+
+
+def count_of(fraction: float, size: int) -> int:
+    """max(1, floor(fraction * size)), where the floor forgives rounding: 0.29 of 100 is 29."""
+    return max(1, math.floor(fraction * size + 1e-9))

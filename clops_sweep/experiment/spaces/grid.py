@@ -10,6 +10,7 @@ from typing import Any
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import NUMBERS, RunConfig
 from clops_sweep.experiment.identity import around_seed
+from clops_sweep.experiment.plugins.memory_methods import IN_PLACE_OF
 from clops_sweep.experiment.plugins.options import OPTIONS
 
 
@@ -71,7 +72,8 @@ class Grid:
         return cell.with_seed(checked)
 
     def _first(self, settings: Mapping[str, Any], seed: int) -> RunConfig | None:
-        others = {name: value for name, value in settings.items() if name not in NUMBERS and name not in OPTIONS}
+        alone = {*NUMBERS, *OPTIONS} - set(IN_PLACE_OF.values())
+        others = {name: value for name, value in settings.items() if name not in alone}
         key = tuple((name, id(value)) for name, value in others.items())
         if key not in self._together:
             self._together[key] = others, None
@@ -79,8 +81,8 @@ class Grid:
         config = self._together[key][1]
         if config is None:
             return None
-        alone = {name: self._checked(name, value) for name, value in settings.items() if name not in others}
-        return config.model_copy(update=alone | {"seed": seed})
+        checked = {name: self._checked(name, value) for name, value in settings.items() if name in alone}
+        return config.model_copy(update=checked | {"seed": seed})
 
     def _checked(self, name: str, value: Any) -> Any:
         if (name, id(value)) not in self._alone:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from clops_sweep.learning.batches import Instances, Replay, gather_targets
-
-
-def count_of(fraction: float, size: int) -> int:
-    """max(1, floor(fraction * size)), where the floor forgives rounding: 0.29 of 100 is 29."""
-    return max(1, math.floor(fraction * size + 1e-9))
 
 
 @dataclass(frozen=True)

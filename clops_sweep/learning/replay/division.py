@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
-from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.replay.memory import Memory
 
 

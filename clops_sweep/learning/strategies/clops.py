@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
-from clops_sweep.learning.replay.buffer import Buffer, Portion, count_of
+from clops_sweep.learning.replay.buffer import Buffer, Portion
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
 from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Strategy, Training
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from clops_sweep.experiment.plugins.memory_methods import capacity_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.replay.buffer import count_of
 from clops_sweep.learning.replay.division import groups_of, kept, random_priorities
 from clops_sweep.learning.replay.memory import Memory
 from clops_sweep.learning.replay.mini_batches import replay_batch_size, steps_of, subsets
@@ -19,7 +19,7 @@ from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Stra
 
 
 class FixedMemory(Strategy):
-    """A memory of `memory_fraction` of all tasks' training instances together, from the first task on.
+    """A memory of `memory_size` instances, or `memory_fraction` of all tasks' together, from the first task on.
 
     When a task ends, all of its instances are offered to it, each with a random priority that it keeps, and the
     division says who stays (see `division`). So its size is the same after every task that fills it.
@@ -31,7 +31,9 @@ class FixedMemory(Strategy):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         everything = sum(task.rows.shape[1] for task in training.tasks)
-        self.capacity = count_of(training.config.options["memory_fraction"], everything)
+        capacity = capacity_of(dict(training.config), everything)
+        assert capacity is not None, "a method with a memory of fixed size has one of the two"
+        self.capacity = capacity
         self.memory = Memory(training.tasks)
 
     def groups(self) -> torch.Tensor:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Epoch, Replay
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.buffer import Buffer, count_of
+from clops_sweep.learning.replay.buffer import Buffer
 from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
 
 

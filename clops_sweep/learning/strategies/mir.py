@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Replay
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.buffer import Portion, count_of
+from clops_sweep.learning.replay.buffer import Portion
 from clops_sweep.learning.strategies.memory import RandomMemory
 
 

@@ -11,9 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.buffer import Buffer, count_of
+from clops_sweep.learning.replay.buffer import Buffer
 
 
 def trapezoid(values: list[float]) -> float:

@@ -1,0 +1,75 @@
+"""How many instances the memories of fixed size will hold, for the runs asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.memory_methods import capacity_of
+from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.tasks import scenario_of, training_instances
+from clops_sweep.planning.request import Request
+
+
+@dataclass(frozen=True)
+class Memories:
+    """The memories of the runs on one data set in one scenario.
+
+    Attributes:
+        dataset: of the runs.
+        scenario: of the runs.
+        strategies: the methods that have them.
+        held: instances that the smallest and the largest of them hold.
+        of: training instances of all tasks, the fewest and the most, as splits differ.
+    """
+
+    dataset: str
+    scenario: str
+    strategies: tuple[str, ...]
+    held: tuple[int, int]
+    of: tuple[int, int]
+
+    @property
+    def words(self) -> str:
+        """In a sentence, such as "memory of er on mitbih, class_il: 120 of 480 training instances"."""
+        return (
+            f"memory of {', '.join(self.strategies)} on {self.dataset}, {self.scenario}: {_span(self.held)} of "
+            f"{_span(self.of)} training instances"
+        )
+
+
+def memories(asked: Request) -> list[Memories]:
+    """The memories of fixed size, as far as the data are prepared on this machine.
+
+    Raises:
+        UsageError: a memory would be larger than all tasks together, or the data do not fit.
+    """
+    found: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
+    for config in _distinct(asked.selection.configs):
+        if asked.data_hash(config) is None:
+            continue
+        instances = training_instances(scenario_of(config, asked.data.frames(config.data_key)))
+        if (held := capacity_of(dict(config), instances)) is not None:
+            found.setdefault((config.dataset, config.scenario), []).append((config.strategy, held, instances))
+    return [
+        Memories(dataset, scenario, tuple(sorted(set(strategies))), (min(held), max(held)), (min(of), max(of)))
+        for (dataset, scenario), rows in found.items()
+        for strategies, held, of in [tuple(zip(*rows, strict=True))]
+    ]
+
+
+def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
+    """The configs of methods with such a memory, without those that differ in nothing that its size depends on."""
+    found: dict[tuple[object, ...], RunConfig] = {}
+    for config in configs:
+        size = config.memory_size, config.get("memory_fraction")
+        if "memory_fraction" in STRATEGIES.options(config.strategy):
+            key = (config.data_key, config.scenario, config.task_classes, config.domain, config.strategy, *size)
+            found.setdefault(key, config)
+    return [config.replace(task_order="sequential") for config in found.values()]
+
+
+def _span(bounds: tuple[int, int]) -> str:
+    low, high = bounds
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
