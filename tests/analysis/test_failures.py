@@ -17,7 +17,7 @@ def failed(*errors: str | None) -> pd.DataFrame:
     ("error", "said"),
     [
         (
-            "Traceback (most recent call last):\n  File x, line 1\nBadInput: no such lead.\n\n",
+            "Traceback (most recent call last):\n  File x, line 1\nUsageError: no such lead.\n\n",
             "UsageError: no such lead.",
         ),
         ("the worker died", "the worker died"),

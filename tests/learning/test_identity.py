@@ -17,6 +17,7 @@ from tests.learning.methods import ANYWHERE
 
 VALUES: dict[str, list[Any]] = {
     "storage_fraction": [1, 0.4],
+    "memory_size": [None, 3],
     "acquisition_fraction": [1, 0.5],
     "mc_samples": [3, 2],
     "acquisition": ["bald_mcd", "random", "bald_mcp", "balc_kld", "entropy"],
