@@ -65,16 +65,19 @@ def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
 def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str] = (), *, everywhere: bool = True) -> Experiment:
     """One experiment; with `everywhere`, of one axis if there is no run at some place of the axes."""
     rows, shown, left_aside = _newest(rows, wanted)
-    fields = [field for field in RunConfig.model_fields if field not in _REPLICATE]
-    varied = [field for field in (*fields, *_options(rows)) if len(set(map(str, rows[field]))) > 1]
+    options = _options(rows)
+    fields = [*RunConfig.model_fields, *options]
+    varied = [it for it in fields if it not in _REPLICATE and len(set(map(str, rows[it]))) > 1]
     if rows.duplicated([*varied, *_REPLICATE]).any():
         varied.append("run_id")  # in what they differ is not known: they are never put together
     places: list[tuple[Any, ...]] = []
     configs: dict[tuple[Any, ...], RunConfig] = {}
-    for row in rows[list(dict.fromkeys((*RunConfig.model_fields, *varied)))].to_dict("records"):
+    for row in rows[list(dict.fromkeys((*fields, *varied)))].to_dict("records"):
         places.append(tuple(_value(row[field]) for field in varied))
         if places[-1] not in configs:
-            configs[places[-1]] = RunConfig.model_construct(**{f: _value(row[f]) for f in RunConfig.model_fields})
+            values = {field: _value(row[field]) for field in fields}
+            known = {it: value for it, value in values.items() if it not in options or value is not None}
+            configs[places[-1]] = RunConfig.model_construct(**known)
     axes = {field: _in_order({place[at] for place in configs}) for at, field in enumerate(varied)}
     labels = [dict(zip(varied, place, strict=True)) for place in configs]
     if everywhere and len(configs) < prod(map(len, axes.values())):
@@ -108,13 +111,10 @@ def _options(rows: pd.DataFrame) -> list[str]:
 
     Those that are registered here are known by their names.
     """
-    added = [str(column) for column in rows if column not in RUNS.names and column not in RunConfig.model_fields]
+    added = [str(column) for column in rows if column not in RUNS.names and column not in OPTIONS]
     by_seed = [rows for _, rows in rows.groupby(_REPLICATE)] if added else []
-    return [
-        column
-        for column in added
-        if column in OPTIONS or len({frozenset(map(str, part[column])) for part in by_seed}) == 1
-    ]
+    plain = [it for it in added if len({frozenset(map(str, part[it])) for part in by_seed}) == 1]
+    return [*(name for name in OPTIONS if name in rows), *plain]
 
 
 def _value(stored: Any) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.plugins.registry import unregistered
 
 from .metrics import METRICS
@@ -230,5 +230,5 @@ def departures(config: RunConfig) -> tuple[Departure, ...]:
     seen = json.loads(config.identity).keys() - _SETTLED
     if config.normalize != paper.normalize:
         seen -= {"perturbation_std"}
-    pairs = ((name, getattr(config, name), getattr(paper, name)) for name in RunConfig.model_fields if name in seen)
+    pairs = ((name, getattr(config, name), getattr(paper, name)) for name in names_of([config]) if name in seen)
     return tuple(Departure(*pair) for pair in pairs if pair[1] != pair[2])

@@ -13,6 +13,7 @@ import pandas as pd
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.distributions import CategoricalDistribution
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.run_store import RunStore
@@ -108,7 +109,9 @@ def recorded_search(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
     for trial in record.trials:
         for run_id in trial.run_ids:
             if run_id in rows.index:
-                fields = {name: rows.loc[run_id, name] for name in RunConfig.model_fields}
+                row = rows.loc[run_id]
+                options = {name: row[name] for name in OPTIONS if name in row and row[name] == row[name]}
+                fields = {name: row[name] for name in RunConfig.model_fields} | options
                 config = RunConfig.model_construct(None, **fields)  # type: ignore[arg-type]  # as stored
                 requests.setdefault(run_id, RunRequest(config, record.name, trial.labels, config))
     names = dict.fromkeys(name for trial in record.trials for name in trial.labels)

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.config import RunConfig, names_of
 
 from .axis_names import axis_symbol
 from .collect import Cell, Experiment, label_text
@@ -86,9 +85,8 @@ def departures(config: RunConfig) -> list[str]:
         paper = _paper_config(config.scenario, config.dataset)
     except UsageError:
         return []
-    fields = [name for name in RunConfig.model_fields if name not in _NO_SETTING]
-    chosen = [name for name, value in config.options.items() if value != OPTIONS[name].default]
-    return [*(name for name in fields if getattr(config, name) != getattr(paper, name)), *chosen]
+    names = [name for name in names_of([config]) if name not in _NO_SETTING]
+    return [name for name in names if getattr(config, name) != getattr(paper, name)]
 
 
 @cache

@@ -14,6 +14,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.config import RunConfig, names_of
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 
@@ -63,7 +64,7 @@ def _space(name: str, configs: Sequence[RunConfig]) -> SearchSpace:
     axes: dict[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]] = dict(varied)
     if not _everywhere(configs, varied, present):
         cells = {tuple(config.get(field) for field in varied) for config in configs}
-        settings = [dict(zip(varied, cell, strict=True)) for cell in sorted(cells, key=repr)]
+        settings = [_given(dict(zip(varied, cell, strict=True))) for cell in sorted(cells, key=repr)]
         axes = {"configuration": {_in_words(configs[0].replace(**each), varied): each for each in settings}}
     if len(values["split_seed"]) > 1:
         axes["split_seed"] = values["split_seed"]
@@ -82,6 +83,11 @@ def _everywhere(configs: Sequence[RunConfig], varied: Mapping[str, list[Any]], p
         return False
 
 
+def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without the options that a run does not use."""
+    return {name: value for name, value in settings.items() if name not in OPTIONS or value is not None}
+
+
 def _in_words(config: RunConfig, varied: Container[str]) -> str:
     """A configuration by those of the fields that vary in which it is not as in the paper."""
     fields = [name for name in departures(config) if name in varied]
@@ -90,5 +96,7 @@ def _in_words(config: RunConfig, varied: Container[str]) -> str:
 
 def _distinct(configs: Sequence[RunConfig], field: str) -> list[Any]:
     found = {repr(value): value for value in (config.get(field) for config in configs)}
+    if field in OPTIONS:
+        found.pop("None", None)  # of runs that do not use it
     numbers = all(isinstance(value, int | float) for value in found.values())
     return sorted(found.values(), key=None if numbers else repr)

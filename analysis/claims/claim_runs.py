@@ -271,12 +271,14 @@ def _family(edition: Edition) -> tuple[str, str, str, str, int]:
     return edition.dataset, edition.scenario, edition.normalize, edition.leads, edition.split_seed
 
 
-_BACKGROUND = tuple(name for name in RunConfig.model_fields if name not in _SET_BY_CLAIMS)
+_BACKGROUND = tuple(
+    name for name in (*RunConfig.model_fields, *RunConfig(acquisition="bald_mcp").options) if name not in _SET_BY_CLAIMS
+)
 
 
 def _background(config: RunConfig) -> RunConfig:
     """A config with the paper's values in all that claims are about, but for the size of the memory and T."""
-    return RunConfig(**{name: getattr(config, name) for name in _BACKGROUND}, **config.options_of("network"))
+    return RunConfig.of({name: getattr(config, name) for name in _BACKGROUND} | config.options_of("network"))
 
 
 def _what_makes_a_background(config: RunConfig) -> str:

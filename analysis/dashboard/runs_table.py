@@ -11,8 +11,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.experiment.spaces.where import Where
 
 from ..collect import Experiment
@@ -74,8 +72,7 @@ def matching(experiment: Experiment, condition: str) -> npt.NDArray[np.bool_]:
         return np.ones(len(experiment.runs), dtype=np.bool_)
     runs = experiment.runs
     where = Where(condition, {*map(str, runs), *experiment.axes})
-    plugins = REGISTRIES if any(option in condition for option in OPTIONS) else ()  # only they say what is in use
-    used = [name for name in runs if str(name) in condition or name in plugins]
+    used = [name for name in runs if str(name) in condition]
     frame = runs[used].copy()
     for name in frame.select_dtypes("datetimetz"):
         frame[name] = frame[name].map(lambda at: None if pd.isna(at) else at.isoformat())

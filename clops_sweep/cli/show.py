@@ -11,12 +11,18 @@ import click
 
 from clops_sweep.cli.options import json_option, plugins_option, print_json, results_option, run_id_argument
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import several
-from clops_sweep.experiment.columns import CONFIG, COUNTS, MEASURES, RECORDED, RESULTS, fields_from_row, metrics_of
-from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.identity import identity_of
-from clops_sweep.experiment.plugins.declarations import DECLARED, OF_SCENARIOS
-from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.errors import UsageError, several
+from clops_sweep.experiment.columns import (
+    CONFIG,
+    COUNTS,
+    FIELDS,
+    MEASURES,
+    RECORDED,
+    RESULTS,
+    config_from_row,
+    metrics_of,
+)
+from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS
 from clops_sweep.experiment.plugins.registry import SCENARIOS, unregistered
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
 from clops_sweep.store.rows import printable
@@ -102,19 +108,17 @@ def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
 
 
 def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
-    """The config fields and options that a run's identity consists of; None where its strategy is unknown here.
+    """The config fields and options that have an effect on a run; None where one of its plug-ins is unknown here.
 
-    A scenario that is unknown here may look at every field that scenarios can look at.
+    A scenario that is unknown here may use every field that scenarios can use.
     """
     try:
-        fields = fields_from_row(row)
-        known = fields["scenario"] in SCENARIOS
-        seen = json.loads(identity_of(fields if known else {**fields, "scenario": "class_il"}, RunConfig.model_fields))
-    except KeyError:  # a column of an earlier version, or a plug-in that nothing here registers
+        config = config_from_row(row if row["scenario"] in SCENARIOS else {**row, "scenario": "class_il"})
+    except (UsageError, KeyError):  # a plug-in that nothing here registers, or a column of an earlier version
         return None
-    always = CONFIG.keys() - DECLARED - OF_SCENARIOS
-    of_scenario = set() if known else OF_SCENARIOS
-    return always | of_scenario | {name for name, value in seen.items() if fields.get(name) == value}
+    of_scenario = set(SCENARIOS.declaration(row["scenario"]).fields) if row["scenario"] in SCENARIOS else OF_SCENARIOS
+    seen = json.loads(config.identity)
+    return FIELDS.keys() - OF_SCENARIOS | of_scenario | {name for name, it in seen.items() if config.get(name) == it}
 
 
 def _is_nothing(name: str, value: float | str) -> bool:

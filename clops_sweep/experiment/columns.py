@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, LEAD
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.identity import FOUNDING
 from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import BUILT_IN, PAPER_NETWORK, used_options
 
 MEASURES = ("auc", "accuracy", "balanced_accuracy", "f1")
 """What an entry of R may be: how well a task is done."""
@@ -70,26 +70,24 @@ def _scalar(annotation: Any) -> type:
     return annotation if annotation in (int, float, bool) else str
 
 
-CONFIG: Mapping[str, type] = {name: _scalar(info.annotation) for name, info in RunConfig.model_fields.items()}
-"""Config fields by column. What is neither text nor a scalar is written as JSON (a task order).
+FIELDS: Mapping[str, type] = {name: _scalar(info.annotation) for name, info in RunConfig.model_fields.items()}
+"""Config fields by column. What is neither text nor a scalar is written as JSON (a task order)."""
 
-Options have columns of their own beside these, in the rows of the runs that have them.
+CONFIG: Mapping[str, type] = {**FIELDS, **{name: OPTIONS[name].kind for name in BUILT_IN}}
+"""Config fields and options of built-in plug-ins by column; an option is null where a run does not use it.
+
+Other options have columns of their own beside these, in the rows of the runs that use them.
 """
 
 
 DEFAULTS: Mapping[str, Any] = {
-    name: info.get_default(call_default_factory=True, validated_data={})
-    for name, info in RunConfig.model_fields.items()
-    if name not in FOUNDING
+    **{"task_classes": None, "domain": LEAD, "leads": "one", "network": PAPER_NETWORK, "weight_seed": None},
+    **dict.fromkeys(BUILT_IN),
 }
-"""What the fields that were added after version 0.2 hold in runs that were stored before."""
+"""What columns hold in files that were written before they were added."""
 
 
-_NUMBERS = [
-    name
-    for name, kind in CONFIG.items()
-    if kind in (int, float) and name in RunConfig.model_fields and DEFAULTS.get(name, 0) is not None
-]
+_NUMBERS = [name for name, kind in FIELDS.items() if kind in (int, float) and DEFAULTS.get(name, 0) is not None]
 """The fields that hold a number in every run."""
 
 
@@ -105,7 +103,7 @@ _JSON = ("task_order", "task_classes")
 def config_columns(columns: Iterable[str]) -> list[str]:
     """Those columns of a table of runs that `config_from_row` reads: the run's id, config fields and options."""
     present = set(columns)
-    return [*CONFIG, *(name for name in ("run_id", *OPTIONS) if name in present)]
+    return [*FIELDS, *(name for name in ("run_id", *OPTIONS) if name in present)]
 
 
 def config_row(config: RunConfig) -> dict[str, Any]:
@@ -117,7 +115,7 @@ def config_row(config: RunConfig) -> dict[str, Any]:
 
 
 def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The config fields of a row, as JSON has their values; other columns are passed over.
+    """The config fields of a row, and its options, as JSON has their values; other columns are passed over.
 
     Raises:
         DamagedStore: a number is missing or not finite, which this program never writes.
@@ -128,7 +126,8 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = None
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
-    values |= {name: None for name, default in DEFAULTS.items() if default is None and _missing(values[name])}
+    if _missing(values["weight_seed"]):
+        values["weight_seed"] = None
     for name in _NUMBERS:
         if _missing(values[name]) or not math.isfinite(values[name]):
             raise DamagedStore(f"run {row['run_id']}: {name} = {values[name]}: expected a finite number")
@@ -141,6 +140,8 @@ def _missing(value: Any) -> bool:
 
 
 def config_from_row(row: Mapping[str, Any]) -> RunConfig:
-    """The inverse of `config_row`; other columns are passed over."""
+    """The inverse of `config_row`; other columns, and options that the run does not use, are passed over."""
     DATASETS.know(row["dataset"], row["scenario"])
-    return RunConfig(**fields_from_row(row))
+    fields = fields_from_row(row)
+    used = used_options(lambda name: fields.get(name) if name in fields else OPTIONS[name].default)
+    return RunConfig(**{name: value for name, value in fields.items() if name not in OPTIONS or name in used})

@@ -6,13 +6,15 @@ import difflib
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -23,26 +25,25 @@ from clops_sweep.data.catalog import (
     DATASETS,
     EPOCHS_PER_TASK,
     LEAD,
-    PERTURBATION_STD,
     USUAL_EPOCHS_PER_TASK,
     DataKey,
     Leads,
     Normalization,
     ScenarioName,
 )
-from clops_sweep.errors import UsageError, listed, shown
-from clops_sweep.experiment.identity import identity_of
-from clops_sweep.experiment.plugins.memory_methods import IN_PLACE_OF
-from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, REGISTRIES, SCENARIOS
-from clops_sweep.experiment.plugins.values import (
-    as_list,
-    groups_of_classes,
-    is_number,
-    is_whole,
-    kind_in_words,
-    length,
+from clops_sweep.errors import UsageError, calling, listed, shown
+from clops_sweep.experiment.identity import effective, identity_of
+from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
+from clops_sweep.experiment.plugins.options import LARGEST, OPTIONS, FloatOption, IntOption, PluginOption
+from clops_sweep.experiment.plugins.registry import (
+    PAPER_NETWORK,
+    REGISTRIES,
+    SCENARIOS,
+    USERS,
+    may_use,
+    used_options,
 )
+from clops_sweep.experiment.plugins.values import as_list, groups_of_classes, is_whole, length
 
 SEMANTICS_VERSION = 2
 """Raised whenever the same configuration would give different numbers than before; part of every run id."""
@@ -50,17 +51,9 @@ SEMANTICS_VERSION = 2
 RUN_ID_LENGTH = 24
 """Hexadecimal digits of a run id. Version 0.1, which hashed every field, had 20: so its stores are told apart."""
 
-Fraction = Annotated[float, Field(gt=0, le=1)]
-PositiveInt = Annotated[int, Field(ge=1, lt=2**31)]
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(abs)]  # -0.0 becomes 0.0
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
-
-
-def _perturbation_std(dataset: str, normalize: str) -> float:
-    """The default of `perturbation_std`: raw units mean nothing to frames that have been scaled."""
-    as_stored = normalize == "none" and dataset in DATASETS
-    return DATASETS[dataset].perturbation_std if as_stored else PERTURBATION_STD
+PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
+PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
+Seed = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=2**32 - 1).checked)]
 
 
 def _leads(dataset: str, scenario: str, domain: str) -> Leads:
@@ -86,11 +79,7 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 _MOST_TASKS = 10_000
 
-NUMBERS = (
-    *("storage_fraction", "acquisition_fraction", "mc_samples", "acquire_every", "replay_ratio"),
-    *("epochs_per_task", "batch_size", "learning_rate", "beta_learning_rate", "beta_penalty", "perturbation_std"),
-    *("split_seed", "seed", "weight_seed"),
-)
+NUMBERS = ("epochs_per_task", "batch_size", "learning_rate", "split_seed", "seed", "weight_seed")
 """The fields that hold numbers. No check of several fields looks at one, and no other field's default depends on it."""
 
 
@@ -104,11 +93,13 @@ class RunConfig(BaseModel):
     given takes the paper's value for the scenario and data set at hand, and is then as much part of the run's
     identity as one that was typed.
 
-    So are the options of plug-ins (see `plugins`): ``RunConfig(network="mine", width=32).width`` is 32. A config has
-    those of the plug-ins that it names, and those that it was given.
+    So are the options of the plug-ins that it names (see `plugins`): ``RunConfig(network="mine", width=32).width`` is
+    32. An option may be given that a plug-in does not use which is only there by default: such a config is the base of
+    others. It is kept aside, and read as given; what is never given is read as its default.
 
     Raises:
-        UsageError: an unknown key (the nearest known one is named) or a value out of bounds.
+        UsageError: an unknown key (the nearest known one is named), a value out of bounds, or an option that the plug-ins
+            that are given do not use.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=False)
@@ -122,21 +113,9 @@ class RunConfig(BaseModel):
     )
     domain: str = Field(LEAD, description="domain_il: lead, or the column of the data set that tasks go by")
 
-    storage_fraction: Fraction = Field(0.25, description="b: share of a task's instances that is stored")
-    acquisition_fraction: Fraction = Field(0.5, description="a: share of a task's buffer that is replayed")
-    mc_samples: PositiveInt = Field(20, description="T: stochastic forward passes behind an acquisition score")
-    acquisition: str = "bald_mcd"
-    acquire_every: PositiveInt = Field(1, description="epochs between two acquisitions")
-    storage_function: str = "area"
-    storage_order: Literal["top", "bottom", "random"] = "top"
     task_order: Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] = Field(
         "sequential",
         description="as the scenario has them, a seed for a shuffle, a permutation from 0, or by difficulty",
-    )
-    weight_replay: bool = Field(False, description="whether a replayed loss is multiplied by its final beta")
-    replay_ratio: PositiveFloat = Field(1.0, description="mir: instances replayed per instance of the current batch")
-    memory_size: PositiveInt | None = Field(
-        None, description="er, er_ace, derpp, agem, gdumb: instances in the memory, in place of memory_fraction"
     )
 
     epochs_per_task: PositiveInt = Field(
@@ -151,16 +130,9 @@ class RunConfig(BaseModel):
     learning_rate: PositiveFloat = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].learning_rate if "dataset" in data else 1.0
     )
-    beta_learning_rate: PositiveFloat = Field(1e-4, description="eta")
-    beta_penalty: NonNegativeFloat = Field(10.0, description="lambda")
     normalize: Normalization = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none"
     )
-    perturbation_std: PositiveFloat = Field(
-        default_factory=lambda data: _perturbation_std(data.get("dataset", ""), data.get("normalize", "none")),
-        description="sigma of bald_mcp and balc_kld, in the unit of the frames",
-    )
-
     leads: Leads = Field(
         default_factory=lambda data: _leads(
             data.get("dataset", ""), data.get("scenario", ""), data.get("domain", LEAD)
@@ -175,11 +147,46 @@ class RunConfig(BaseModel):
     )
     weight_seed: Seed | None = Field(None, description="seed of the initial weights alone; by default the run's seed")
 
+    _aside: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """Options that were given and that no plug-in of this config uses."""
+
     def __init__(self, **values: Any) -> None:
+        self._fill(values)
+        for name, value in self._aside.items():
+            if not may_use(name, values):
+                named = [f"{kind} {values[kind]!r}" for kind in _kinds_that_use(name) if kind in values]
+                raise UsageError(f"{name} = {shown(value)}: not used by {' and '.join(named)}, but by {owners(name)}")
+
+    def _fill(self, values: Mapping[str, Any]) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
             raise UsageError(_first_sentence(error)) from None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the config with some values; it keeps options aside that no plug-in of it uses.
+
+        Raises:
+            UsageError: an unknown key or a value out of bounds.
+        """
+        config = cls.__new__(cls)
+        config._fill(values)
+        return config
+
+    def __getattr__(self, name: str) -> Any:
+        """The value of an option: as it was given, or its default where no plug-in of this config uses it."""
+        try:
+            return super().__getattr__(name)  # type: ignore[misc]
+        except AttributeError:
+            if name not in OPTIONS:
+                raise
+        return self._aside[name] if name in self._aside else self._default(name)
+
+    def __hash__(self) -> int:
+        """Equal for equal configs."""
+        fields = type(self).model_fields
+        return hash((*(self.__dict__[name] for name in fields), *(self.__pydantic_extra__ or {}).items()))
 
     @model_validator(mode="before")
     @classmethod
@@ -196,31 +203,10 @@ class RunConfig(BaseModel):
             raise ValueError(f"no data set of that name{nearest(value, DATASETS)}; known: {listed(DATASETS)}")
         return value
 
-    @field_validator("scenario", "strategy", "acquisition", "storage_function", "network")
+    @field_validator(*USERS)
     @classmethod
     def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
-        registry = REGISTRIES[str(info.field_name)]
-        if value not in registry:
-            raise ValueError(f"not known{nearest(value, registry)}; known: {listed(registry)}")
-        return value
-
-    @field_validator(*NUMBERS, "memory_size", mode="before")
-    @classmethod
-    def _is_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        field = cls.model_fields[str(info.field_name)]
-        if value is None and field.default is None:
-            return None
-        if not is_number(value):
-            whole = field.annotation is not float
-            raise ValueError(f"expected a {'whole ' if whole else ''}number, not {kind_in_words(value)}")
-        return value
-
-    @field_validator("weight_replay", mode="before")
-    @classmethod
-    def _is_true_or_false(cls, value: Any) -> Any:
-        if type(value).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
-            raise ValueError(f"expected true or false, not {kind_in_words(value)}")
-        return value
+        return _registered(str(info.field_name), value)
 
     @field_validator("task_order", mode="before")
     @classmethod
@@ -262,31 +248,51 @@ class RunConfig(BaseModel):
             )
         if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
             raise ValueError(f"task_order {shown(list(self.task_order))} is not a permutation of 0..N-1")
-        if self.weight_replay and self.strategy == "clops" and self.storage_order == "random":
-            raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
+        return self
+
+    @model_validator(mode="after")
+    def _options_are_valid(self) -> Self:
+        given = {name: _checked(name, value) for name, value in (self.__pydantic_extra__ or {}).items()}
+        for name, instead_of in IN_PLACE_OF.items():
+            if given.get(name) is not None and instead_of in given:
+                raise ValueError(f"{name} and {instead_of} are both given; expected one of them")
+        self._set_options(given)
         return self
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
-        given = self.__pydantic_extra__
-        assert given is not None  # there are extra fields, if none now
-        for name, value in given.items():
-            try:
-                given[name] = OPTIONS[name].checked(value)
-            except ValueError as error:
-                raise ValueError(f"{name} = {shown(value)}: {error}") from None
-        for name, instead_of in IN_PLACE_OF.items():
-            if getattr(self, name) is not None and instead_of in given:
-                raise ValueError(f"{name} and {instead_of} are both given; expected one of them")
-        for kind in REGISTRIES:
-            for name, option in REGISTRIES[kind].options(getattr(self, kind)).items():
-                if not any(name == other and getattr(self, field) for field, other in IN_PLACE_OF.items()):
-                    given.setdefault(name, option.default)
+        effective(self.strategy, self.options, [getattr(self, kind) for kind in USERS])
         return self
+
+    def _set_options(self, given: Mapping[str, Any]) -> None:
+        """Take the given options that the plug-ins use, the others' defaults, and keep the rest aside."""
+        fields = self.__dict__
+        used = used_options(lambda name: fields[name] if name in fields else given.get(name, OPTIONS[name].default))
+        for name, instead_of in IN_PLACE_OF.items():
+            if given.get(name) is not None:
+                used.pop(instead_of, None)
+        options = self.__pydantic_extra__
+        assert options is not None  # extra="allow"
+        options.clear()
+        options.update({name: given[name] if name in given else self._default(name) for name in used})
+        self._aside = {name: value for name, value in given.items() if name not in used}
+
+    def _default(self, name: str) -> Any:
+        """The default of an option, which may depend on the fields but for the seeds."""
+        option = OPTIONS[name]
+        if not callable(option.default):
+            return option.default
+        fields = {it: self.__dict__[it] for it in type(self).model_fields if it not in ("seed", "weight_seed")}
+        with calling(f"option {name!r}: default"):
+            value = option.default(SimpleNamespace(**fields))
+        try:
+            return option.checked(value)
+        except ValueError as error:
+            raise UsageError(f"option {name!r}: default returns {shown(value)}: {error}") from None
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options of the plug-ins that it names, and those that it was given, by name."""
+        """The options of the plug-ins that it names, by name."""
         return dict(self.__pydantic_extra__ or {})
 
     def options_of(self, kind: str) -> dict[str, Any]:
@@ -299,9 +305,16 @@ class RunConfig(BaseModel):
         return getattr(self, name) if name in type(self).model_fields else self.options.get(name)
 
     def replace(self, **changes: Any) -> Self:
-        """The same config with other values; what was left to its default follows the new values."""
-        explicit = {name: getattr(self, name) for name in self.model_fields_set}
-        return type(self)(**(explicit | changes))
+        """The same config with other values; what was left to its default follows the new values.
+
+        An option that no plug-in of the new config uses is kept aside, so that one base serves several strategies.
+        """
+        return self.of(self.explicit | changes)
+
+    @property
+    def explicit(self) -> dict[str, Any]:
+        """The fields and options that were given, also those that no plug-in of it uses."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
     @property
     def initial_seed(self) -> int:
@@ -315,14 +328,29 @@ class RunConfig(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that finds out its identity anew; unlike `replace`, it does not look at what it is updated with."""
-        copied = super().model_copy(update=update, deep=deep)
+        changes = dict(update or {})
+        copied = super().model_copy(update={n: it for n, it in changes.items() if n not in OPTIONS}, deep=deep)
         copied.__dict__.pop("identity", None)
+        given = {name: getattr(self, name) for name in self.model_fields_set if name in OPTIONS}
+        given |= {name: value for name, value in changes.items() if name in OPTIONS}
+        object.__setattr__(copied, "__pydantic_fields_set__", self.model_fields_set | changes.keys())
+        object.__setattr__(copied, "__pydantic_extra__", {})
+        object.__setattr__(copied, "__pydantic_private__", dict(self.__pydantic_private__ or {}))
+        copied._set_options(given)
         return copied
+
+    @property
+    def without_unused(self) -> Self:
+        """The config without options that no plug-in of it uses, so that a method cannot read them."""
+        if not self._aside:
+            return self
+        return self.of({name: value for name, value in self.explicit.items() if name not in self._aside})
 
     @cached_property
     def identity(self) -> str:
         """What of the config its numbers depend on, as canonical JSON (see `identity`)."""
-        return identity_of(self.model_dump(mode="json"), type(self).model_fields)
+        fields = self.model_dump(mode="json", exclude=self.options.keys())
+        return identity_of(fields, self.options)
 
     def with_seed(self, seed: int, identity: str | None = None) -> Self:
         """The same config with another seed, which is not looked at, and with its identity, where that is known.
@@ -355,12 +383,42 @@ class _AnyCombination(RunConfig):
     def _scenario_fits(self) -> Self:
         return self
 
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        return self
+
+
+def _registered(kind: str, value: str) -> str:
+    registry = REGISTRIES[kind]
+    if value not in registry:
+        raise ValueError(f"not known{nearest(value, registry)}; known: {listed(registry)}")
+    return value
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value of an option as it is stored.
+
+    Raises:
+        ValueError: the option cannot have it.
+    """
+    option = OPTIONS[name]
+    try:
+        checked = option.checked(value)
+        return _registered(option.registry, checked) if isinstance(option, PluginOption) else checked
+    except ValueError as error:
+        raise ValueError(f"{name} = {shown(value)}: {error}") from None
+
+
+def _kinds_that_use(name: str) -> list[str]:
+    """The fields whose plug-ins may use an option."""
+    own = {owner.partition(" ")[0] for owner in OPTIONS.owners(name)}
+    return [kind for kind in REGISTRIES if kind in own or (kind == "strategy" and not own.issubset(USERS))]
+
 
 def any_combination(base: RunConfig, changes: Mapping[str, Any]) -> RunConfig | None:
     """A config for a condition to look at, also where its fields do not go together; None if one of them is wrong."""
-    explicit = {name: getattr(base, name) for name in base.model_fields_set}
     try:
-        return _AnyCombination(**(explicit | dict(changes)))
+        return _AnyCombination.of(base.explicit | dict(changes))
     except UsageError:
         return None
 
@@ -374,24 +432,30 @@ def known_key(name: str) -> str:
     known = [*RunConfig.model_fields, *OPTIONS]
     close = _closest(name, known)
     if close:
-        of = f" of {_owners(close)}" if close in OPTIONS else ""
+        of = f" of {owners(close)}" if close in OPTIONS and close not in RunConfig().options else ""
         raise UsageError(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
     words = {word for word in name.lower().split("_") if len(word) >= _SHORTEST_WORD}
     related = [key for key in known if words.intersection(key.split("_"))]
     alike = difflib.get_close_matches(name, related, n=2, cutoff=0)
-    described = [f"{key} ({_owners(key)})" if key in OPTIONS else key for key in alike]
+    described = [f"{key} ({owners(key)})" if key in OPTIONS else key for key in alike]
     raise UsageError(f"unknown key {shown(name)}{'; related keys: ' * bool(alike)}{', '.join(described)}")
 
 
 _SHORTEST_WORD = 3
 
 
-def _owners(key: str) -> str:
+def owners(key: str) -> str:
     """The plug-ins that have an option, such as "strategy 'er', 'er_ace'"."""
     owners = sorted(OPTIONS.owners(key))
     kind = owners[0].partition(" ")[0]
     names = [owner.removeprefix(f"{kind} ") for owner in owners]
-    return f"{kind} {', '.join(names)}"
+    return f"{kind} {listed(names)}"
+
+
+def default_plugin(kind: str) -> str:
+    """Return the plug-in that a config names by default in a field or option."""
+    default: str = OPTIONS[kind].default if kind in OPTIONS else RunConfig.model_fields[kind].default
+    return default
 
 
 def kind_of(name: str) -> Any:

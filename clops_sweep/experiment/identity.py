@@ -3,77 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic.fields import FieldInfo
-
-from clops_sweep.experiment.plugins.declarations import DECLARED, OF_SCENARIOS, Fields
-from clops_sweep.experiment.plugins.memory_methods import IN_PLACE_OF
-from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES
-
-FOUNDING = frozenset(
-    {
-        *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate"),
-        *("normalize", "split_seed", "seed", "storage_fraction", "acquisition_fraction", "mc_samples", "acquisition"),
-        *("acquire_every", "storage_function", "storage_order", "weight_replay", "replay_ratio"),
-        *("beta_learning_rate", "beta_penalty", "perturbation_std"),
-    }
-)
-"""The fields of version 0.2, which are part of an identity whatever they hold. No field is ever added to them."""
-
-_OF_PLUGINS = DECLARED | OF_SCENARIOS
+from clops_sweep.experiment.plugins.options import OF_SCENARIOS, PluginOption
+from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STRATEGIES, USERS
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def identity_of(fields: Fields, infos: Mapping[str, FieldInfo]) -> str:
-    """What of a config its numbers depend on, as canonical JSON.
+def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Return what of a config its numbers depend on, as canonical JSON.
 
-    These are the fields that its scenario and strategy look at (see `declarations`), those that matter to every
-    run, and the options of the plug-ins among them, whatever they hold. A field that is none of `FOUNDING` is left
-    out while it has its default, so that one that is added later leaves the runs alone that are stored by then.
+    These are its fields, but for those that its scenario does not use, and the options that have an effect. What is
+    None is left out, so that a field or option that is added later leaves the stored runs alone while it is None.
 
     Args:
-        fields: the config's fields and options by name, as JSON has their values.
-        infos: what is known of each field.
+        fields: the config's fields by name, as JSON has their values.
+        options: the options that it uses, by name.
     """
-    seen = {name: fields[name] for name in infos if name not in _OF_PLUGINS}
-    seen |= SCENARIOS.declaration(fields["scenario"]).seen(fields)
-    seen |= STRATEGIES.declaration(fields["strategy"]).seen(fields)
+    unused = OF_SCENARIOS.difference(SCENARIOS.declaration(fields["scenario"]).fields)
+    seen = {name: value for name, value in fields.items() if value is not None and name not in unused}
     order = fields["task_order"]
     if isinstance(order, list) and order == list(range(len(order))):
         seen["task_order"] = "sequential"
     if fields["weight_seed"] == fields["seed"]:
-        seen["weight_seed"] = None
-    replaced = [option for name, option in IN_PLACE_OF.items() if fields.get(name) is not None]
-    kept = {n: v for n, v in seen.items() if n in FOUNDING or v != _default(infos[n], fields)}
-    for kind, registry in REGISTRIES.items():
-        if kind in seen:
-            options = registry.options(seen[kind])
-            kept |= {n: fields.get(n, it.default) for n, it in options.items() if n not in kept and n not in replaced}
-    return _canonical(kept)
+        del seen["weight_seed"]
+    return _canonical(seen | effective(fields["strategy"], options, [fields[kind] for kind in USERS]))
 
 
-def around_seed(identity: str, fields: Fields) -> tuple[str, str] | None:
-    """What stands before the seed and after it in the identity of every config that differs from one in it alone.
-
-    None where more of an identity may depend on the seed, which is so with a seed of its own for the weights, or where
-    it may become another: a plug-in from outside may look at any field, and be declared anew before anybody asks.
+def effective(strategy: str, options: Mapping[str, Any], plugins: list[str]) -> dict[str, Any]:
+    """Return the options that have an effect, with those of the plug-ins that they name; `strategy` if it is another.
 
     Args:
-        identity: of the one.
-        fields: its fields by name.
+        strategy: which.
+        options: those that the config uses, by name.
+        plugins: what the fields `USERS` name.
+
+    Raises:
+        ValueError: options do not go together.
     """
-    if fields["weight_seed"] is not None:
+    found: dict[str, Any] = {}
+    for kind, plugin in zip(USERS, plugins, strict=True):
+        declared = REGISTRIES[kind].options(plugin)
+        own = {name: options[name] for name in declared if name in options}
+        if kind == "strategy":
+            own = STRATEGIES.declaration(strategy).canonical(own)
+        found |= {name: value for name, value in own.items() if value is not None}
+        for name, option in declared.items():
+            if isinstance(option, PluginOption) and name in own:
+                found |= {it: options[it] for it in REGISTRIES[option.registry].options(own[name])}
+    return found
+
+
+def around_seed(identity: str, seed: int, weight_seed: int | None) -> tuple[str, str] | None:
+    """Return what stands before the seed and after it in the identity of every config that differs in it alone.
+
+    None with a seed of its own for the weights, as that is left out where both are equal.
+    """
+    if weight_seed is not None:
         return None
-    if not all(registry.is_built_in(fields[kind]) for kind, registry in REGISTRIES.items()):
-        return None
-    before, after = identity.split(f',"seed":{fields["seed"]},')  # within a text the quotes would be escaped
+    before, after = identity.split(f',"seed":{seed},')  # within a text the quotes would be escaped
     return f'{before},"seed":', f",{after}"
-
-
-def _default(info: FieldInfo, fields: Mapping[str, Any]) -> Any:
-    """What a field holds that nobody has set; Pydantic looks anew each time at how it is found out."""
-    found_out: Callable[[Fields], Any] | None = info.default_factory  # type: ignore[assignment]
-    return info.default if found_out is None else found_out(fields)

@@ -26,7 +26,7 @@ def plugins_of(config: RunConfig) -> str | None:
     used = json.loads(config.identity)
     found: dict[str, list[str | None]] = {}
     for field in NAMING:
-        name = getattr(config, field)
+        name = config.get(field)
         origin = ORIGINS.get((field, name))
         if origin is not None and used.get(field) == name:
             found[name if name not in found else f"{field} {name}"] = [origin.file, origin.sha256, origin.code]

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.declarations import OF_SCENARIOS
-from clops_sweep.experiment.plugins.memory_methods import capacity_of
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
+from clops_sweep.experiment.plugins.values import count_of
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -24,8 +23,8 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     """
     from clops_sweep.data.scenarios import build_scenario
 
-    seen = SCENARIOS.declaration(config.scenario).seen(dict(config))
-    options = {name: getattr(config, name) for name in OF_SCENARIOS.intersection(seen)} | config.options_of("scenario")
+    taken = SCENARIOS.declaration(config.scenario).fields
+    options = {name: getattr(config, name) for name in taken} | config.options_of("scenario")
     function = SCENARIOS[config.scenario] if config.scenario in SCENARIOS.added else None
     scenario = build_scenario(frames, config.scenario, config.task_order, function=function, **options)
     if STRATEGIES.declaration(config.strategy).per_class_outputs and (
@@ -36,11 +35,28 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
             f"strategy {config.strategy!r} needs one output a class, as class_il_union has, and {config.scenario!r} on "
             f"{config.dataset!r} has {has}"
         )
-    if "memory_size" in STRATEGIES.declaration(config.strategy).seen(dict(config)):
-        capacity_of(dict(config), training_instances(scenario))
+    capacity_of(config, training_instances(scenario))
     return scenario
 
 
 def training_instances(scenario: Scenario) -> int:
     """The training instances of all tasks together."""
     return sum(len(task.train.rows) for task in scenario.tasks)
+
+
+def capacity_of(config: RunConfig, instances: int) -> int | None:
+    """Return how many instances a memory of fixed size may hold; None for a strategy without one.
+
+    Args:
+        config: a config with `memory_size` or `memory_fraction`, if its strategy has such a memory.
+        instances: training instances of all tasks.
+
+    Raises:
+        UsageError: the memory would be larger than all tasks together.
+    """
+    size, fraction = config.get("memory_size"), config.get("memory_fraction")
+    if size is None:
+        return None if fraction is None else count_of(fraction, instances)
+    if size > instances:
+        raise UsageError(f"memory_size = {size}: expected at most {instances}, the training instances of all tasks")
+    return int(size)

@@ -75,7 +75,8 @@ class ContinualRun:
         bank_of: Callable[[FrameSet, torch.device, NDArray[np.int64]], FrameBank] = FrameBank,
     ) -> None:
         begun, cpu_begun = time.perf_counter(), time.process_time()
-        self.configs = (config,) if isinstance(config, RunConfig) else tuple(config)
+        configs = (config,) if isinstance(config, RunConfig) else tuple(config)
+        self.configs = tuple(each.without_unused for each in configs)
         common = self.configs[0]
         if len({lockstep_key(each) for each in self.configs}) > 1:
             free = ", ".join(sorted(free_fields(common.strategy)))

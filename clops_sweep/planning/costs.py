@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 from clops_sweep.data.catalog import DATASETS, LEAD
-from clops_sweep.experiment.plugins.declarations import Fields
+
+Fields = Mapping[str, Any]
+"""A config by field names, as JSON has its values."""
 
 Kind = tuple[str, str, str, int, str, str]
 """Data set, scenario, strategy, batch size, network and leads."""

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.memory_methods import capacity_of
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.experiment.tasks import scenario_of, training_instances
+from clops_sweep.experiment.tasks import capacity_of, scenario_of, training_instances
 from clops_sweep.planning.request import Request
 
 
@@ -50,7 +49,7 @@ def memories(asked: Request) -> list[Memories]:
         if asked.data_hash(config) is None:
             continue
         instances = training_instances(scenario_of(config, asked.data.frames(config.data_key)))
-        if (held := capacity_of(dict(config), instances)) is not None:
+        if (held := capacity_of(config, instances)) is not None:
             found.setdefault((config.dataset, config.scenario), []).append((config.strategy, held, instances))
     return [
         Memories(dataset, scenario, tuple(sorted(set(strategies))), (min(held), max(held)), (min(of), max(of)))
@@ -63,7 +62,7 @@ def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
     """The configs of methods with such a memory, without those that differ in nothing that its size depends on."""
     found: dict[tuple[object, ...], RunConfig] = {}
     for config in configs:
-        size = config.memory_size, config.get("memory_fraction")
+        size = config.get("memory_size"), config.get("memory_fraction")
         if "memory_fraction" in STRATEGIES.options(config.strategy):
             key = (config.data_key, config.scenario, config.task_classes, config.domain, config.strategy, *size)
             found.setdefault(key, config)

@@ -59,7 +59,7 @@ class Request:
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
         tasks = {
             (
-                *(c.data_key, c.scenario, c.task_order, c.task_classes, c.domain, c.strategy, c.memory_size),
+                *(c.data_key, c.scenario, c.task_order, c.task_classes, c.domain, c.strategy, c.get("memory_size")),
                 *c.options_of("scenario").items(),
             ): c
             for c in configs

@@ -88,7 +88,7 @@ def tiny_config(scenario: ScenarioName, **changes: Any) -> RunConfig:
         "beta_learning_rate": 1e-2,
         "learning_rate": 1e-3,
     }
-    return RunConfig(**(settings | changes))
+    return RunConfig(**settings).replace(**changes)
 
 
 def _recordings(

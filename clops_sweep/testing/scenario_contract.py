@@ -12,6 +12,7 @@ from clops_sweep.data.scenarios import Scenario, ScenarioTasks, Subset, build_sc
 from clops_sweep.data.scenarios.tasks import ScenarioFunction
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import SCENARIOS
+from clops_sweep.testing.defaults import default_options
 from clops_sweep.testing.frames import tiny_config
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import ContractViolation, global_randomness, require
@@ -36,7 +37,7 @@ def check_scenario(function: ScenarioFunction, frames: FrameSet, **options: Any)
     Raises:
         ContractViolation: with a sentence that says what is wrong.
     """
-    options = {name: option.default for name, option in SCENARIOS.options_of(function).items()} | options
+    options = default_options(SCENARIOS, function) | options
     arrays = {name: value.copy() for name, value in vars(frames).items() if isinstance(value, np.ndarray)}
     with global_randomness(1, "the scenario"):
         built = _built(function, frames, options)

@@ -19,9 +19,8 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.config import RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
-from clops_sweep.experiment.identity import FOUNDING
-from clops_sweep.experiment.plugins.declarations import DECLARED
-from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.plugins.declarations import SHARED
+from clops_sweep.experiment.plugins.registry import BUILT_IN, STRATEGIES
 
 FRACTIONS = ["storage_fraction", "acquisition_fraction"]
 COUNTS = ["mc_samples", "acquire_every", "epochs_per_task", "batch_size"]
@@ -243,17 +242,17 @@ ALWAYS = {
     *("split_seed", "seed", "weight_seed", "leads", "network", "task_classes", "class_weights"),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
-LOOKED_AT = {
+USED = {
     "clops": {"storage_fraction", "acquisition_fraction", "storage_order", "acquisition", "acquire_every", "mc_samples"}
     | BY_BETA,
     "replay": {"storage_fraction", "acquisition_fraction", "acquire_every"},
     "gem": {"storage_fraction"},
     "mir": {"storage_fraction", "acquisition_fraction", "replay_ratio"},
-    "er": {"replay_ratio", "memory_size"},
-    "er_ace": {"replay_ratio", "memory_size"},
-    "derpp": {"replay_ratio", "memory_size"},
-    "agem": {"memory_size"},
-    "gdumb": {"memory_size"},
+    "er": {"replay_ratio", "memory_fraction", "memory_division"},
+    "er_ace": {"replay_ratio", "memory_fraction", "memory_division"},
+    "derpp": {"replay_ratio", "memory_fraction"},
+    "agem": {"memory_fraction"},
+    "gdumb": {"memory_fraction"},
     "finetune": set(),
     "multitask": set(),
 }
@@ -261,7 +260,7 @@ LOOKED_AT = {
 
 def test_the_run_id_is_the_hash_of_canonical_json() -> None:
     config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
-    names = (ALWAYS | LOOKED_AT["clops"]) & FOUNDING
+    names = (ALWAYS - {"weight_seed", "task_classes"}) | USED["clops"]  # None is left out
     fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(names))
     text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
     text = text.replace("[1, 0, 2]", "[1,0,2]")
@@ -286,24 +285,20 @@ def test_the_run_id_does_not_depend_on_the_order_of_the_fields() -> None:
     assert backwards.run_id("abc") == RunConfig(seed=4).run_id("abc")
 
 
-@pytest.mark.parametrize("name", RunConfig.model_fields)
-@pytest.mark.parametrize("strategy", LOOKED_AT)
-def test_a_field_changes_the_run_id_where_the_strategy_looks_at_it(strategy: str, name: str) -> None:
-    config = RunConfig(strategy=strategy, acquisition="bald_mcd")
+@pytest.mark.parametrize("name", [*RunConfig.model_fields, *SHARED])
+@pytest.mark.parametrize("strategy", USED)
+def test_a_setting_changes_the_run_id_where_the_strategy_uses_it(strategy: str, name: str) -> None:
+    config = RunConfig(acquisition="bald_mcd").replace(strategy=strategy)
     other = config.model_copy(update={name: OTHERS.get(name) or _other(getattr(config, name))})
     differs = other.run_id("abc") != config.run_id("abc")
-    assert differs == (name in ALWAYS | LOOKED_AT[strategy])
+    assert differs == (name in ALWAYS | USED[strategy])
 
 
 OTHERS = {
     "memory_size": 120,
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
-    **{
-        "task_order": 3,
-        "task_classes": ((1, 0), (2, 3)),
-        "weight_seed": 7,
-        "class_weights": "balanced",
-    },
+    **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "memory_division": "task_balanced"},
+    **{"storage_order": "bottom", "class_weights": "balanced"},
 }
 
 
@@ -313,29 +308,50 @@ def _another_strategy() -> Iterator[None]:
         yield
 
 
-def test_what_says_nothing_of_itself_looks_at_everything() -> None:
+def test_a_strategy_that_lists_no_options_uses_none() -> None:
     config = RunConfig(strategy="another")
-    for name in DECLARED - {"acquisition", "storage_function"}:
-        other = OTHERS.get(name) or _other(getattr(config, name))
-        assert config.model_copy(update={name: other}).identity != config.identity
+    assert config.options == {}
+    assert config.identity == RunConfig(storage_fraction=0.1).replace(strategy="another").identity
 
 
-def test_a_field_that_is_added_later_leaves_the_runs_alone_that_have_its_default() -> None:
+def test_a_field_that_is_added_later_leaves_the_runs_alone_where_it_is_none() -> None:
     class Later(RunConfig):
-        label_smoothing: float = 0.0
+        label_smoothing: float | None = None
 
     assert Later(seed=3).run_id("abc") == RunConfig(seed=3).run_id("abc")
     assert Later(seed=3, label_smoothing=0.1).run_id("abc") != RunConfig(seed=3).run_id("abc")
 
 
-def test_the_founding_fields_are_those_of_version_0_2() -> None:
-    assert len(FOUNDING) == 22
-    assert RunConfig.model_fields.keys() >= FOUNDING
-    for name in (
-        DATASETS.keys() - DATASETS.added.keys()
-    ):  # nor do later fields, with their defaults, make other runs of the same ones
-        for scenario in DATASETS[name].scenarios:
-            assert json.loads(RunConfig(dataset=name, scenario=scenario).identity).keys() <= FOUNDING
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"strategy": "finetune", "storage_fraction": 0.5}, "storage_fraction = 0.5: not used by strategy 'finetune'"),
+        ({"strategy": "clops", "memory_fraction": 0.5}, "memory_fraction = 0.5: not used by strategy 'clops', but by"),
+        ({"acquisition": "random", "mc_samples": 5}, "mc_samples = 5: not used by acquisition 'random', but by"),
+        ({"strategy": "gem", "mc_samples": 5}, "mc_samples = 5: not used by strategy 'gem', but by acquisition"),
+    ],
+)
+def test_an_option_that_what_is_named_does_not_use_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=f"^{message}") as raised:
+        RunConfig(**values)
+    assert len(str(raised.value)) < 300
+
+
+def test_a_base_keeps_options_for_the_strategies_that_use_them() -> None:
+    base = RunConfig(storage_fraction=0.5, memory_fraction=0.1)
+    assert "memory_fraction" not in base.options
+    assert (base.memory_fraction, base.get("memory_fraction")) == (0.1, None)
+    fine = base.replace(strategy="finetune")
+    assert (fine.options, fine.storage_fraction, fine.without_unused.storage_fraction) == ({}, 0.5, 0.25)
+    assert fine.replace(strategy="agem").options["memory_fraction"] == 0.1
+    assert fine.replace(strategy="clops") == base.replace(strategy="clops")
+
+
+def test_a_row_holds_null_for_what_its_strategy_does_not_use() -> None:
+    row = config_row(RunConfig(storage_fraction=0.5).replace(strategy="finetune"))
+    assert not row.keys() & set(BUILT_IN)
+    before = row | {"storage_fraction": 0.5, "mc_samples": 20.0, "memory_fraction": math.nan}  # as 0.2 wrote it
+    assert config_from_row(before) == RunConfig(**row)
 
 
 @pytest.mark.parametrize(
@@ -349,6 +365,7 @@ def test_the_founding_fields_are_those_of_version_0_2() -> None:
         ({"storage_fraction": 1}, {"storage_order": "bottom"}),
         ({"storage_order": "random", "acquisition": "random"}, {"strategy": "replay"}),
         ({"strategy": "replay"}, {"storage_order": "bottom", "acquisition": "entropy", "weight_replay": True}),
+        ({"strategy": "ewc"}, {"ewc_decay": 0.5}),
         ({}, {"task_order": (0, 1, 2, 3, 4, 5)}),
         ({"seed": 4}, {"weight_seed": 4}),
     ],
@@ -373,6 +390,7 @@ def test_what_cannot_make_a_difference_is_no_part_of_the_identity(
         ({"strategy": "replay", "acquisition_fraction": 1}, {"acquisition_fraction": 0.5}),
         ({"seed": 4}, {"weight_seed": 0}),
         ({"strategy": "finetune", "weight_seed": 4}, {"seed": 4}),
+        ({"strategy": "ewc", "ewc_online": True}, {"ewc_decay": 0.5}),
     ],
 )
 def test_what_makes_a_difference_does(settings: dict[str, Any], different: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ def snap_network(channels, samples, outputs, *, snap_width):
     return nn.Sequential(*stem, nn.AdaptiveAvgPool1d(4), nn.Flatten(), nn.Linear(4 * snap_width, outputs))
 
 
-@strategy("snap_ewc", looks_at=(), options={"snap_strength": FloatOption(400.0, ge=0, log=True)})
+@strategy("snap_ewc", options={"snap_strength": FloatOption(400.0, ge=0, log=True)})
 class SnapEWC(Strategy):
     def __init__(self, training):
         super().__init__(training)
@@ -94,7 +94,7 @@ class SnapEWC(Strategy):
         self.past = list(state["past"])
 
 
-@acquisition_function("snap_unsure", looks_at=(), options={"snap_power": FloatOption(1.0, gt=0, log=True)})
+@acquisition_function("snap_unsure", options={"snap_power": FloatOption(1.0, gt=0, log=True)})
 def snap_unsure(context, rows, *, snap_power):
     return (1 - context.learner.probabilities(rows).max(2).values) ** snap_power
 

@@ -49,7 +49,7 @@ def possible() -> dict[str, Case]:
 
 
 def _run(case: Case, prepared_root: Path) -> Tables:
-    config = RunConfig(**{**TINY, **case.fields})
+    config = RunConfig(**TINY).replace(**case.fields)
     if case.frames is None:
         prepare(config.dataset, prepared_root=prepared_root, data_root=prepared_root, workers=1)
         frames = open_frames(config.dataset, prepared_root=prepared_root, **config.data_key.view)

@@ -1,8 +1,7 @@
-"""What each built-in plug-in declares: which config fields it looks at and what may be in lockstep.
+"""What plug-ins declare: the options that they use, which options are without effect, what may differ in lockstep.
 
-Two configs that must give the same numbers are one run. So a strategy's identity is what it looks at, and nothing else:
-fine-tuning stores nothing and has no `storage_fraction`; where everything is replayed nothing is scored, and neither
-`acquisition` nor `mc_samples` matters.
+Two configs that must give the same numbers are one run. So fine-tuning, which stores nothing, does not use
+`storage_fraction`; and CLOPS that replays everything scores nothing, so that `acquisition` is without effect.
 """
 
 from __future__ import annotations
@@ -11,36 +10,22 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.options import BoolOption, FloatOption, Options
-
-Fields = Mapping[str, Any]
-"""A config by field names, as JSON has its values."""
-
-DECLARED = frozenset(
-    {
-        "storage_fraction",
-        "acquisition_fraction",
-        "mc_samples",
-        "acquisition",
-        "acquire_every",
-        "storage_function",
-        "storage_order",
-        "weight_replay",
-        "replay_ratio",
-        "memory_size",
-        "beta_learning_rate",
-        "beta_penalty",
-        "perturbation_std",
-    }
+from clops_sweep.experiment.plugins.options import (
+    LARGEST,
+    BoolOption,
+    ChoiceOption,
+    FloatOption,
+    IntOption,
+    Option,
+    Options,
+    PluginOption,
 )
-"""The fields that matter only to a plug-in that looks at them. All others matter to every run."""
 
-OF_SCENARIOS = frozenset({"task_classes", "domain"})
-"""The fields that matter only to a scenario that looks at them, which gets them as keyword arguments."""
-
-
-LooksAt = Collection[str] | Callable[[Fields], Fields]
+Values = dict[str, Any]
+Canonical = Callable[[Values], Values]
+"""From the values of a strategy's own options to those that have an effect; `strategy` in it is what the run is."""
 
 
 @dataclass(frozen=True)
@@ -48,130 +33,183 @@ class Declaration:
     """What a plug-in says of itself.
 
     Attributes:
-        looks_at: names of the fields of `DECLARED`, or of a scenario those of `OF_SCENARIOS`, that its numbers depend
-            on; or a function from a config's fields to
-            those that matter there, with the values that stand for them. None for all of them, whatever they are.
-        lockstep: of a strategy, the fields besides `seed` in which runs that are trained in lockstep may differ: they
+        options: the options that it uses, by name.
+        fields: of a scenario, the fields of `OF_SCENARIOS` that it gets as keyword arguments.
+        lockstep: of a strategy, the options besides `seed` in which runs that are trained in lockstep may differ: they
             change what is replayed, and how it weighs, but not how much.
-        options: its own hyperparameters by name; they matter wherever it is in use.
         per_class_outputs: of a strategy, whether it can do nothing where an output stands for several classes, or an
             instance has more than one.
+        canonical: of a built-in strategy, what the list of its options cannot say. Raises ValueError for values that
+            do not go together.
     """
 
-    looks_at: LooksAt | None = None
-    lockstep: Collection[str] = ()
     options: Options = field(default_factory=dict)
+    fields: Collection[str] = ()
+    lockstep: Collection[str] = ()
     per_class_outputs: bool = False
-
-    def __post_init__(self) -> None:
-        if isinstance(self.lockstep, str):
-            raise UsageError(f"lockstep = {self.lockstep!r}: expected a list of config fields")
-        for name in self.lockstep:
-            if name not in DECLARED and name not in self.options:
-                raise UsageError(f"lockstep: {name!r} is none of {', '.join(sorted({*DECLARED, *self.options}))}")
-        if self.looks_at is None or callable(self.looks_at):
-            return
-        if isinstance(self.looks_at, str):
-            raise UsageError(f"looks_at = {self.looks_at!r}: expected a list of config fields")
-        for name in self.looks_at:
-            if name not in DECLARED | OF_SCENARIOS:
-                raise UsageError(f"looks_at: {name!r} is none of {', '.join(sorted(DECLARED))}")
-
-    def seen(self, fields: Fields) -> dict[str, Any]:
-        """What of a config's fields its numbers depend on."""
-        if callable(self.looks_at):
-            return dict(self.looks_at(fields))
-        return {name: fields[name] for name in (DECLARED if self.looks_at is None else self.looks_at)}
+    canonical: Canonical = dict
 
 
-def clops(function: Callable[[str, Fields], dict[str, Any]]) -> Declaration:
-    """The declaration of CLOPS.
-
-    Args:
-        function: what the function that a field names looks at, from that field's name and all fields.
-    """
-
-    def looks_at(fields: Fields) -> Fields:
-        seen = _taken(fields, "storage_fraction", "acquisition_fraction", "storage_order")
-        if fields["storage_order"] != "random":  # it dispenses with beta, and with all that goes with it
-            seen |= _taken(fields, "storage_function", "beta_learning_rate", "beta_penalty", "weight_replay")
-            seen |= function("storage_function", fields)
-            if fields["storage_fraction"] == 1:
-                seen["storage_order"] = "top"  # everything is stored, in the order in which it is
-        if fields["acquisition_fraction"] < 1:  # else everything is replayed and nothing is scored
-            seen |= _taken(fields, "acquisition", "acquire_every") | function("acquisition", fields)
-        return seen
-
-    return Declaration(
-        looks_at,
-        frozenset(
-            {
-                "acquisition",
-                "beta_learning_rate",
-                "beta_penalty",
-                "mc_samples",
-                "perturbation_std",
-                "storage_function",
-                "storage_order",
-                "weight_replay",
-            }
-        ),
-    )
+def _perturbation_std(config: Any) -> float:
+    """The default of `perturbation_std`: raw units mean nothing to frames that have been scaled."""
+    as_stored = config.normalize == "none"
+    return DATASETS[config.dataset].perturbation_std if as_stored else PERTURBATION_STD
 
 
-def replay(of_clops: Declaration) -> Declaration:
-    """The declaration of plain replay, which is CLOPS with random storage and random acquisition."""
+SHARED: Mapping[str, Option] = {
+    "storage_fraction": FloatOption(0.25, gt=0, le=1),  # b: share of a task's instances that is stored
+    "acquisition_fraction": FloatOption(0.5, gt=0, le=1),  # a: share of a task's buffer that is replayed
+    "mc_samples": IntOption(20, ge=1, le=LARGEST),  # T: stochastic forward passes behind an acquisition score
+    "acquisition": PluginOption("bald_mcd", "acquisition"),
+    "acquire_every": IntOption(1, ge=1, le=LARGEST),  # epochs between two acquisitions
+    "storage_function": PluginOption("area", "storage_function"),
+    "storage_order": ChoiceOption("top", choices=("top", "bottom", "random")),
+    "weight_replay": BoolOption(False),  # whether a replayed loss is multiplied by its final beta
+    "replay_ratio": FloatOption(1.0, gt=0),  # instances replayed for each instance of the current batch
+    "beta_learning_rate": FloatOption(1e-4, gt=0),  # eta
+    "beta_penalty": FloatOption(10.0, ge=0),  # lambda
+    "perturbation_std": FloatOption(_perturbation_std, gt=0),  # sigma, in the unit of the frames
+    "memory_fraction": FloatOption(0.25, gt=0, le=1),  # of the training instances of all tasks together
+    "memory_size": IntOption(None, ge=1, le=LARGEST),  # instances, in place of memory_fraction
+    "memory_division": ChoiceOption("reservoir", choices=("reservoir", "task_balanced", "class_balanced")),
+}
+"""The options that several built-in plug-ins share. Defaults are those of the paper (CLOPS)."""
 
-    def looks_at(fields: Fields) -> Fields:
-        settings = {"storage_order": "random", "acquisition": "random", "weight_replay": False}
-        return of_clops.seen({**fields, **settings}) | {"strategy": "clops"}
 
-    return Declaration(looks_at)
+IN_PLACE_OF: Mapping[str, str] = {"memory_size": "memory_fraction"}
+"""Options that take the place of another where they are given: a config has a value of one of them."""
 
 
-FINETUNE = Declaration(())
-MULTITASK = Declaration(())
-GEM = Declaration(("storage_fraction",))
-MIR = Declaration(("storage_fraction", "acquisition_fraction", "replay_ratio"))
-JOINT = Declaration(())
-EWC = Declaration(
-    (),
-    ("ewc_strength", "ewc_decay"),
-    {
-        "ewc_strength": FloatOption(400.0, ge=0, log=True),
-        "ewc_online": BoolOption(False),
-        "ewc_decay": FloatOption(0.95, ge=0, le=1),
-    },
-)
-SI = Declaration(
-    (),
-    ("si_strength", "si_damping"),
-    {"si_strength": FloatOption(1.0, ge=0, log=True), "si_damping": FloatOption(1e-3, gt=0, log=True)},
-)
-MAS = Declaration(
-    (),
-    ("mas_strength",),
-    {"mas_strength": FloatOption(1.0, ge=0, log=True)},
-)
-LWF = Declaration(
-    (),
-    ("lwf_strength", "lwf_temperature"),
-    {"lwf_strength": FloatOption(1.0, ge=0, log=True), "lwf_temperature": FloatOption(2.0, gt=0, log=True)},
-)
+def _using(*names: str) -> dict[str, Option]:
+    return {name: SHARED[name] for name in names}
+
+
+def _without(options: Values, *names: str) -> Values:
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def _clops(options: Values) -> Values:
+    if options["storage_order"] == "random":  # needs no beta, nor anything that goes with it
+        if options["weight_replay"]:
+            raise ValueError("weight_replay needs beta, which storage_order 'random' does without")
+        options = _without(options, "storage_function", "beta_learning_rate", "beta_penalty", "weight_replay")
+    elif options["storage_fraction"] == 1:
+        options = options | {"storage_order": "top"}  # everything is stored, in one order
+    if options["acquisition_fraction"] == 1:  # everything is replayed and nothing scored
+        options = _without(options, "acquisition", "acquire_every")
+    return options
+
+
+def _replay(options: Values) -> Values:
+    """Plain replay is CLOPS with random storage and random acquisition."""
+    random = {"storage_order": "random", "acquisition": "random", "weight_replay": False}
+    return _clops(options | random) | {"strategy": "clops"}
+
+
+def _er(options: Values) -> Values:
+    if options["er_storage_order"] == "random":
+        options = _without(options, "storage_function", "beta_learning_rate", "beta_penalty")
+    if not options["er_acquire"]:
+        options = _without(options, "acquisition", "acquisition_fraction", "acquire_every")
+    return options
+
+
+def _ewc(options: Values) -> Values:
+    return options if options["ewc_online"] else _without(options, "ewc_decay")
+
+
+_BETA = ("storage_function", "beta_learning_rate", "beta_penalty")
+_LOCKSTEP = (*_BETA, "storage_order", "weight_replay", "acquisition", "mc_samples", "perturbation_std")
+
+STRATEGIES: Mapping[str, Declaration] = {
+    "clops": Declaration(
+        _using("storage_fraction", "acquisition_fraction", "acquisition", "acquire_every", "storage_order")
+        | _using(*_BETA, "weight_replay"),
+        lockstep=_LOCKSTEP,
+        canonical=_clops,
+    ),
+    "finetune": Declaration(),
+    "multitask": Declaration(),
+    "gem": Declaration(_using("storage_fraction")),
+    "mir": Declaration(_using("storage_fraction", "acquisition_fraction", "replay_ratio")),
+    "replay": Declaration(_using("storage_fraction", "acquisition_fraction", "acquire_every"), canonical=_replay),
+    "joint": Declaration(),
+    "ewc": Declaration(
+        {
+            "ewc_strength": FloatOption(400.0, ge=0, log=True),
+            "ewc_online": BoolOption(False),
+            "ewc_decay": FloatOption(0.95, ge=0, le=1),
+        },
+        lockstep=("ewc_strength", "ewc_decay"),
+        canonical=_ewc,
+    ),
+    "si": Declaration(
+        {"si_strength": FloatOption(1.0, ge=0, log=True), "si_damping": FloatOption(1e-3, gt=0, log=True)},
+        lockstep=("si_strength", "si_damping"),
+    ),
+    "mas": Declaration({"mas_strength": FloatOption(1.0, ge=0, log=True)}, lockstep=("mas_strength",)),
+    "lwf": Declaration(
+        {"lwf_strength": FloatOption(1.0, ge=0, log=True), "lwf_temperature": FloatOption(2.0, gt=0, log=True)},
+        lockstep=("lwf_strength", "lwf_temperature"),
+    ),
+    "er": Declaration(
+        _using("memory_fraction", "memory_size", "memory_division", "replay_ratio")
+        | {
+            "er_storage_order": ChoiceOption("random", choices=("random", "top", "bottom")),
+            "er_acquire": BoolOption(False),
+        }
+        | _using(*_BETA, "acquisition", "acquisition_fraction", "acquire_every"),
+        canonical=_er,
+    ),
+    "er_ace": Declaration(
+        _using("memory_fraction", "memory_size", "memory_division", "replay_ratio"), per_class_outputs=True
+    ),
+    "derpp": Declaration(
+        _using("memory_fraction", "memory_size", "replay_ratio")
+        | {"derpp_alpha": FloatOption(0.1, ge=0), "derpp_beta": FloatOption(0.5, ge=0)}
+    ),
+    "agem": Declaration(_using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}),
+    "gdumb": Declaration(_using("memory_fraction", "memory_size")),
+}
 """Defaults are the authors': of Kirkpatrick et al. those for Atari games, of Zenke et al. those for split MNIST.
 
 The decay of EWC's online form is a usual one.
 """
 
-CLASS_IL = Declaration(("task_classes",))
-DOMAIN_IL = Declaration(("domain",))
+NOTHING = Declaration()
+_BY_DROPOUT = Declaration(_using("mc_samples"))
+_BY_PERTURBATION = Declaration(_using("mc_samples", "perturbation_std"))
 
-BY_DROPOUT = Declaration(("mc_samples",))
-BY_PERTURBATION = Declaration(("mc_samples", "perturbation_std"))
-NOTHING = Declaration(())
-UNKNOWN = Declaration()
-"""Of those that say nothing: they may look at everything."""
+ACQUISITION_FUNCTIONS: Mapping[str, Declaration] = {
+    "bald_mcd": _BY_DROPOUT,
+    "bald_mcp": _BY_PERTURBATION,
+    "balc_kld": _BY_PERTURBATION,
+    "entropy": _BY_DROPOUT,
+    "variation_ratio": _BY_DROPOUT,
+    "random": NOTHING,
+}
+SCENARIOS: Mapping[str, Declaration] = {
+    "class_il": Declaration(fields=("task_classes",)),
+    "class_il_union": Declaration(fields=("task_classes",)),
+    "time_il": NOTHING,
+    "domain_il": Declaration(fields=("domain",)),
+}
 
 
-def _taken(fields: Fields, *names: str) -> dict[str, Any]:
-    return {name: fields[name] for name in names}
+def checked_lockstep(lockstep: object, options: Options, known: Options) -> Collection[str]:
+    """Return the options in which runs of a strategy may differ.
+
+    Args:
+        lockstep: what the strategy declares.
+        options: those that it uses.
+        known: all options, as those that its plug-ins bring are not its own.
+
+    Raises:
+        UsageError: it is no list of options.
+    """
+    if isinstance(lockstep, str) or not isinstance(lockstep, Collection):
+        raise UsageError(f"lockstep = {lockstep!r}: expected a list of options")
+    for name in lockstep:
+        if name not in options and name not in known:
+            raise UsageError(f"lockstep: {name!r} is no option; expected some of {', '.join(options) or 'its options'}")
+    return lockstep

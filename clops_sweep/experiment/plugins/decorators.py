@@ -4,27 +4,29 @@ For example::
 
     from clops_sweep import FloatOption, RunConfig, SearchSpace, acquisition_function
 
-    @acquisition_function("least_confident", looks_at=(), options={"power": FloatOption(1.0, gt=0, log=True)})
+    @acquisition_function("least_confident", options={"power": FloatOption(1.0, gt=0, log=True)})
     def least_confident(context, rows, *, power):
         return -((context.learner.probabilities(rows) - 0.5).abs() ** power).mean(-1)
 
-The sweep hands them to its workers. A run is identified by the name of what it uses, by the config fields that this
-says it looks at and by its options, not by the code behind the name: give a changed function a new name.
+The sweep hands them to its workers. A run is identified by the name of what it uses and by the options of that, not by
+the code behind the name: give a changed function a new name.
 
-An option is a config field like any other wherever its plug-in is in use: given to `RunConfig`, an axis, a parameter of
-a search, `--set`, `--where`, a column of `runs`, part of the run's identity. Functions get theirs as keyword arguments,
-a strategy finds them in ``training.config``. Two plug-ins cannot have options of one name.
+`options` lists the hyperparameters that a plug-in uses: existing ones by name, new ones with a definition, as in
+``options=("storage_fraction", {"my_strength": FloatOption(1.0, gt=0)})``. Plug-ins that list one name share one option.
+An option is a config field like any other wherever a plug-in that uses it is in use: given to `RunConfig`, an axis, a
+parameter of a search, `--set`, `--where`, a column of `runs`, part of the run's identity. Functions get theirs as
+keyword arguments, a strategy finds them in ``training.config``.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.declarations import NOTHING, OF_SCENARIOS, Declaration, LooksAt
-from clops_sweep.experiment.plugins.options import Options
+from clops_sweep.experiment.plugins.declarations import Declaration, checked_lockstep
+from clops_sweep.experiment.plugins.options import OPTIONS, Option
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     NETWORKS,
@@ -35,6 +37,9 @@ from clops_sweep.experiment.plugins.registry import (
     Member,
     described,
 )
+
+Listed = Mapping[str, Option] | Sequence[str | Mapping[str, Option]]
+"""Options that a plug-in uses: existing ones by name, new ones as a mapping from their names to definitions."""
 
 _OF_A_STRATEGY = (
     "begin_task",
@@ -53,21 +58,18 @@ _OF_A_STRATEGY = (
 def strategy(
     name: str,
     *,
-    looks_at: LooksAt | None = None,
+    options: Listed = (),
     lockstep: Collection[str] = (),
-    options: Options | None = None,
     per_class_outputs: bool = False,
 ) -> Callable[[Member], Member]:
     """Registers a subclass of `clops_sweep.learning.strategies.base.Strategy`.
 
     Args:
         name: what configs call it.
-        looks_at: the fields of CLOPS that it looks at too, such as `storage_fraction`; two runs that differ in others
-            alone are one run. By default all of them, so that nothing is ever taken for the same that is not.
-        lockstep: config fields besides `seed`, and options, in which runs that are trained together may differ; it then
-            finds one value a run in ``training.configs``. They may change what is replayed, and how it weighs, but not
-            how much.
-        options: its own hyperparameters, which it finds in ``training.config``.
+        options: the hyperparameters that it uses, which it finds in ``training.config``. Two runs of it that differ in
+            other options alone are one run.
+        lockstep: options besides `seed` in which runs that are trained together may differ; it then finds one value a
+            run in ``training.configs``. They may change what is replayed, and how it weighs, but not how much.
         per_class_outputs: whether it can do nothing where an output stands for several classes, or an instance has
             more than one: such scenarios are refused for it before anything starts.
 
@@ -75,16 +77,16 @@ def strategy(
         UsageError: the name is taken or is no identifier, a field is not known, an option cannot be, or it is no
             strategy: a class that has the methods of one, or something that makes one and has `joint`.
     """
-    declaration = Declaration(looks_at, lockstep, options or {}, per_class_outputs)
-    return STRATEGIES.decorator(name, declaration, _check_strategy)
+    return STRATEGIES.decorator(name, options, _check_strategy, lockstep=lockstep, per_class_outputs=per_class_outputs)
 
 
-def _check_strategy(name: str, member: Any) -> None:
+def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     """Sees whether it has what a run asks of a strategy.
 
     Raises:
         UsageError: it has not.
     """
+    checked_lockstep(declaration.lockstep, declaration.options, OPTIONS)
     expected = f"strategy {name!r}: expected a subclass of clops_sweep.learning.strategies.base.Strategy"
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
@@ -93,28 +95,20 @@ def _check_strategy(name: str, member: Any) -> None:
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
 
 
-def acquisition_function(
-    name: str, *, looks_at: LooksAt | None = None, options: Options | None = None
-) -> Callable[[Member], Member]:
+def acquisition_function(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     """Registers a function (AcquisitionContext, rows int64 [S, m]) -> scores [S, m]; the highest are replayed.
 
     Args:
         name: what configs call it.
-        looks_at: the fields that it looks at, such as `mc_samples`; see `strategy`.
-        options: its own hyperparameters, which it gets as keyword arguments.
+        options: the hyperparameters that it uses, such as `mc_samples`, which it gets as keyword arguments.
 
     Raises:
-        UsageError: the name is taken or is no identifier, a field is not known, an option cannot be, or it cannot be
-            called with the options.
+        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
     """
-    return ACQUISITION_FUNCTIONS.decorator(
-        name,
-        Declaration(looks_at, options=options or {}),
-        _called_with("acquisition", ["context", "rows"], [*(options or {})]),
-    )
+    return ACQUISITION_FUNCTIONS.decorator(name, options, _called_with("acquisition", ["context", "rows"]))
 
 
-def storage_function(name: str, *, options: Options | None = None) -> Callable[[Member], Member]:
+def storage_function(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     """Registers a function from beta's trajectories [S, tau, n] to s, float64 [S, n].
 
     Args:
@@ -124,17 +118,14 @@ def storage_function(name: str, *, options: Options | None = None) -> Callable[[
     Raises:
         UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
     """
-    return STORAGE_FUNCTIONS.decorator(
-        name,
-        Declaration((), options=options or {}),
-        _called_with("storage_function", ["trajectories"], [*(options or {})]),
-    )
+    return STORAGE_FUNCTIONS.decorator(name, options, _called_with("storage_function", ["trajectories"]))
 
 
-def _called_with(kind: str, arguments: Sequence[str], keywords: Sequence[str]) -> Callable[[str, Any], None]:
+def _called_with(kind: str, arguments: Sequence[str]) -> Callable[[str, Any, Declaration], None]:
     """A check that a function takes these arguments, and its options and fields as keyword arguments."""
 
-    def check(name: str, member: Any) -> None:
+    def check(name: str, member: Any, declaration: Declaration) -> None:
+        keywords = [*declaration.fields, *declaration.options]
         try:
             inspect.signature(member).bind(*arguments, **dict.fromkeys(keywords))
         except TypeError as error:
@@ -148,7 +139,7 @@ def _called_with(kind: str, arguments: Sequence[str], keywords: Sequence[str]) -
     return check
 
 
-def network(name: str, *, options: Options | None = None) -> Callable[[Member], Member]:
+def network(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     """Registers a function (channels, samples, outputs) that makes a `torch.nn.Module`, or a class of such modules.
 
     The module takes float32 [B, channels, samples] to logits, float32 [B, outputs]. Its initial weights are whatever
@@ -172,17 +163,16 @@ def network(name: str, *, options: Options | None = None) -> Callable[[Member], 
         UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with channels,
             samples and outputs and with the options.
     """
-    return NETWORKS.decorator(
-        name, Declaration((), options=options or {}), lambda name, member: _check_network(name, member, options or {})
-    )
+    return NETWORKS.decorator(name, options, _check_network)
 
 
-def _check_network(name: str, member: Any, options: Options) -> None:
+def _check_network(name: str, member: Any, declaration: Declaration) -> None:
     """Sees whether it can be called for a module; it is called, and the module looked at, before a worker starts.
 
     Raises:
         UsageError: it cannot.
     """
+    options = declaration.options
     arguments = ", ".join(["channels", "samples", "outputs", *(["*", *options] if options else [])])
     expected = f"network {name!r}: expected a function ({arguments}) that makes a torch.nn.Module"
     if not isinstance(member, type) and callable(getattr(member, "forward", None)):
@@ -215,10 +205,10 @@ def observer(name: str) -> Callable[[Member], Member]:
     Raises:
         UsageError: the name is taken or is no identifier, or it cannot be called with an event.
     """
-    return OBSERVERS.decorator(name, NOTHING, _check_observer)
+    return OBSERVERS.decorator(name, (), _check_observer)
 
 
-def _check_observer(name: str, member: Any) -> None:
+def _check_observer(name: str, member: Any, _: Declaration) -> None:
     """Sees whether it can be called with an event, or be made with target and folder.
 
     Raises:
@@ -238,9 +228,7 @@ def _check_observer(name: str, member: Any) -> None:
         return
 
 
-def scenario(
-    name: str, *, looks_at: Collection[str] = (), options: Options | None = None
-) -> Callable[[Member], Member]:
+def scenario(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     """Registers a function from a FrameSet to `ScenarioTasks`, the tasks of a scenario of one's own.
 
     Example::
@@ -256,18 +244,10 @@ def scenario(
 
     Args:
         name: what configs call it.
-        looks_at: of `task_classes` and `domain` those that it takes as keyword arguments; they are part of a run's
-            identity then.
-        options: its own hyperparameters, which it gets as keyword arguments.
+        options: the hyperparameters that it uses, and of the config fields `task_classes` and `domain` those that it
+            takes, by name; it gets all of them as keyword arguments.
 
     Raises:
-        UsageError: the name is taken or is no identifier, a field is not known, an option cannot be, or it cannot be
-            called with the options.
+        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
     """
-    if isinstance(looks_at, str) or not isinstance(looks_at, Collection) or not OF_SCENARIOS.issuperset(looks_at):
-        raise UsageError(f"scenario {name!r}: looks_at: expected a list with some of {', '.join(sorted(OF_SCENARIOS))}")
-    return SCENARIOS.decorator(
-        name,
-        Declaration(looks_at, options=options or {}),
-        _called_with("scenario", ["frames"], [*looks_at, *(options or {})]),
-    )
+    return SCENARIOS.decorator(name, options, _called_with("scenario", ["frames"]))

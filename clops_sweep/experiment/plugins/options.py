@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.plugins.distributions import (
     CategoricalDistribution,
     Distribution,
@@ -20,20 +20,51 @@ _APART = 100
 """How many times its default, and what part of it, a search goes to where an option has a logarithmic scale."""
 
 _MOST = 2**63  # whole numbers are stored as int64
+LARGEST = 2**31 - 1
+"""Of whole numbers that kernels count with. A search does not go as far without a distribution of its own."""
 
 
 @dataclass(frozen=True)
-class _NumberOption:
+class Option:
+    """A hyperparameter: one definition for all plug-ins that use it.
+
+    Attributes:
+        default: taken where a config says nothing; a value, or a function of the config's fields but the seeds.
+        kind: type of the stored value.
+    """
+
+    default: Any
+    kind: ClassVar[type] = str
+
+    def checked(self, value: Any) -> Any:
+        """Return the value as it is stored.
+
+        Raises:
+            ValueError: the option cannot have it; says what is expected.
+        """
+        raise NotImplementedError
+
+    def distribution(self) -> Distribution:
+        """Return what a search samples it from.
+
+        Raises:
+            ValueError: that does not follow from the definition.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _NumberOption(Option):
     """A number and its bounds.
 
     Attributes:
-        default: taken where a config says nothing.
+        default: taken where a config says nothing; None for an option that may be left out.
         gt, ge, lt, le: bounds, as pydantic and Optuna name them: greater than, greater or equal, less than, less or
             equal; at most one on each side.
         log: whether a search samples it on a logarithmic scale.
     """
 
-    default: float
+    default: float | Callable[[Any], float] | None
     gt: float | None = None
     ge: float | None = None
     lt: float | None = None
@@ -53,7 +84,7 @@ class _NumberOption:
         if not isinstance(self.log, bool):
             raise UsageError(f"log = {shown(self.log)}: expected True or False")
         _store_default(self)
-        if self.log and not self.default > 0:
+        if self.log and isinstance(self.default, float | int) and not self.default > 0:
             raise UsageError(f"default = {shown(self.default)}: expected more than 0 on a logarithmic scale")
 
     @property
@@ -76,6 +107,8 @@ class _NumberOption:
         Raises:
             ValueError: it is no finite number, or out of bounds; says what is expected.
         """
+        if value is None and self.default is None:
+            return None
         if not self._of_this_kind(value):
             raise ValueError(f"expected {self._what}")
         value = self._stored(value)
@@ -86,7 +119,7 @@ class _NumberOption:
             (self.le, value <= self.le if self.le is not None else True, "at most"),
         ]
         if not all(holds for _, holds, _ in kept):
-            bounds = " and ".join(f"{words} {bound:g}" for bound, _, words in kept if bound is not None)
+            bounds = " and ".join(f"{words} {_written(bound)}" for bound, _, words in kept if bound is not None)
             raise ValueError(f"expected {self._what}, {bounds}")
         return value
 
@@ -97,7 +130,8 @@ class _NumberOption:
             ValueError: a bound is missing.
         """
         low, high = _first(self.ge, self._above(self.gt)), _first(self.le, self._below(self.lt))
-        if self.log:
+        high = None if high is not None and high >= LARGEST else high
+        if self.log and isinstance(self.default, float | int):
             lowest = _first(self.ge, self.gt)
             low = self.default / _APART if lowest is None or lowest <= 0 else low
             high = self.default * _APART if high is None else high
@@ -142,7 +176,7 @@ class IntOption(_NumberOption):
         UsageError: the default is out of bounds, or a bound is no whole number.
     """
 
-    default: int
+    default: int | Callable[[Any], int] | None
     kind: ClassVar[type] = int
 
     @property
@@ -172,14 +206,14 @@ class IntOption(_NumberOption):
 
 
 @dataclass(frozen=True)
-class BoolOption:
+class BoolOption(Option):
     """True or false.
 
     Raises:
         UsageError: the default is neither.
     """
 
-    default: bool
+    default: bool | Callable[[Any], bool]
     kind: ClassVar[type] = bool
 
     def __post_init__(self) -> None:
@@ -201,16 +235,15 @@ class BoolOption:
 
 
 @dataclass(frozen=True)
-class ChoiceOption:
+class ChoiceOption(Option):
     """One of several words, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
 
     Raises:
         UsageError: the choices are no texts, or the default is none of them.
     """
 
-    default: str
+    default: str | Callable[[Any], str]
     choices: tuple[str, ...]
-    kind: ClassVar[type] = str
 
     def __post_init__(self) -> None:
         given = self.choices
@@ -236,15 +269,50 @@ class ChoiceOption:
         return CategoricalDistribution(self.choices)
 
 
-Option = FloatOption | IntOption | BoolOption | ChoiceOption
+@dataclass(frozen=True)
+class PluginOption(Option):
+    """The name of a plug-in, which brings that plug-in's options: `acquisition` brings `mc_samples`.
+
+    Attributes:
+        default: name of the plug-in where a config says nothing.
+        registry: the registry that the plug-in is looked up in, a key of `REGISTRIES`.
+    """
+
+    default: str
+    registry: str
+
+    def checked(self, value: Any) -> str:
+        """The name as it is stored; `RunConfig` checks that it is registered.
+
+        Raises:
+            ValueError: it is no text.
+        """
+        if not isinstance(value, str):
+            raise ValueError("expected the name of a plug-in")
+        return str.__str__(value)
+
+    def distribution(self) -> Distribution:
+        """None: which plug-ins a search should try does not follow from the definition.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError("it names a plug-in")
 
 
-def _store_default(option: _NumberOption | BoolOption | ChoiceOption) -> None:
+def _written(bound: float) -> str:
+    """A bound in a sentence."""
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
+
+
+def _store_default(option: Option) -> None:
     """Check an option's default and keep it as a config keeps an equal value, so that both give one run.
 
     Raises:
         UsageError: the option cannot have this value.
     """
+    if callable(option.default):
+        return
     try:
         object.__setattr__(option, "default", option.checked(option.default))
     except ValueError as error:
@@ -253,9 +321,12 @@ def _store_default(option: _NumberOption | BoolOption | ChoiceOption) -> None:
 
 Options = Mapping[str, Option]
 
+OF_SCENARIOS = frozenset({"task_classes", "domain"})
+"""Config fields that a scenario lists among its options: it gets them as keyword arguments."""
+
 
 class DeclaredOptions(Mapping[str, Option]):
-    """The options of all plug-ins by name. A name is not that of a field or column; of plug-ins only built-in share."""
+    """The options of all plug-ins by name: one definition for each, and no name of a field or column."""
 
     def __init__(self) -> None:
         self._options: dict[str, Option] = {}
@@ -272,7 +343,7 @@ class DeclaredOptions(Mapping[str, Option]):
         return len(self._options)
 
     def owners(self, name: str) -> Set[str]:
-        """The plug-ins that have an option, such as ``strategy 'ewc'``."""
+        """The plug-ins that use an option, such as ``strategy 'ewc'``."""
         return self._owners[name]
 
     def reserve(self, names: Iterable[str], what: str) -> None:
@@ -289,35 +360,63 @@ class DeclaredOptions(Mapping[str, Option]):
         for name, owners in self._owners.items():
             self._check_reserved(min(owners), name)
 
-    def check(self, owner: str, options: object) -> None:
-        """Sees whether a plug-in may declare some options.
+    def resolved(
+        self, owner: str, options: object, fields: Set[str] = frozenset()
+    ) -> tuple[dict[str, Option], list[str]]:
+        """Return the options that a plug-in uses, by name, and the config fields among what it lists.
+
+        Args:
+            owner: the plug-in, for messages.
+            options: names of existing options and mappings from new names to definitions, or one mapping.
+            fields: config fields that it may list too.
 
         Raises:
-            UsageError: they are no mapping from free names to options.
+            UsageError: they are something else, a name is unknown, or another plug-in defines an option otherwise.
         """
-        if not isinstance(options, Mapping):
-            raise UsageError(f"{owner}: options: expected a mapping from names to options, not {shown(options)}")
-        for name, option in options.items():
-            if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
-                raise UsageError(f"{owner}: option {shown(name)}: expected a name of letters, digits and underscores")
-            if not isinstance(option, Option):
-                kinds = "FloatOption, IntOption, BoolOption or ChoiceOption"
-                raise UsageError(f"{owner}: option {name!r}: expected {kinds}, not {shown(option)}")
-            self._check(owner, name)
+        what = "expected a mapping from names to options, or a list of names of existing ones"
+        items = [options] if isinstance(options, Mapping) else options
+        if not isinstance(items, Collection) or isinstance(items, str):
+            raise UsageError(f"{owner}: options: {what}, not {shown(options)}")
+        found, taken = dict[str, Option](), list[str]()
+        for item in items:
+            if isinstance(item, Mapping):
+                for name, option in item.items():
+                    self._check(owner, name, option)
+                    found[name] = option
+            elif not isinstance(item, str):
+                raise UsageError(f"{owner}: options: {what}, not {shown(item)}")
+            elif item in fields:
+                taken.append(item)
+            elif item not in self._options:
+                known = listed([*sorted(fields), *self._options])
+                raise UsageError(
+                    f"{owner}: option {shown(item)} is not defined yet; give a definition, or one of {known}"
+                )
+            else:
+                found[item] = self._options[item]
+        return found, taken
+
+    def _check(self, owner: str, name: object, option: object) -> None:
+        if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
+            raise UsageError(f"{owner}: option {shown(name)}: expected a name of letters, digits and underscores")
+        if not isinstance(option, Option):
+            kinds = "FloatOption, IntOption, BoolOption or ChoiceOption"
+            raise UsageError(f"{owner}: option {name!r}: expected {kinds}, not {shown(option)}")
+        self._check_reserved(owner, name)
+        others = self._owners.get(name, set()) - {owner}
+        if others and self._options[name] != option:
+            raise UsageError(
+                f"{owner}: option {name!r} is defined otherwise by {min(others)}: {self._options[name]}; list it by "
+                "name alone, or give it another name"
+            )
 
     def _check_reserved(self, owner: str, name: str) -> None:
         if name in self._reserved or name.startswith("model_"):  # pydantic keeps these for itself
             what = self._reserved.get(name, "kept for what every config has")
             raise UsageError(f"{owner}: option {name!r} has a name that is {what}; give it another one")
 
-    def _check(self, owner: str, name: str) -> None:
-        self._check_reserved(owner, name)
-        others = self._owners.get(name, set()) - {owner}
-        if others:
-            raise UsageError(f"{owner}: option {name!r} is declared by {min(others)} already; give it another name")
-
     def declare(self, owner: str, options: Options) -> None:
-        """Takes the options of a plug-in, in the place of those that it has declared before."""
+        """Takes the options of a plug-in, instead of those that it has declared before."""
         for name in [name for name, owners in self._owners.items() if owner in owners]:
             self._owners[name].discard(owner)
             if not self._owners[name]:

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins import declarations, memory_methods
-from clops_sweep.experiment.plugins.declarations import Declaration, Fields
-from clops_sweep.experiment.plugins.options import OPTIONS, Options
+from clops_sweep.experiment.plugins import declarations
+from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration
+from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Option, Options, PluginOption
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
@@ -79,19 +79,13 @@ class Registry(Mapping[str, Any]):
         """What a member declares; nothing of it is imported."""
         return self._added[name].declaration if name in self._added else self._built_in[name][1]
 
-    def is_built_in(self, name: str) -> bool:
-        """Whether a member comes with the package, and so declares the same at any time."""
-        return name in self._built_in
-
-    def register(self, name: str, member: Any, declaration: Declaration = declarations.UNKNOWN) -> None:
+    def register(self, name: str, member: Any, declaration: Declaration = NOTHING) -> None:
         """Adds a member, or replaces one that was added before.
 
         Raises:
-            UsageError: the name is taken by a built-in member, or is no identifier; the member cannot be called, or has
-                options that cannot be.
+            UsageError: the name is taken by a built-in member, or is no identifier; the member cannot be called.
         """
         self._check(name, member)
-        OPTIONS.check(self._owner(name), declaration.options)
         self._add(name, Plugin(member, declaration))
 
     def _check(self, name: str, member: Any) -> None:
@@ -115,10 +109,10 @@ class Registry(Mapping[str, Any]):
     def _owner(self, name: str) -> str:
         return f"{self._kind} {name!r}"
 
-    def options_of(self, member: Any) -> Options:
-        """The options of a member that is registered under whatever name; none of another."""
-        known = {name: self.declaration(name).options for name in self}
-        return next((options for name, options in known.items() if options and self[name] is member), {})
+    def declaration_of(self, member: Any) -> Declaration:
+        """What a member declares that is registered under whatever name; nothing of another."""
+        known = {name: self.declaration(name) for name in self}
+        return next((it for name, it in known.items() if it != NOTHING and self[name] is member), NOTHING)
 
     @contextmanager
     def temporarily(self, name: str, member: Any, declaration: Declaration | None = None) -> Iterator[None]:
@@ -127,13 +121,12 @@ class Registry(Mapping[str, Any]):
         Args:
             name: which.
             member: what.
-            declaration: by default that it looks at everything, and has the options of the plug-in that it is
-                registered as, if it is.
+            declaration: by default that of the plug-in that it is registered as, if it is.
         """
         if name in self:
             raise UsageError(f"{self._kind} {name!r} is taken")
         self._check(name, member)
-        self._add(name, Plugin(member, declaration or Declaration(options=self.options_of(member))))
+        self._add(name, Plugin(member, declaration or self.declaration_of(member)))
         try:
             yield
         finally:
@@ -154,16 +147,29 @@ class Registry(Mapping[str, Any]):
         return self._kind
 
     def decorator(
-        self, name: str, declaration: Declaration, check: Callable[[str, Any], None] = lambda name, member: None
+        self,
+        name: str,
+        options: object,
+        check: Callable[[str, Any, Declaration], None],
+        **declared: Any,
     ) -> Callable[[Member], Member]:
-        """A decorator that registers what it decorates, once `check` has looked at it."""
+        """A decorator that registers what it decorates, once `check` has looked at it.
+
+        Args:
+            name: what configs call it.
+            options: those that it uses, by name or with a definition.
+            check: raises UsageError if the member cannot be what it is registered as.
+            declared: what else it declares.
+        """
         if not isinstance(name, str):  # the decorator was written without its brackets
             self._check(name, name)
 
         def decorate(member: Member) -> Member:
             self._check(name, member)
-            OPTIONS.check(self._owner(name), declaration.options)
-            check(name, member)
+            fields = OF_SCENARIOS if self._kind == "scenario" else frozenset[str]()
+            used, taken = OPTIONS.resolved(self._owner(name), options, fields)
+            declaration = Declaration(used, tuple(taken), **declared)
+            check(name, member, declaration)
             self._add(name, Plugin(member, declaration))
             return member
 
@@ -182,49 +188,36 @@ ACQUISITION_FUNCTIONS = Registry(
     "acquisition",
     {
         name: (f"clops_sweep.learning.replay.acquisition:{name}", declaration)
-        for name, declaration in {
-            "bald_mcd": declarations.BY_DROPOUT,
-            "bald_mcp": declarations.BY_PERTURBATION,
-            "balc_kld": declarations.BY_PERTURBATION,
-            "entropy": declarations.BY_DROPOUT,
-            "variation_ratio": declarations.BY_DROPOUT,
-            "random": declarations.NOTHING,
-        }.items()
+        for name, declaration in declarations.ACQUISITION_FUNCTIONS.items()
     },
     "acquisition_function",
 )
 STORAGE_FUNCTIONS = Registry(
     "storage_function",
-    {name: (f"clops_sweep.learning.replay.storage:{name}", declarations.NOTHING) for name in ("area", "squared_area")},
+    {name: (f"clops_sweep.learning.replay.storage:{name}", NOTHING) for name in ("area", "squared_area")},
 )
 
-
-def _seen_by_function(field: str, fields: Fields) -> dict[str, Any]:
-    return REGISTRIES[field].declaration(fields[field]).seen(fields)
-
-
-_CLOPS = declarations.clops(_seen_by_function)
-
+_CLASSES = {
+    "clops": "clops:CLOPS",
+    "finetune": "finetune:FineTuning",
+    "multitask": "multitask:MultiTask",
+    "gem": "gem:GradientEpisodicMemory",
+    "mir": "mir:MaximallyInterferedRetrieval",
+    "replay": "replay:ExperienceReplay",
+    "joint": "joint:JointTraining",
+    "ewc": "ewc:ElasticWeightConsolidation",
+    "si": "si:SynapticIntelligence",
+    "mas": "mas:MemoryAwareSynapses",
+    "lwf": "lwf:LearningWithoutForgetting",
+    "er": "er:TinyEpisodicMemory",
+    "er_ace": "er_ace:AsymmetricCrossEntropy",
+    "derpp": "derpp:DarkExperienceReplay",
+    "agem": "agem:AveragedGEM",
+    "gdumb": "gdumb:GreedyDumb",
+}
 STRATEGIES = Registry(
     "strategy",
-    {
-        "clops": ("clops_sweep.learning.strategies.clops:CLOPS", _CLOPS),
-        "finetune": ("clops_sweep.learning.strategies.finetune:FineTuning", declarations.FINETUNE),
-        "multitask": ("clops_sweep.learning.strategies.multitask:MultiTask", declarations.MULTITASK),
-        "gem": ("clops_sweep.learning.strategies.gem:GradientEpisodicMemory", declarations.GEM),
-        "mir": ("clops_sweep.learning.strategies.mir:MaximallyInterferedRetrieval", declarations.MIR),
-        "replay": ("clops_sweep.learning.strategies.replay:ExperienceReplay", declarations.replay(_CLOPS)),
-        "joint": ("clops_sweep.learning.strategies.joint:JointTraining", declarations.JOINT),
-        "ewc": ("clops_sweep.learning.strategies.ewc:ElasticWeightConsolidation", declarations.EWC),
-        "si": ("clops_sweep.learning.strategies.si:SynapticIntelligence", declarations.SI),
-        "mas": ("clops_sweep.learning.strategies.mas:MemoryAwareSynapses", declarations.MAS),
-        "lwf": ("clops_sweep.learning.strategies.lwf:LearningWithoutForgetting", declarations.LWF),
-        "er": ("clops_sweep.learning.strategies.er:TinyEpisodicMemory", memory_methods.er(_seen_by_function)),
-        "er_ace": ("clops_sweep.learning.strategies.er_ace:AsymmetricCrossEntropy", memory_methods.ER_ACE),
-        "derpp": ("clops_sweep.learning.strategies.derpp:DarkExperienceReplay", memory_methods.DERPP),
-        "agem": ("clops_sweep.learning.strategies.agem:AveragedGEM", memory_methods.AGEM),
-        "gdumb": ("clops_sweep.learning.strategies.gdumb:GreedyDumb", memory_methods.GDUMB),
-    },
+    {name: (f"clops_sweep.learning.strategies.{it}", declarations.STRATEGIES[name]) for name, it in _CLASSES.items()},
     expected="a subclass of Strategy",
 )
 
@@ -234,9 +227,9 @@ PAPER_NETWORK = "clops_cnn"
 NETWORKS = Registry(
     "network",
     {
-        PAPER_NETWORK: ("clops_sweep.learning.networks.network:PaperNetwork", declarations.NOTHING),
-        "inception_time": ("clops_sweep.learning.networks.inception_time:InceptionTime", declarations.NOTHING),
-        "resnet1d_wang": ("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang", declarations.NOTHING),
+        PAPER_NETWORK: ("clops_sweep.learning.networks.network:PaperNetwork", NOTHING),
+        "inception_time": ("clops_sweep.learning.networks.inception_time:InceptionTime", NOTHING),
+        "resnet1d_wang": ("clops_sweep.learning.networks.resnet1d_wang:ResNet1dWang", NOTHING),
     },
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
 )
@@ -244,9 +237,9 @@ NETWORKS = Registry(
 OBSERVERS = Registry(
     "observer",
     {
-        "tensorboard": ("clops_sweep.execution.observers.tensorboard:TensorBoard", declarations.NOTHING),
-        "mlflow": ("clops_sweep.execution.observers.mlflow:MLflow", declarations.NOTHING),
-        "wandb": ("clops_sweep.execution.observers.wandb:WeightsAndBiases", declarations.NOTHING),
+        "tensorboard": ("clops_sweep.execution.observers.tensorboard:TensorBoard", NOTHING),
+        "mlflow": ("clops_sweep.execution.observers.mlflow:MLflow", NOTHING),
+        "wandb": ("clops_sweep.execution.observers.wandb:WeightsAndBiases", NOTHING),
     },
     expected="a function of an event",
 )
@@ -254,15 +247,7 @@ OBSERVERS = Registry(
 
 SCENARIOS = Registry(
     "scenario",
-    {
-        name: (f"clops_sweep.data.scenarios:{name}", declaration)
-        for name, declaration in {
-            "class_il": declarations.CLASS_IL,
-            "class_il_union": declarations.CLASS_IL,
-            "time_il": declarations.NOTHING,
-            "domain_il": declarations.DOMAIN_IL,
-        }.items()
-    },
+    {name: (f"clops_sweep.data.scenarios:{name}", it) for name, it in declarations.SCENARIOS.items()},
 )
 
 REGISTRIES: Mapping[str, Registry] = {
@@ -275,6 +260,45 @@ REGISTRIES: Mapping[str, Registry] = {
 """Registry of each config field that names a plug-in."""
 
 
+USERS = ("scenario", "strategy", "network")
+"""The config fields that name a plug-in. The other registries are those of options that name one."""
+
+BUILT_IN = tuple(OPTIONS)
+"""The options of built-in plug-ins, which have a column in every table of runs."""
+
+
+def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
+    """Return the options of the plug-ins that a config names, and of the plug-ins that these options name.
+
+    Args:
+        value: the value of a field, or of an option that names a plug-in.
+    """
+    used: dict[str, Option] = {}
+    for kind in USERS:
+        for name, option in REGISTRIES[kind].options(value(kind)).items():
+            used[name] = option
+            if isinstance(option, PluginOption):
+                used |= REGISTRIES[option.registry].options(value(name))
+    return used
+
+
+def may_use(name: str, stated: Mapping[str, Any]) -> bool:
+    """Whether a config may use an option, whatever plug-ins it names where it does not state one."""
+
+    def choices(field: str, registry: Registry) -> list[Options]:
+        return [registry.options(it) for it in ([stated[field]] if field in stated else registry)]
+
+    for kind in USERS:
+        for options in choices(kind, REGISTRIES[kind]):
+            brought = [it for it in options.items() if isinstance(it[1], PluginOption)]
+            if name in options or any(
+                name in others for own, option in brought for others in choices(own, REGISTRIES[option.registry])
+            ):
+                return True
+    return False
+
+
 def unregistered(fields: Mapping[str, Any]) -> list[str]:
-    """What a config's fields, by name, ask for and nobody has registered: a search-space file does that."""
-    return [f"{name} {fields[name]!r}" for name, registry in REGISTRIES.items() if fields[name] not in registry]
+    """What a config's values, by name, ask for and is not registered: a search-space file does that."""
+    named = {name: fields.get(name) for name in REGISTRIES}
+    return [f"{name} {it!r}" for name, it in named.items() if isinstance(it, str) and it not in REGISTRIES[name]]

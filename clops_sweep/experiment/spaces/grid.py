@@ -10,8 +10,8 @@ from typing import Any
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import NUMBERS, RunConfig
 from clops_sweep.experiment.identity import around_seed
-from clops_sweep.experiment.plugins.memory_methods import IN_PLACE_OF
-from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.declarations import IN_PLACE_OF
+from clops_sweep.experiment.plugins.options import OPTIONS, FloatOption, IntOption
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class OfAnySeed:
 
     @cached_property
     def _around_seed(self) -> tuple[str, str] | None:
-        return around_seed(self.config.identity, vars(self.config))
+        return around_seed(self.config.identity, self.config.seed, self.config.weight_seed)
 
     def with_seed(self, seed: int) -> RunConfig:
         """The config with a seed, which is not looked at."""
@@ -35,8 +35,8 @@ class OfAnySeed:
 class Grid:
     """Makes the configs that ``base.replace(**settings, seed=seed)`` makes, for many settings and seeds.
 
-    A number or an option is all right or not whatever else a config holds (see `NUMBERS`), so it is checked once and
-    put into copies. All other fields are checked together, once for every combination of theirs.
+    A number is valid or not whatever else a config holds (see `NUMBERS`), so it is checked once and put into copies.
+    All other fields and options are checked together, once for every combination of theirs.
 
     Args:
         base: what all of them have in common.
@@ -72,8 +72,7 @@ class Grid:
         return cell.with_seed(checked)
 
     def _first(self, settings: Mapping[str, Any], seed: int) -> RunConfig | None:
-        alone = {*NUMBERS, *OPTIONS} - set(IN_PLACE_OF.values())
-        others = {name: value for name, value in settings.items() if name not in alone}
+        others = {name: value for name, value in settings.items() if not _is_number(name)}
         key = tuple((name, id(value)) for name, value in others.items())
         if key not in self._together:
             self._together[key] = others, None
@@ -81,10 +80,16 @@ class Grid:
         config = self._together[key][1]
         if config is None:
             return None
-        checked = {name: self._checked(name, value) for name, value in settings.items() if name in alone}
+        checked = {name: self._checked(name, value) for name, value in settings.items() if _is_number(name)}
         return config.model_copy(update=checked | {"seed": seed})
 
     def _checked(self, name: str, value: Any) -> Any:
         if (name, id(value)) not in self._alone:
-            self._alone[name, id(value)] = value, self._base.replace(**{name: value}).get(name)
+            self._alone[name, id(value)] = value, getattr(self._base.replace(**{name: value}), name)
         return self._alone[name, id(value)][1]
+
+
+def _is_number(name: str) -> bool:
+    if name in IN_PLACE_OF or name in IN_PLACE_OF.values():
+        return False
+    return name in NUMBERS or isinstance(OPTIONS.get(name), FloatOption | IntOption)

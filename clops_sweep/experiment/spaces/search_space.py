@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
-from clops_sweep.experiment.config import RunConfig, any_combination, known_key, nearest
+from clops_sweep.experiment.config import RunConfig, any_combination, default_plugin, known_key, nearest, owners
 from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import REGISTRIES, may_use, used_options
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import Grid
@@ -109,6 +110,11 @@ class SearchSpace:
             self._check_axis(axis, values)
         with gc_paused():
             self.__dict__["_validated"] = list(self._requests())  # now, and not when the turn of each comes
+        of_search = () if self.search is None else self.search.fields
+        of_axes = (key for _, settings in self._cells() for key in settings)
+        given = self.base.explicit
+        of_base = (name for name in given if may_use(name, given))  # others are left from `replace`
+        self._check_used([*of_base, *of_axes, *of_search], given)
 
     def _check_types(self) -> None:
         if not isinstance(self.name, str):
@@ -177,6 +183,33 @@ class SearchSpace:
             keys = {axis}
         if "seed" in keys:
             raise UsageError(f"{where}: give seeds as seeds=..., not as an axis")
+
+    def _check_used(self, names: Iterable[str], base: Mapping[str, Any]) -> None:
+        """Refuse an option that no run uses."""
+        unused = [name for name in dict.fromkeys(names) if name in OPTIONS and name not in self.used_options(base)]
+        if unused:
+            raise UsageError(
+                f"search space {self.name!r}: no run of it uses {unused[0]!r}, an option of {owners(unused[0])}"
+            )
+
+    def used_options(self, base: Mapping[str, Any]) -> set[str]:
+        """Return the options that some run uses.
+
+        Args:
+            base: what the base config is given, by name.
+        """
+        if self.search is None:
+            settings = [settings for _, settings in self._cells()]
+        else:
+            settings = [self.search.settings(corner) for corner in self.search.corners()]
+        plugins = {
+            repr(named): named
+            for named in ({kind: value for kind, value in (base | it).items() if kind in REGISTRIES} for it in settings)
+        }
+        found: set[str] = set()
+        for named in plugins.values():
+            found |= used_options(lambda kind, named=named: named.get(kind, default_plugin(kind))).keys()
+        return found
 
     def requests(self) -> Iterator[RunRequest]:
         """Every run asked for, in the documented order; none for a search, whose study knows them."""
@@ -265,8 +298,10 @@ class SearchSpace:
                 )
             if key == "seed":
                 raise UsageError("seeds are set by the search space and by --seeds, not by --set")
+        base = self.base.replace(**settings)
+        self._check_used(settings, base.explicit)
         self.__dict__.pop("_validated", None)  # nobody will ask for them, and they take room
-        return replace(self, base=self.base.replace(**settings))
+        return replace(self, base=base)
 
     def with_seeds(self, count: int) -> SearchSpace:
         """The same space with seeds 0 .. count - 1."""

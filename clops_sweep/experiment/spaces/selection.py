@@ -88,8 +88,15 @@ class Selection:
     @cached_property
     def spaces(self) -> list[SearchSpace]:
         """The search spaces, as the options change them, but for those that are left out."""
-        spaces = [space.overridden(self.settings) for space in self.given if space not in self.left_out]
+        kept = [space for space in self.given if space not in self.left_out]
+        spaces = [space.overridden(self._settings_of(space, kept)) for space in kept]
         return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
+
+    def _settings_of(self, space: SearchSpace, spaces: Sequence[SearchSpace]) -> dict[str, Any]:
+        """The settings without the options that other spaces use and this one does not."""
+        used = {it.name: it.used_options(it.base.explicit | self.settings) for it in spaces} if len(spaces) > 1 else {}
+        of_others = set().union(*used.values()) - used.get(space.name, set())
+        return {name: value for name, value in self.settings.items() if name not in of_others}
 
     @cached_property
     def left_out(self) -> list[SearchSpace]:

@@ -16,8 +16,6 @@ from typing import Any, Protocol
 
 from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.experiment.config import known_key, nearest
-from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import REGISTRIES
 
 _LONGEST_REASON = 80
 
@@ -134,7 +132,7 @@ class Where:
                 return value
             case ast.Name(id=name):
                 value = config.get(name)
-                return math.nan if value is None or (name in OPTIONS and _is_unused(name, config)) else value
+                return math.nan if value is None else value
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return tuple(self._value(item, config) for item in items)
             case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
@@ -182,12 +180,6 @@ class Where:
             f"--where {shown(self.expression)}: {what}; expected a condition on config fields and options, such as "
             "storage_fraction == 0.5"
         )
-
-
-def _is_unused(option: str, config: _Named) -> bool:
-    """Whether no plug-in that a run names has an option; not where one of them is unknown here."""
-    named = [(registry, config.get(field)) for field, registry in REGISTRIES.items()]
-    return all(name in registry and option not in registry.options(name) for registry, name in named)
 
 
 def _compared(comparison: ast.cmpop, value: Any, following: Any) -> bool:

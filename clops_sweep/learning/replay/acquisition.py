@@ -35,16 +35,16 @@ class AcquisitionContext:
     counters: tuple[int, int, int]
 
 
-AcquisitionFunction = Callable[[AcquisitionContext, torch.Tensor], torch.Tensor]
-"""Scores stored instances: (context, rows int64 [S, m]) to scores [S, m]; the highest are replayed."""
+AcquisitionFunction = Callable[..., torch.Tensor]
+"""Scores stored instances: (context, rows int64 [S, m], *, its options) to scores [S, m]; the highest are replayed."""
 
 
-def bald_mcd(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+def bald_mcd(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
     """BALD by Monte-Carlo dropout: H(mean_t p_t) - mean_t H(p_t) over T dropout passes, in nats.
 
     (Houlsby et al., 2011; Gal and Ghahramani, 2016; CLOPS, eq. for alpha.)
     """
-    return mutual_information(context.learner.kind, _dropout_samples(context, rows))
+    return mutual_information(context.learner.kind, _dropout_samples(context, rows, mc_samples))
 
 
 def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
@@ -55,37 +55,41 @@ def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(np.stack(drawn)).to(rows.device)
 
 
-def entropy(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+def entropy(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
     """H(mean_t p_t) over T dropout passes, in nats (Shannon, 1948; as in Gal, Islam and Ghahramani, 2017)."""
-    samples = _dropout_samples(context, rows)
+    samples = _dropout_samples(context, rows, mc_samples)
     return predictive_entropy(context.learner.kind, samples.mean(-2))
 
 
-def variation_ratio(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+def variation_ratio(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
     """1 - max_c (mean_t p_t)_c over T dropout passes (Freeman, 1965; as in Gal, Islam and Ghahramani, 2017).
 
     A sigmoid has the two outcomes p and 1 - p; several are averaged.
     """
-    mean = _dropout_samples(context, rows).mean(-2)
+    mean = _dropout_samples(context, rows, mc_samples).mean(-2)
     if context.learner.kind == "softmax":
         return 1 - mean.max(-1).values
     return torch.minimum(mean, 1 - mean).mean(-1)
 
 
-def bald_mcp(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+def bald_mcp(
+    context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int, perturbation_std: float
+) -> torch.Tensor:
     """BALD over T perturbed inputs z_t = x + N(0, sigma^2), dropout off (Kiyasseh et al., 2020; CLOPS, appendix)."""
     generators = _generators(context, "acquisition perturbation")
     scores = []
     for chunk in rows.split(_PERTURBED_CHUNK, dim=1):
         samples = [
-            context.learner.probabilities(chunk, noise=_noise(context, generators, chunk))
-            for _ in range(context.config.mc_samples)
+            context.learner.probabilities(chunk, noise=_noise(context, generators, chunk, perturbation_std))
+            for _ in range(mc_samples)
         ]
         scores.append(mutual_information(context.learner.kind, torch.stack(samples, dim=-2)))
     return torch.cat(scores, dim=1)
 
 
-def balc_kld(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+def balc_kld(
+    context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int, perturbation_std: float
+) -> torch.Tensor:
     """KL( N(mu(x), S(x)) || N(mu(z), S(z)) ) for one perturbed z (Kiyasseh et al., 2020; CLOPS, appendix).
 
     mu and S are mean and covariance of the predictions over T dropout passes, with the same masks for x and z. The
@@ -96,10 +100,9 @@ def balc_kld(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
     scores = []
     for number, chunk in enumerate(rows.split(_PERTURBED_CHUNK, dim=1)):
         keys = streams.keys(context.seeds, "acquisition dropout", *context.counters, number).to(rows.device)
-        samples = context.config.mc_samples
-        noise = _noise(context, generators, chunk)
-        clean = context.learner.dropout_probabilities(chunk, samples, keys)
-        perturbed = context.learner.dropout_probabilities(chunk, samples, keys, noise=noise)
+        noise = _noise(context, generators, chunk, perturbation_std)
+        clean = context.learner.dropout_probabilities(chunk, mc_samples, keys)
+        perturbed = context.learner.dropout_probabilities(chunk, mc_samples, keys, noise=noise)
         scores.append(_gaussian_divergence(context.learner.kind, clean, perturbed))
     return torch.cat(scores, dim=1)
 
@@ -113,18 +116,20 @@ def _gaussian_divergence(kind: LossKind, clean: torch.Tensor, perturbed: torch.T
     return torch.stack(divergences).sum(0)
 
 
-def _dropout_samples(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
+def _dropout_samples(context: AcquisitionContext, rows: torch.Tensor, mc_samples: int) -> torch.Tensor:
     """float64 [S, m, T, C] of the runs' acquisition streams."""
     keys = streams.keys(context.seeds, "acquisition dropout", *context.counters).to(rows.device)
-    return context.learner.dropout_probabilities(rows, context.config.mc_samples, keys).to(torch.float64)
+    return context.learner.dropout_probabilities(rows, mc_samples, keys).to(torch.float64)
 
 
 def _generators(context: AcquisitionContext, name: str) -> list[np.random.Generator]:
     return [streams.generator(seed, name, *context.counters) for seed in context.seeds]
 
 
-def _noise(context: AcquisitionContext, generators: Sequence[np.random.Generator], rows: torch.Tensor) -> torch.Tensor:
+def _noise(
+    context: AcquisitionContext, generators: Sequence[np.random.Generator], rows: torch.Tensor, std: float
+) -> torch.Tensor:
     """The next N(0, sigma^2) of each run's stream: float32 [S, m, *shape of an instance]."""
     shape = (rows.shape[1], *context.learner.bank.shape)
     drawn = np.stack([generator.standard_normal(shape, dtype=np.float32) for generator in generators])
-    return torch.from_numpy(drawn).to(rows.device).mul_(context.config.perturbation_std)
+    return torch.from_numpy(drawn).to(rows.device).mul_(std)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from clops_sweep.experiment.plugins.memory_methods import capacity_of
+from clops_sweep.experiment.tasks import capacity_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay.division import groups_of, kept, random_priorities
@@ -31,7 +31,7 @@ class FixedMemory(Strategy):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         everything = sum(task.rows.shape[1] for task in training.tasks)
-        capacity = capacity_of(dict(training.config), everything)
+        capacity = capacity_of(training.config, everything)
         assert capacity is not None, "a method with a memory of fixed size has one of the two"
         self.capacity = capacity
         self.memory = Memory(training.tasks)
