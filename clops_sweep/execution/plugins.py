@@ -16,7 +16,7 @@ import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is re
 from ray import cloudpickle
 
 from clops_sweep.errors import OF_USERS, UsageError, reason
-from clops_sweep.experiment.plugins.declarations import UNKNOWN
+from clops_sweep.experiment.plugins.declarations import NOTHING
 from clops_sweep.experiment.plugins.registry import REGISTRIES, Plugin
 
 _LEFT_OUT = ("__builtins__", "__cached__", "__loader__", "__spec__")
@@ -41,7 +41,7 @@ class PackedPlugin:
             if not (isinstance(plugin, Plugin) and callable(plugin.member)):
                 raise TypeError("what arrives there cannot be called")
         except OF_USERS as error:
-            return Plugin(Unusable(f"{self.what} cannot be taken up by workers ({reason(error)})"), UNKNOWN)
+            return Plugin(Unusable(f"{self.what} cannot be taken up by workers ({reason(error)})"), NOTHING)
         return plugin
 
 

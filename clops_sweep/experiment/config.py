@@ -98,8 +98,8 @@ class RunConfig(BaseModel):
     others. It is kept aside, and read as given; what is never given is read as its default.
 
     Raises:
-        UsageError: an unknown key (the nearest known one is named), a value out of bounds, or an option that the plug-ins
-            that are given do not use.
+        UsageError: an unknown key (the nearest known one is named), a value out of bounds, or an option that the
+            plug-ins that are given do not use.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=False)
@@ -349,7 +349,7 @@ class RunConfig(BaseModel):
     @cached_property
     def identity(self) -> str:
         """What of the config its numbers depend on, as canonical JSON (see `identity`)."""
-        fields = self.model_dump(mode="json", exclude=self.options.keys())
+        fields = self.model_dump(mode="json", exclude=set(self.options))
         return identity_of(fields, self.options)
 
     def with_seed(self, seed: int, identity: str | None = None) -> Self:

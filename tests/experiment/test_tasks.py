@@ -26,7 +26,7 @@ BEGINNING = "strategy 'by_class' needs one output a class, as class_il_union has
 )
 def test_one_output_a_class(kind: str, sentence: str | None) -> None:
     frames = tiny_frames(kind)
-    with STRATEGIES.temporarily("by_class", FineTuning, Declaration((), per_class_outputs=True)):
+    with STRATEGIES.temporarily("by_class", FineTuning, Declaration(per_class_outputs=True)):
         config = tiny_config(kind, strategy="by_class")
         if sentence is None:
             assert len(scenario_of(config, frames).tasks) == 3

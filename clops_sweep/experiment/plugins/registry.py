@@ -290,9 +290,9 @@ def may_use(name: str, stated: Mapping[str, Any]) -> bool:
 
     for kind in USERS:
         for options in choices(kind, REGISTRIES[kind]):
-            brought = [it for it in options.items() if isinstance(it[1], PluginOption)]
+            brought = [(own, it.registry) for own, it in options.items() if isinstance(it, PluginOption)]
             if name in options or any(
-                name in others for own, option in brought for others in choices(own, REGISTRIES[option.registry])
+                name in others for own, registry in brought for others in choices(own, REGISTRIES[registry])
             ):
                 return True
     return False

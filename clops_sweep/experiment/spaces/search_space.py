@@ -202,13 +202,10 @@ class SearchSpace:
             settings = [settings for _, settings in self._cells()]
         else:
             settings = [self.search.settings(corner) for corner in self.search.corners()]
-        plugins = {
-            repr(named): named
-            for named in ({kind: value for kind, value in (base | it).items() if kind in REGISTRIES} for it in settings)
-        }
+        kinds = list(REGISTRIES)
         found: set[str] = set()
-        for named in plugins.values():
-            found |= used_options(lambda kind, named=named: named.get(kind, default_plugin(kind))).keys()
+        for plugins in {tuple({**base, **it}.get(kind, default_plugin(kind)) for kind in kinds) for it in settings}:
+            found |= used_options(dict(zip(kinds, plugins, strict=True)).__getitem__).keys()
         return found
 
     def requests(self) -> Iterator[RunRequest]:

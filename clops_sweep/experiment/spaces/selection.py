@@ -94,7 +94,7 @@ class Selection:
 
     def _settings_of(self, space: SearchSpace, spaces: Sequence[SearchSpace]) -> dict[str, Any]:
         """The settings without the options that other spaces use and this one does not."""
-        used = {it.name: it.used_options(it.base.explicit | self.settings) for it in spaces} if len(spaces) > 1 else {}
+        used = {it.name: it.used_options({**it.base.explicit, **self.settings}) for it in spaces} if len(spaces) > 1 else {}
         of_others = set().union(*used.values()) - used.get(space.name, set())
         return {name: value for name, value in self.settings.items() if name not in of_others}
 
