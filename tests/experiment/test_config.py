@@ -248,11 +248,11 @@ USED = {
     "replay": {"storage_fraction", "acquisition_fraction", "acquire_every"},
     "gem": {"storage_fraction"},
     "mir": {"storage_fraction", "acquisition_fraction", "replay_ratio"},
-    "er": {"replay_ratio", "memory_fraction", "memory_division"},
-    "er_ace": {"replay_ratio", "memory_fraction", "memory_division"},
-    "derpp": {"replay_ratio", "memory_fraction"},
-    "agem": {"memory_fraction"},
-    "gdumb": {"memory_fraction"},
+    "er": {"replay_ratio", "memory_fraction", "memory_size", "memory_division"},
+    "er_ace": {"replay_ratio", "memory_fraction", "memory_size", "memory_division"},
+    "derpp": {"replay_ratio", "memory_fraction", "memory_size"},
+    "agem": {"memory_fraction", "memory_size"},
+    "gdumb": {"memory_fraction", "memory_size"},
     "finetune": set(),
     "multitask": set(),
 }
@@ -260,7 +260,7 @@ USED = {
 
 def test_the_run_id_is_the_hash_of_canonical_json() -> None:
     config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
-    names = (ALWAYS - {"weight_seed", "task_classes"}) | USED["clops"]  # None is left out
+    names = (ALWAYS - {"weight_seed", "task_classes", "class_weights"}) | USED["clops"]  # None is left out
     fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(names))
     text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
     text = text.replace("[1, 0, 2]", "[1,0,2]")

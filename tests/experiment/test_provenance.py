@@ -22,7 +22,7 @@ SPACE = """
 import methods
 from clops_sweep import RunConfig, SearchSpace, acquisition_function, dataset, scenario, storage_function
 
-@acquisition_function("newest", looks_at=())
+@acquisition_function("newest")
 def newest(context, rows):
     return rows
 

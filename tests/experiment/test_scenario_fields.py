@@ -1,4 +1,4 @@
-"""The fields that scenarios look at: checked, part of the identity where they matter, and given back by a row."""
+"""The fields that scenarios list among their options: checked, in the identity where they matter, kept by a row."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_leads_follow_the_domain() -> None:
     assert RunConfig(scenario="domain_il", domain="site", leads="all").leads == "all"
 
 
-def test_they_are_part_of_the_identity_only_where_a_scenario_looks_at_them() -> None:
+def test_they_are_part_of_the_identity_only_where_a_scenario_lists_them() -> None:
     plain = RunConfig()
     assert plain.replace(domain="site").identity == plain.identity
     assert plain.replace(task_classes=GROUPS).identity != plain.identity
@@ -129,8 +129,10 @@ def test_a_scenario_of_ones_own_goes_with_every_data_set_and_has_a_kind() -> Non
 def test_bad_declarations() -> None:
     with pytest.raises(UsageError, match="scenario 'class_il' is built in"):
         scenario("class_il")(lambda frames: None)
-    for looks_at in ("domain", ["mc_samples"], 3):
-        with pytest.raises(
-            UsageError, match="scenario 'x': looks_at: expected a list with some of domain, task_classes"
-        ):
-            scenario("x", looks_at=looks_at)  # type: ignore[arg-type]
+    for options, sentence in (
+        ("domain", "options: expected a mapping from names to options, or a list of names of existing ones"),
+        (3, "options: expected a mapping from names to options"),
+        (["leads"], "option 'leads' is not defined yet; give a definition, or one of domain, task_classes"),
+    ):
+        with pytest.raises(UsageError, match=f"^scenario 'x': {sentence}"):
+            scenario("x", options=options)(lambda frames: None)  # type: ignore[arg-type]

@@ -92,10 +92,12 @@ class Selection:
         spaces = [space.overridden(self._settings_of(space, kept)) for space in kept]
         return [space.with_seeds(self.seeds) for space in spaces] if self.seeds is not None else spaces
 
-    def _settings_of(self, space: SearchSpace, spaces: Sequence[SearchSpace]) -> dict[str, Any]:
+    def _settings_of(self, space: SearchSpace, spaces: Sequence[SearchSpace]) -> Mapping[str, Any]:
         """The settings without the options that other spaces use and this one does not."""
-        used = {it.name: it.used_options({**it.base.explicit, **self.settings}) for it in spaces} if len(spaces) > 1 else {}
-        of_others = set().union(*used.values()) - used.get(space.name, set())
+        if len(spaces) == 1:
+            return self.settings
+        used = {it.name: it.used_options({**it.base.explicit, **self.settings}) for it in spaces}
+        of_others = set().union(*used.values()) - used[space.name]
         return {name: value for name, value in self.settings.items() if name not in of_others}
 
     @cached_property

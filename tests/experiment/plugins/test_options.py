@@ -38,7 +38,7 @@ from clops_sweep import (
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RECORDED, RESULTS, config_from_row, config_row
 from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, REGISTRIES
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, BUILT_IN, REGISTRIES, STRATEGIES
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.learning.strategies.base import Strategy
 from clops_sweep.store.tables import RUNS
@@ -61,15 +61,17 @@ class Mine(Strategy):
 def plugins() -> Iterator[None]:
     before = {kind: set(registry.added) for kind, registry in REGISTRIES.items()}
     network("small", options={"width": IntOption(16, ge=1, le=64)})(small)
-    acquisition_function("mine", looks_at=(), options={"temperature": FloatOption(1.0, gt=0, log=True)})(score)
+    acquisition_function("mine", options={"temperature": FloatOption(1.0, gt=0, log=True)})(score)
     strategy(
         "my_strategy",
-        looks_at=("storage_fraction",),
-        options={
-            "strength": FloatOption(100.0, gt=0, log=True),
-            "online": BoolOption(False),
-            "memory": ChoiceOption("reservoir", choices=("reservoir", "ring")),
-        },
+        options=(
+            "storage_fraction",
+            {
+                "strength": FloatOption(100.0, gt=0, log=True),
+                "online": BoolOption(False),
+                "memory": ChoiceOption("reservoir", choices=("reservoir", "ring")),
+            },
+        ),
     )(Mine)
     yield
     for kind, registry in REGISTRIES.items():
@@ -84,20 +86,28 @@ def mine(**changes: Any) -> RunConfig:
 
 def test_an_option_is_a_field_where_its_plugin_is_in_use() -> None:
     config = mine(width=32)
-    assert config.options == {"width": 32, "strength": 100.0, "online": False, "memory": "reservoir"}
+    assert config.options == {
+        "width": 32,
+        "storage_fraction": 0.25,
+        "strength": 100.0,
+        "online": False,
+        "memory": "reservoir",
+    }
     assert (config.width, config.strength) == (32, 100.0)  # type: ignore[attr-defined]
     assert config.options_of("network") == {"width": 32}
-    assert config.options_of("acquisition") == {}
-    assert RunConfig().options == {}
+    assert config.options_of("strategy") == {name: it for name, it in config.options.items() if name != "width"}
+    assert RunConfig().options.keys() == STRATEGIES.options("clops").keys() | {"mc_samples"}
     assert RunConfig().get("width") is None
     assert config.get("width") == 32
 
 
 def test_defaults_follow_the_plugins_and_what_was_given_stays() -> None:
     config = mine(width=32)
-    assert config.replace(network="clops_cnn").options["width"] == 32
+    without = config.replace(network="clops_cnn")
+    assert "width" not in without.options
+    assert without.replace(network="small").options["width"] == 32
     assert config.replace(strategy="finetune").options == {"width": 32}
-    assert mine().replace(network="clops_cnn").options.keys() == {"strength", "online", "memory"}
+    assert without.options.keys() == {"storage_fraction", "strength", "online", "memory"}
     assert config.replace(width=8).options["width"] == 8
 
 
@@ -106,19 +116,55 @@ def test_it_matters_to_the_run_exactly_where_its_plugin_is_in_use() -> None:
     assert mine(width=16).identity == mine().identity
     assert RunConfig(width=8).identity == RunConfig().identity
     assert RunConfig(strength=5).identity == RunConfig().identity
-    assert json.loads(mine().identity).keys() >= {"width", "strength", "online", "memory"}
+    assert json.loads(mine().identity).keys() >= {"width", "storage_fraction", "strength", "online", "memory"}
+    assert json.loads(mine().identity).keys().isdisjoint({"acquisition", "mc_samples", "acquisition_fraction"})
 
 
-def test_that_of_a_function_matters_where_the_strategy_looks_at_the_function() -> None:
+def test_that_of_a_function_matters_where_the_strategy_uses_the_function() -> None:
     def config(**changes: Any) -> RunConfig:
-        return RunConfig(acquisition="mine", **changes)
+        return RunConfig(acquisition="mine").replace(**changes)
 
     assert config(temperature=2).identity != config().identity
     assert config(temperature=2, strategy="finetune").identity == config(strategy="finetune").identity
     everything = {"acquisition_fraction": 1, "temperature": 2}
     assert config(**everything).identity == config(acquisition_fraction=1).identity
-    strategy("looks_at_all", options={})(Mine)
-    assert config(temperature=2, strategy="looks_at_all").identity != config(strategy="looks_at_all").identity
+    strategy("acquires", options=("acquisition",))(Mine)
+    assert config(temperature=2, strategy="acquires").identity != config(strategy="acquires").identity
+    assert config(strategy="acquires").options == {"acquisition": "mine", "temperature": 1.0}
+
+
+def test_plug_ins_that_list_one_name_share_one_option() -> None:
+    network("wide", options=["width"])(small)
+    strategy("shares", options={"strength": FloatOption(100.0, gt=0, log=True)})(Mine)
+    assert REGISTRIES["network"].options("wide")["width"] is OPTIONS["width"]
+    assert OPTIONS.owners("width") == {"network 'small'", "network 'wide'"}
+    assert OPTIONS.owners("strength") == {"strategy 'my_strategy'", "strategy 'shares'"}
+    base = mine(width=32, strength=7)
+    other = base.replace(network="wide", strategy="shares")
+    assert other.options == {"width": 32, "strength": 7.0}
+    REGISTRIES["network"].forget("small")
+    assert (other.options, OPTIONS["width"].default) == ({"width": 32, "strength": 7.0}, 16)
+    network("small", options=["width"])(small)
+
+
+def _raises(config: RunConfig) -> float:
+    raise KeyError("no such thing")
+
+
+@pytest.mark.parametrize(
+    ("default", "sentence"),
+    [
+        (_raises, "option 'rate': default raises KeyError: 'no such thing'"),
+        (lambda config: -1.0, r"option 'rate': default returns -1\.0: expected a number, more than 0"),
+        (lambda config: None, "option 'rate': default returns None: expected a number"),
+        (lambda config: config.seed, "option 'rate': default raises AttributeError: .*'seed'"),
+    ],
+)
+def test_a_default_that_fails_is_one_sentence(default: Callable[[Any], Any], sentence: str) -> None:
+    strategy("rated", options={"rate": FloatOption(default, gt=0)})(Mine)
+    with pytest.raises(UsageError, match=f"^{sentence}$"):
+        RunConfig(strategy="rated")
+    assert RunConfig(strategy="rated", rate=2).options == {"rate": 2.0}
 
 
 class _Memory(enum.StrEnum):
@@ -192,6 +238,7 @@ def test_it_goes_through_pickle_json_and_the_table_of_runs() -> None:
     row = config_row(config)
     assert {name: type(row[name]) for name in config.options} == {
         "width": int,
+        "storage_fraction": float,
         "strength": float,
         "online": bool,
         "memory": str,
@@ -293,8 +340,17 @@ def _registers(options: Any) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
-        (_registers({"width": IntOption(1)}), "strategy 'another': option 'width' is declared by network 'small' alre"),
-        (_registers({"mc_samples": IntOption(1)}), "option 'mc_samples' has a name that is that of a config field"),
+        (
+            _registers({"width": IntOption(1)}),
+            "^strategy 'another': option 'width' is defined otherwise by network",
+        ),
+        (
+            _registers({"mc_samples": IntOption(1)}),
+            "option 'mc_samples' is defined otherwise by acquisition 'balc_kld'",
+        ),
+        (_registers(["widht"]), "^strategy 'another': option 'widht' is not defined yet; give a definition, or one of"),
+        (_registers(["task_classes"]), "option 'task_classes' is not defined yet"),
+        (_registers({"seed": IntOption(1)}), "option 'seed' has a name that is that of a config field"),
         (_registers({"auc": FloatOption(1)}), "option 'auc' has a name that is that of a column of runs"),
         (_registers({"run_id": FloatOption(1)}), "option 'run_id' has a name that is"),
         (_registers({"replace": FloatOption(1)}), "option 'replace' has a name that is kept for what every config"),
@@ -350,19 +406,19 @@ def test_the_same_file_may_be_executed_again() -> None:
 
     network("small", options={"width": IntOption(4, ge=1), "depth": IntOption(2, ge=1)})(deep)
     assert mine().options.keys() >= {"width", "depth"}
-    network("small", options={})(lambda channels, samples, outputs: None)
-    assert "depth" not in OPTIONS
+    network("small")(lambda channels, samples, outputs: None)
+    assert not {"width", "depth"} & set(OPTIONS)
     with pytest.raises(UsageError, match="unknown key 'width'"):
         mine(width=3)
 
 
 def test_names_of_columns_are_those_of_the_table() -> None:
-    assert {*RunConfig.model_fields, *RESULTS, *RECORDED} == set(RUNS.names)
+    assert {*RunConfig.model_fields, *BUILT_IN, *RESULTS, *RECORDED} == set(RUNS.names)
 
 
 def test_what_stands_in_for_a_plugin_has_its_options() -> None:
     with ACQUISITION_FUNCTIONS.temporarily("under_test", score):
-        assert RunConfig(acquisition="under_test").options == {"temperature": 1.0}
+        assert RunConfig(acquisition="under_test").options_of("acquisition") == {"temperature": 1.0}
     assert OPTIONS["temperature"] == FloatOption(1.0, gt=0, log=True)
 
 
@@ -370,5 +426,5 @@ def test_the_example_of_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs" / "options.md").read_text()
     (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     exec(example, {})
-    assert RunConfig(acquisition="least_confident", power=2).options == {"power": 2.0}
+    assert RunConfig(acquisition="least_confident", power=2).options["power"] == 2.0
     check_acquisition_function(ACQUISITION_FUNCTIONS["least_confident"])

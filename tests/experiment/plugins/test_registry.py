@@ -88,19 +88,19 @@ def test_a_decorator_without_its_brackets_is_refused() -> None:
 @pytest.mark.parametrize(
     ("lockstep", "sentence"),
     [
-        ("acquisition", "lockstep = 'acquisition': expected a list of config fields"),
-        (["acquisition", "batch_size"], r"lockstep: 'batch_size' is none of acquire_every, acquisition, "),
+        ("acquisition", "lockstep = 'acquisition': expected a list of options"),
+        (["acquisition", "batch_size"], "lockstep: 'batch_size' is no option; expected some of own_strength"),
     ],
 )
-def test_fields_of_a_lockstep_are_those_that_are_the_strategys_own(lockstep: Any, sentence: str) -> None:
+def test_a_lockstep_is_a_list_of_options(lockstep: Any, sentence: str) -> None:
     with pytest.raises(UsageError, match=f"^{sentence}"):
-        strategy("mine", lockstep=lockstep, options={"own_strength": FloatOption(1.0)})
+        strategy("mine", lockstep=lockstep, options={"own_strength": FloatOption(1.0)})(FineTuning)
 
 
-def test_a_strategy_says_in_which_fields_runs_in_lockstep_may_differ() -> None:
-    options = {"own_strength": FloatOption(1.0), "own_size": IntOption(1)}
+def test_a_strategy_says_in_which_options_runs_in_lockstep_may_differ() -> None:
+    options = ["acquisition", "storage_order", {"own_strength": FloatOption(1.0), "own_size": IntOption(1)}]
     strategy("mine", lockstep=["acquisition", "own_strength"], options=options)(FineTuning)
-    strategy("other")(FineTuning)
+    strategy("other", options=["acquisition"])(FineTuning)
     one = RunConfig(strategy="mine")
     assert lockstep_key(one) == lockstep_key(one.replace(seed=1, acquisition="entropy", own_strength=3))
     assert lockstep_key(one) != lockstep_key(one.replace(own_size=2))

@@ -161,7 +161,8 @@ def plainly(config: RunConfig) -> str:
             else ()
         ),
     ]
-    return json.dumps(seen | own | {name: config.get(name) for name in brought}, sort_keys=True, separators=(",", ":"))
+    seen |= {name: value for name, value in own.items() if value is not None}
+    return json.dumps(seen | {name: config.get(name) for name in brought}, sort_keys=True, separators=(",", ":"))
 
 
 @settings(max_examples=50, derandomize=True)
