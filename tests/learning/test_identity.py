@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.declarations import DECLARED
+from clops_sweep.experiment.plugins.registry import BUILT_IN
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference
 from tests.learning.methods import ANYWHERE
@@ -84,9 +84,12 @@ def test_the_pairs_that_are_drawn_differ_in_every_field_that_a_plug_in_may_pass_
         )
     ]
     differing = {
-        name for one, two in alike for name in RunConfig.model_fields if getattr(one, name) != getattr(two, name)
+        name
+        for one, two in alike
+        for name in (*RunConfig.model_fields, *BUILT_IN)
+        if getattr(one, name) != getattr(two, name)
     }
-    assert differing == DECLARED | {"strategy", "task_order"}
+    assert differing == {*VALUES, "strategy", "task_order"}
 
 
 @pytest.mark.parametrize(

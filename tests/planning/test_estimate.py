@@ -39,8 +39,6 @@ def _record(store: RunStore, runs: list[PlannedRun], cost: Cost, device: str = "
         row = {"run_id": run.run_id, **config_row(run.config), "status": "finished", "device": device}
         row["seconds"] = cost(run.config)
         table = pa.Table.from_pylist([{name: row.get(name) for name in SCHEMAS["runs"].names}], SCHEMAS["runs"])
-        for name, value in run.config.options.items():
-            table = table.append_column(name, [[value]])
         empty = {name: SCHEMAS[name].empty_table() for name in ("r_matrix", "curves", "instances")}
         store.write_finished(str(run.run_id), {"runs": table, **empty})  # type: ignore[dict-item]
 

@@ -14,7 +14,7 @@ from clops_sweep.experiment.plugins.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from clops_sweep.experiment.plugins.values import is_number, is_whole
+from clops_sweep.experiment.plugins.values import is_number, is_whole, kind_in_words
 
 _APART = 100
 """How many times its default, and what part of it, a search goes to where an option has a logarithmic scale."""
@@ -110,7 +110,7 @@ class _NumberOption(Option):
         if value is None and self.default is None:
             return None
         if not self._of_this_kind(value):
-            raise ValueError(f"expected {self._what}")
+            raise ValueError(f"expected {self._what}{'' if is_number(value) else f', not {kind_in_words(value)}'}")
         value = self._stored(value)
         kept = [
             (self.gt, value > self.gt if self.gt is not None else True, "more than"),
@@ -226,7 +226,7 @@ class BoolOption(Option):
             ValueError: it is neither.
         """
         if type(value).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
-            raise ValueError("expected true or false")
+            raise ValueError(f"expected true or false, not {kind_in_words(value)}")
         return bool(value)
 
     def distribution(self) -> Distribution:

@@ -344,7 +344,7 @@ def test_every_strategy_trains_on_it(frames: FrameSet) -> None:
 
 def test_the_network_is_part_of_what_a_run_is() -> None:
     plain = tiny_config("class_il")
-    assert '"network"' not in plain.identity
+    assert '"network":"clops_cnn"' in plain.identity
     assert plain.replace(network="clops_cnn").run_id("abc") == plain.run_id("abc")
     assert '"network":"recurrent"' in plain.replace(network="recurrent").identity
 
