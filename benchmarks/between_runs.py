@@ -27,7 +27,7 @@ from clops_sweep.learning.strategies.base import Strategy
 FOLDER = {folder!r}
 
 
-@strategy("noting", looks_at=())
+@strategy("noting")
 class Noting(Strategy):
     """Plain training, which leaves a line in a file when it ends."""
 

@@ -12,12 +12,12 @@ from clops_sweep.learning.replay.mini_batches import with_replay
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
-@strategy("derpp_of_avalanche")
+@strategy("derpp_of_avalanche", options=("memory_fraction", "memory_size", "replay_ratio", "derpp_alpha", "derpp_beta"))
 class DERppOfAvalanche(FixedMemory):
     """mean_I(l_i) + alpha mean_J(|z_j - z_j(stored)|^2 / C) + beta mean_J(l_j), J drawn from a class-balanced memory.
 
     A task is offered to the memory at its end, with the logits that it has then in evaluation mode. The options are
-    those of `derpp`, and have to be given.
+    those of `derpp`.
     """
 
     division = "class_balanced"

@@ -22,6 +22,7 @@ AREAS: Mapping[str, Callable[[], Iterator[Case]]] = {
     "contents": files.contents,
     "searches": files.searches,
     "declarations": files.declarations,
+    "own options": files.own_options,
     "networks, scenarios": files.networks_and_scenarios,
     "together": files.together,
     "own arrays": data.own_arrays,

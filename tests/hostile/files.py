@@ -86,6 +86,14 @@ PLACES: Mapping[str, tuple[str, Sequence[str]]] = {
         "SPACE = SearchSpace('s', base.replace(network='mine'), seeds=[0])\n",
         ["launch", "space.py", "--no-report"],
     ),
+    "a default": (
+        "def default(config):\n    {0}\n    return 1.0\n"
+        "@network('mine', options=dict(rate=FloatOption(default)))\ndef mine(channels, samples, outputs, *, rate):\n"
+        "    import torch\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(channels * samples, outputs))\n"
+        "SPACE = SearchSpace('s', base.replace(network='mine'), seeds=[0])\n",
+        ["plan", "space.py"],
+    ),
 }
 """Where such a statement may stand, and the command that comes to it."""
 
@@ -244,7 +252,10 @@ def searches() -> Iterator[Case]:
 
 
 WRONG_OPTIONS = [
-    "3", "'x'", "{'x': 3}", "{'batch_size': FloatOption(1.0)}", "{3: FloatOption(1.0)}", "{'auc': FloatOption(1.0)}",
+    "3", "'x'", "['no_such']", "[3]", "[None]", "(['storage_fraction'],)", "['batch_size']", "['\\x1b[2J']", "['']",
+    "[{'storage_fraction': FloatOption(0.25)}]", "['storage_fraction', {'x': 3}]", "[{'mc_samples': IntOption(20, ge=2)}]",
+    "{'x': FloatOption(1.0, gt=lambda config: 0)}", "{'acquisition': ChoiceOption('random', ['random'])}", "lambda config: 3",
+    "{'x': 3}", "{'batch_size': FloatOption(1.0)}", "{3: FloatOption(1.0)}", "{'auc': FloatOption(1.0)}",
     "{'_x': FloatOption(1.0)}", "{'model_x': FloatOption(1.0)}", "{'a b': FloatOption(1.0)}", "{'x': FloatOption}",
     "{'storage_fraction': IntOption(1)}", "{'run_id': IntOption(1)}", "{'ewc_strength': IntOption(1)}", "{'x': None}",
 ]  # fmt: skip
@@ -264,12 +275,11 @@ TAKEN = {
 }  # fmt: skip
 MEMBERS = ["None", "3", "'x'", "[]", "lambda: 3", "lambda a, b, c, d, e, f: 3", "object()", "type('C', (), {})"]
 KEYWORDS = {
-    "strategy": ["looks_at='x'", "looks_at=['no_such']", "looks_at=3", "looks_at=[3]", "work=3", "lockstep='x'", "lockstep=['no_such']",
-                 "lockstep=3", "no_such=1"],
-    "acquisition_function": ["looks_at='x'", "looks_at=['no_such']", "looks_at=3", "no_such=1"],
-    "storage_function": ["no_such=1"],
-    "network": ["no_such=1"],
-    "scenario": ["looks_at='x'", "looks_at=['no_such']", "looks_at=3", "no_such=1", "looks_at=lambda config: 3"],
+    "strategy": ["looks_at=()", "work=3", "lockstep='x'", "lockstep=['no_such']", "lockstep=3", "no_such=1", "options=['domain']"],
+    "acquisition_function": ["looks_at=()", "no_such=1", "options=['mc_samples']"],
+    "storage_function": ["no_such=1", "options=['mc_samples']"],
+    "network": ["no_such=1", "options=['replay_ratio']"],
+    "scenario": ["looks_at=()", "no_such=1", "options=['domain']", "options=['scenario']"],
     "observer": ["no_such=1"],
     "dataset": [
         "scenarios=3", "scenarios=[]", "scenarios='class_il'", "scenarios=['\\x1b']", "scenarios=[3]", "files=3", "files=['/etc/passwd']",
@@ -323,6 +333,59 @@ def declarations() -> Iterator[Case]:
     for option in OPTIONS:
         yield case(f"network('mine', options={{'x': {option}}})(lambda channels, samples, outputs, *, x: 3)")
     yield case("network('mine', options={'x': FloatOption(1.0)})(lambda channels, samples, outputs: 3)")
+
+
+RETURNED: Mapping[str, Sequence[str]] = {
+    "FloatOption({}, gt=0)": ["None", "0.0", "-1", "'1'", "True", "[]", "float('nan')", "10**5000", "config", "config.seed", "config.mine",
+                              "config.rate", "config['batch_size']", "config.storage_fraction", "lambda config: 1.0"],
+    "IntOption({}, le=9)": ["None", "1.5", "10", "'1'", "config.weight_seed", "2**63"],
+    "BoolOption({})": ["None", "1", "'yes'", "config.strategy"],
+    "ChoiceOption({}, ['a', 'b'])": ["None", "'c'", "['a']", "0", "config.strategy"],
+}  # fmt: skip
+"""By kind of option: what its default may not return."""
+
+TWICE = [
+    ("FloatOption(1.0)", "FloatOption(2.0)"), ("FloatOption(1.0)", "FloatOption(1.0, gt=0)"), ("FloatOption(1.0)", "IntOption(1)"),
+    ("FloatOption(1.0)", "FloatOption(1.0, log=True)"), ("BoolOption(False)", "BoolOption(True)"),
+    ("ChoiceOption('a', ['a', 'b'])", "ChoiceOption('a', ['b', 'a'])"), ("ChoiceOption('a', ['a'])", "ChoiceOption('a', ['a', 'b'])"),
+    ("FloatOption(lambda config: 1.0)", "FloatOption(lambda config: 1.0)"),
+]  # fmt: skip
+"""Definitions that differ; two functions are never the same definition."""
+
+UNUSED = [
+    "RunConfig(strategy='finetune', storage_fraction=0.5)", "RunConfig(strategy='ewc', mc_samples=5)",
+    "RunConfig(strategy='replay', acquisition='random')", "RunConfig(strategy='clops', memory_fraction=0.1)",
+    "RunConfig(strategy='mine', other=2.0)", "RunConfig(acquisition='random', mc_samples=5)",
+    "RunConfig(acquisition='entropy', perturbation_std=1.0)", "RunConfig(strategy='gem', acquisition='no_such')",
+    "RunConfig(strategy='er', memory_size=5, memory_fraction=0.1)", "RunConfig(strategy='mine', mine=2.0, strength='x')",
+]  # fmt: skip
+"""Configs with an option that the plug-ins they name do not use, or with two that exclude each other."""
+
+
+def own_options() -> Iterator[Case]:
+    """Defaults that are functions, one name with two definitions, and options that no plug-in of a config uses."""
+    head = f"{HEAD}from clops_sweep.learning.strategies.finetune import FineTuning\n"
+
+    def case(name: str, declared: str, base: str) -> Case:
+        space = f"{head}{declared}\nSPACE = SearchSpace('s', {base}, seeds=[0])\n"
+        return Case(name, ("plan", "space.py"), files={"space.py": space})
+
+    mine = "@strategy('mine', options={{'rate': {}}})\nclass Mine(FineTuning): pass\n"
+    for kind, values in RETURNED.items():
+        for value in values:
+            option = kind.format(f"lambda config: {value}")
+            yield case(f"default: {option}", mine.format(option), "RunConfig(strategy='mine')")
+    for option in ("FloatOption(lambda: 1.0)", "FloatOption(lambda config, more: 1.0)", "FloatOption(float)"):
+        yield case(f"default: {option}", mine.format(option), "RunConfig(strategy='mine')")
+    for first, second in TWICE:
+        declared = f"{mine.format(first)}network('other', options={{'rate': {second}}})(lambda *_, rate: 3)"
+        yield case(f"{first}, {second}", declared, "base")
+    uses = (
+        "strategy('mine', options=['storage_fraction', {'strength': FloatOption(1.0)}])(type('S', (FineTuning,), {}))\n"
+        "network('other', options={'other': FloatOption(1.0)})(lambda *_, other: 3)"
+    )
+    for text in UNUSED:
+        yield case(text, uses, text)
 
 
 NETWORKS = [
