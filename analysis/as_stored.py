@@ -76,7 +76,8 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str] = (), *, 
         places.append(tuple(_value(row[field]) for field in varied))
         if places[-1] not in configs:
             values = {field: _value(row[field]) for field in fields}
-            known = {it: value for it, value in values.items() if it not in options or value is not None}
+            unused = {it for it in options if it not in OPTIONS or values[it] is None}
+            known = {it: value for it, value in values.items() if it not in unused}
             configs[places[-1]] = RunConfig.model_construct(**known)
     axes = {field: _in_order({place[at] for place in configs}) for at, field in enumerate(varied)}
     labels = [dict(zip(varied, place, strict=True)) for place in configs]

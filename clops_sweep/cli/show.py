@@ -13,7 +13,6 @@ from clops_sweep.cli.options import json_option, plugins_option, print_json, res
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.columns import (
-    CONFIG,
     COUNTS,
     FIELDS,
     MEASURES,
@@ -22,8 +21,9 @@ from clops_sweep.experiment.columns import (
     config_from_row,
     metrics_of,
 )
+from clops_sweep.experiment.config import default_plugin
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS
-from clops_sweep.experiment.plugins.registry import SCENARIOS, unregistered
+from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, unregistered
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore, rerun_command
@@ -88,14 +88,14 @@ def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
     has, what was counted that is not nothing, and all that is the plug-ins' own.
     """
     there = [name for name in row if row[name] is not None]
-    config = [name for name in (*CONFIG, *OPTIONS) if name in there]
+    config = [name for name in (*FIELDS, *OPTIONS) if name in there]
     results = [name for name in RESULTS if name in there]
     matters, worth = config, results
     if not everything:
         seen, of_others = _that_matter(row), _of_other_measures()
         matters = [name for name in config if seen is None or name in seen]
         worth = [name for name in results if name not in of_others and not _is_nothing(name, row[name])]
-    known = {*CONFIG, *OPTIONS, *RESULTS, *RECORDED}
+    known = {*FIELDS, *OPTIONS, *RESULTS, *RECORDED}
     columns = {
         "run": [name for name in ("run_id", "status") if name in there],
         "config": matters,
@@ -110,10 +110,13 @@ def sections(row: Mapping[str, Any], *, everything: bool = False) -> Sections:
 def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
     """The config fields and options that have an effect on a run; None where one of its plug-ins is unknown here.
 
-    A scenario that is unknown here may use every field that scenarios can use.
+    A scenario that is unknown here may use every field that scenarios can use. Which options matter to a strategy does
+    not depend on other plug-ins, so a default one replaces each of them that is unknown here.
     """
+    named = {kind: row.get(kind) for kind in REGISTRIES if kind != "strategy"}
+    unknown = [kind for kind, name in named.items() if name is not None and name not in REGISTRIES[kind]]
     try:
-        config = config_from_row(row if row["scenario"] in SCENARIOS else {**row, "scenario": "class_il"})
+        config = config_from_row({**row, **{kind: default_plugin(kind) for kind in unknown}})
     except (UsageError, KeyError):  # a plug-in that nothing here registers, or a column of an earlier version
         return None
     of_scenario = set(SCENARIOS.declaration(row["scenario"]).fields) if row["scenario"] in SCENARIOS else OF_SCENARIOS
@@ -138,6 +141,6 @@ def _in_words(value: object, shorten: bool) -> str:
 def _left_out(shown: Sections) -> str:
     """What is not shown, and how to see it; nothing where everything is."""
     fields, results = shown.fields_left_out, shown.results_left_out
-    parts = [f"{several(fields, 'config field')} that this run does not look at"] if fields else []
+    parts = [f"{several(fields, 'config field')} that this run does not use"] if fields else []
     parts += [several(results, "more result")] if results else []
     return f"not shown: {' and '.join(parts)}; see them with --all" if parts else ""

@@ -82,6 +82,7 @@ Other options have columns of their own beside these, in the rows of the runs th
 
 DEFAULTS: Mapping[str, Any] = {
     **{"task_classes": None, "domain": LEAD, "leads": "one", "network": PAPER_NETWORK, "weight_seed": None},
+    "class_weights": None,
     **dict.fromkeys(BUILT_IN),
 }
 """What columns hold in files that were written before they were added."""
@@ -126,8 +127,7 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = None
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
-    if _missing(values["weight_seed"]):
-        values["weight_seed"] = None
+    values |= {name: None for name in values if name in DEFAULTS and DEFAULTS[name] is None and _missing(values[name])}
     for name in _NUMBERS:
         if _missing(values[name]) or not math.isfinite(values[name]):
             raise DamagedStore(f"run {row['run_id']}: {name} = {values[name]}: expected a finite number")

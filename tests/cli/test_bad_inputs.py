@@ -109,7 +109,7 @@ SPACES: list[tuple[str, str]] = [
     # names of things that there are not
     (
         run("memory_length=3"),
-        "space.py: unknown key 'memory_length'; related keys: memory_size, memory_fraction (strategy 'agem'",
+        "space.py: unknown key 'memory_length'; related keys: memory_size (strategy 'agem', ",
     ),
     (run("strength=3"), "space.py: unknown key 'strength' (did you mean 'si_strength' of strategy 'si'?)"),
     (run("BATCH_SIZE=3"), "space.py: unknown key 'BATCH_SIZE' (did you mean 'batch_size'?)"),

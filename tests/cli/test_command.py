@@ -87,7 +87,10 @@ def _refused(done: subprocess.CompletedProcess[str], sentence: str, folder: Path
     ("content", "sentence"),
     [
         (HEAD + "RunConfig(storage_fracton=0.5)", "space.py: unknown key 'storage_fracton' (did you mean"),
-        (HEAD + "RunConfig(storage_fraction=1.5)", "space.py: storage_fraction = 1.5: input should be less than"),
+        (
+            HEAD + "RunConfig(storage_fraction=1.5)",
+            "space.py: storage_fraction = 1.5: expected a number, more than 0 and at most 1",
+        ),
         (
             HEAD + "SPACE = SearchSpace(name='s', base=RunConfig(), axes={'storage_fraction': []})",
             "space.py: search space 's', axis 'storage_fraction' has no values",

@@ -34,25 +34,28 @@ def without(names: list[str]) -> list[str]:
     return [name for name in names if name not in ALWAYS]
 
 
-def test_of_a_config_the_fields_are_shown_that_the_run_looks_at() -> None:
+def test_of_a_config_the_fields_and_options_are_shown_that_the_run_uses() -> None:
     assert config_of(RunConfig(strategy="finetune")) == ALWAYS
     assert without(config_of(RunConfig(strategy="mir"))) == ["storage_fraction", "acquisition_fraction", "replay_ratio"]
     assert without(config_of(RunConfig())) == [
-        *("storage_fraction", "acquisition_fraction", "mc_samples", "acquisition", "acquire_every"),
-        *("storage_function", "storage_order", "weight_replay", "beta_learning_rate", "beta_penalty"),
+        *("mc_samples", "storage_fraction", "acquisition_fraction", "acquisition", "acquire_every"),
+        *("storage_order", "storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"),
     ]
     # what stands there and is not what is done would mislead: replay stores at random, whatever its order is
-    replay = RunConfig(strategy="replay", storage_order="top", acquisition="bald_mcd")
+    replay = RunConfig(storage_order="top", acquisition="bald_mcd").replace(strategy="replay")
     assert {"storage_order", "acquisition"}.isdisjoint(config_of(replay))
 
 
 def test_options_are_shown_where_their_plug_in_is_in_use() -> None:
-    strategy("patient", looks_at=[], options={"patience": FloatOption(2.0, gt=0)})(type("Patient", (FineTuning,), {}))
+    strategy("patient", options={"patience": FloatOption(2.0, gt=0)})(type("Patient", (FineTuning,), {}))
     try:
         assert config_of(RunConfig(strategy="patient")) == [*ALWAYS, "patience"]
-        assert "patience" not in config_of(RunConfig(strategy="finetune", patience=3.0))
-        everything = sections(config_row(RunConfig(strategy="finetune", patience=3.0)), everything=True)
-        assert "patience" in everything.columns["config"]
+        other = RunConfig(patience=3.0).replace(strategy="finetune")
+        assert "patience" not in config_row(other)
+        before = {**config_row(other), "patience": 3.0}  # as a store of an earlier version has it
+        assert "patience" not in config_of(other)
+        assert "patience" not in sections(before).columns["config"]
+        assert "patience" in sections(before, everything=True).columns["config"]
     finally:
         STRATEGIES.forget("patient")
 
@@ -86,11 +89,12 @@ def test_of_the_results_those_are_shown_that_there_are() -> None:
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_what_is_left_out_is_said(tmp_path: Path, finished_tables: Tables, everything: bool) -> None:
-    RunStore(tmp_path).write_finished("a" * 24, finished_tables("a" * 24, RunConfig(strategy="finetune")))
+    replays_all = RunConfig(acquisition_fraction=1)
+    RunStore(tmp_path).write_finished("a" * 24, finished_tables("a" * 24, replays_all))
     arguments = ["show", "aaa", "--results", str(tmp_path), *["--all"] * everything]
     shown = CliRunner().invoke(command, arguments, standalone_mode=False)
     assert shown.exit_code == 0, shown.exception
-    line = "not shown: 13 config fields that this run does not look at"
+    line = "not shown: 4 config fields that this run does not use"
     assert (line in shown.output) is not everything
     assert ("  mc_samples             20\n" in shown.output) is everything
 

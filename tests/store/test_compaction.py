@@ -118,9 +118,9 @@ def test_parts_have_a_largest_size(tmp_path: Path, finished_tables: Tables, monk
 def test_large_parts_stay_as_they_are(tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     store = RunStore(tmp_path)
     _write(store, range(3), finished_tables)
-    store.write_finished(_id(3), finished_tables(_id(3), RunConfig(seed=3), instances=20_000))
+    store.write_finished(_id(3), finished_tables(_id(3), RunConfig(seed=3), instances=40_000))
     before = _content(store)
-    monkeypatch.setattr(compaction_module, "LARGE", 40_000)
+    monkeypatch.setattr(compaction_module, "LARGE", 60_000)
     store.compact()
     assert [name.split("-")[0] for name in _parts(tmp_path, "instances")] == ["compact", "finished"]
     assert [name[:10] for name in _parts(tmp_path, "runs")] == ["compact-4-"]

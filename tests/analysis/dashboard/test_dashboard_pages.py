@@ -204,14 +204,10 @@ def test_an_empty_store_says_so_on_every_page(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> RunStore:
     store = RunStore(tmp_path_factory.mktemp("hostile"))
-    configs = [
-        RunConfig.model_construct(**dict(RunConfig(seed=seed, storage_fraction=b)))
-        for seed in (0, 1)
-        for b in (0.1, 0.5)
-    ]
-    for config in configs:
-        object.__setattr__(config, "acquisition", HOSTILE if config.storage_fraction == 0.1 else "bald_mcd")
-        run_id = RunConfig(seed=config.seed, storage_fraction=config.storage_fraction).run_id("generated0001")
+    for valid in (RunConfig(seed=seed, storage_fraction=b) for seed in (0, 1) for b in (0.1, 0.5)):
+        acquisition = HOSTILE if valid.storage_fraction == 0.1 else "bald_mcd"
+        config = RunConfig.model_construct(**(dict(valid) | {"acquisition": acquisition}))
+        run_id = valid.run_id("generated0001")
         store.write_finished(run_id, generated.generated_tables(config, run_id, tasks=TASKS, instances=4, epochs=2))
     failed = RunConfig(seed=7)
     record_failure(store, {failed.run_id("generated0001"): failed}, ERROR, lambda _: "generated0001", {"host": HOSTILE})
