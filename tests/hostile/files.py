@@ -297,7 +297,7 @@ OPTIONS = [
         f"{kind}Option({values})"
         for kind in ("Float", "Int")
         for values in (
-            "", "None", "'1'", "True", "float('nan')", "float('inf')", "[]", "1, gt=1", "1, lt=1", "1, ge=2", "1, le=0", "1, gt=0, ge=0",
+            "", "None, ge='x'", "'1'", "True", "float('nan')", "float('inf')", "[]", "1, gt=1", "1, lt=1", "1, ge=2", "1, le=0", "1, gt=0, ge=0",
             "1, lt=3, le=3", "1, ge='x'", "1, ge=float('nan')", "1, ge=3, le=1", "1, log='yes'", "0, log=True", "-1, log=True", "1, no=1",
             "10**5000",
         )
