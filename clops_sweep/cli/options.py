@@ -53,7 +53,8 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
             checked: float = self._limit.checked(self._read(value))
             return checked
         except ValueError as error:
-            self.fail(f"{shown(value)}: {error}{', or auto' * self._auto}", param, ctx)
+            expected = str(error).removesuffix(", not text")  # all that is typed is text
+            self.fail(f"{shown(value)}: {expected}{', or auto' * self._auto}", param, ctx)
 
     def _read(self, value: Any) -> Any:
         """Text as a number; text that is no number stays text, which no limit takes."""

@@ -49,7 +49,7 @@ def _furthest_equal(config: RunConfig) -> RunConfig:
     for name, values in {**VALUES, "strategy": ANYWHERE, "task_order": [in_order]}.items():
         for value in values:
             changed = _changed(other, name, value)
-            if value != config.get(name) and changed.identity == config.identity:
+            if value != getattr(config, name) and changed.identity == config.identity:
                 other = changed
     return other
 
