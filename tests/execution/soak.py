@@ -46,7 +46,8 @@ BASE = RunConfig(epochs_per_task=4, mc_samples=3)
 SPACE = [
     SearchSpace(name="grid", base=BASE, axes={"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.1, 0.5]},
                 seeds=range(10)),
-    SearchSpace(name="others", base=BASE, axes={"strategy": ["finetune", "mir"]}, seeds=range(10)),
+    SearchSpace(name="others", base=RunConfig(epochs_per_task=4), axes={"strategy": ["finetune", "mir"]},
+                seeds=range(10)),
 ]
 """
 SEARCH = SPACE.replace("import RunConfig,", "import FloatDistribution, OptunaSearch, RunConfig,").replace(

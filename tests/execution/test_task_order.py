@@ -16,7 +16,7 @@ Launch = Callable[..., Sweep]
 CURRICULUM = """
 from clops_sweep import RunConfig, SearchSpace
 
-BASE = RunConfig(strategy="finetune", epochs_per_task=3, mc_samples=2)
+BASE = RunConfig(strategy="finetune", epochs_per_task=3)
 SPACE = SearchSpace("order", BASE, axes={"task_order": ["curriculum", "anti_curriculum"]}, seeds=[0])
 """
 
@@ -38,7 +38,7 @@ def test_the_run_that_tells_a_task_order_comes_first(attach: Launch, tmp_path: P
 
     runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("strategy")
     source = runs.loc["clops"]
-    asked = RunConfig(strategy="finetune", epochs_per_task=3, mc_samples=2, task_order="curriculum")
+    asked = RunConfig(strategy="finetune", epochs_per_task=3, task_order="curriculum")
     assert source["run_id"] == source_config(asked).run_id(source["data_hash"])
     instances = pd.read_parquet(tmp_path / "results" / "instances")
     ease = instances[instances["run_id"] == source["run_id"]].groupby("task", sort=False)["s"].mean().to_numpy()
