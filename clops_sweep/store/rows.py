@@ -107,8 +107,9 @@ def _runs_row(
     }
     schema = SCHEMAS["runs"]
     table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
-    for name in row.keys() - set(schema.names):  # what a strategy counts
-        table = table.append_column(name, pa.array([row[name]]))
+    for name in row.keys() - set(schema.names):  # what a strategy counts, and options of custom plug-ins
+        if row[name] is not None:  # a column of nothing has no type that other runs could share
+            table = table.append_column(name, pa.array([row[name]]))
     return table
 
 

@@ -19,7 +19,7 @@ from clops_sweep.experiment.config import nearest
 from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
-from clops_sweep.store.part_names import Status, single
+from clops_sweep.store.part_names import Part, Status, single
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, UnlistedColumns, in_order
 from clops_sweep.store.row_checks import check_rows
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
@@ -368,24 +368,24 @@ class RunStore:
         Of a run that was finished without predictions they are added, and nothing else is touched.
         """
         if "predictions" in tables and not self._in_all(["predictions"], [run_id]):
-            self._write("predictions", run_id, tables["predictions"])
+            self._write("predictions", single("finished", run_id), tables["predictions"])
         if self._in_all(EVERY_RUN, [run_id]):
             return
         for table in (*EVERY_RUN[1:], EVERY_RUN[0]):
-            self._write(table, run_id, tables[table])
+            self._write(table, single("finished", run_id), tables[table])
         self._parts["runs"].delete_failure(run_id)
 
-    def _write(self, table: TableName, run_id: str, content: pa.Table) -> None:
+    def _write(self, table: TableName, part: Part, content: pa.Table) -> None:
         parts = self._parts[table]
         tables = set(SCHEMAS[table].names)
         if own := [field for field in content.schema if field.name not in tables]:
             parts.add_columns(own)
-        parts.write_single(single("finished", run_id), content)
+        parts.write_single(part, content)
 
     def write_failed(self, run_id: str, row: pa.Table) -> None:
         """Records a failed run, unless it is finished, be it without the predictions that are to be kept."""
         if not self._in_all(EVERY_RUN, [run_id]):
-            self._parts["runs"].write_single(single("failed", run_id), row)
+            self._write("runs", single("failed", run_id), row)
 
     def _again(self, attempts: int, error: FileNotFoundError) -> int:
         if attempts >= _VANISHED:

@@ -78,6 +78,38 @@ SPACES: list[tuple[str, str]] = [
     (run("mc_samples=float('nan')"), "space.py: mc_samples = nan: "),
     (run("mc_samples=float('inf')"), "space.py: mc_samples = inf: "),
     (run("mc_samples=0"), "space.py: mc_samples = 0: "),
+    # options that the strategy does not use
+    (
+        run("strategy='finetune', storage_fraction=0.5"),
+        "space.py: storage_fraction = 0.5: not used by strategy 'finetune', but by strategy 'clops', 'gem', 'mir', ",
+    ),
+    (
+        run("acquisition='random', mc_samples=5"),
+        "space.py: mc_samples = 5: not used by acquisition 'random', but by acquisition 'balc_kld', 'bald_mcd', ",
+    ),
+    (
+        grid("axes={'replay_ratio': [0.5, 1.0]}"),
+        "space.py: search space 's': no run of it uses 'replay_ratio', an option of strategy 'derpp', 'er', ",
+    ),
+    (
+        own(
+            "from clops_sweep import FloatOption\n"
+            "@network('mine', options={'mc_samples': FloatOption(1.0)})\n"
+            "def mine(channels, samples, outputs, *, mc_samples): pass",
+            "network='mine'",
+        ),
+        "space.py: network 'mine': option 'mc_samples' is defined otherwise by acquisition ",
+    ),
+    (
+        own(
+            "from clops_sweep import FloatOption\n"
+            "@network('mine', options={'width': FloatOption(lambda config: 1 / 0)})\n"
+            "def mine(channels, samples, outputs, *, width): pass",
+            "network='mine'",
+        ),
+        "space.py: option 'width': default raises ZeroDivisionError: division by zero",
+    ),
+    (run("strategy='er', memory_size=5, memory_fraction=0.5"), "space.py: memory_size and memory_fraction are both"),
     (run("mc_samples=10**5000"), "space.py: mc_samples = "),
     (run("mc_samples=None"), "space.py: mc_samples = None: expected a whole number, not NoneType"),
     (run("mc_samples=[20]"), "space.py: mc_samples = [20]: expected a whole number, not list"),
@@ -319,6 +351,10 @@ SELECTIONS: list[tuple[list[str], str]] = [
     (["--set", "a\x1b[2J\udcff\u202e=3"], "unknown key 'a\\x1b[2J\\udcff\\u202e'"),
     (["--set", "dataset=\x1b[2J"], "dataset = '\\x1b[2J': no data set of that name"),
     (["--set", f"dataset={LONG}"], "dataset = 'xxx"),
+    (
+        ["--set", "memory_fraction=0.5"],
+        "search space 's': no run of it uses 'memory_fraction', an option of strategy '",
+    ),
     (["--set", "seed=1"], "seeds are set by the search space and by --seeds"),
     (["--set", "storage_fraction=1"], "search space 's' varies 'storage_fraction' itself"),
     (["--where", " "], "Invalid value for '--where': it is empty"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from clops_sweep import RunConfig, SearchSpace
@@ -19,8 +20,10 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.config import RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
+from clops_sweep.experiment.identity import effective
 from clops_sweep.experiment.plugins.declarations import SHARED
-from clops_sweep.experiment.plugins.registry import BUILT_IN, STRATEGIES
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import BUILT_IN, STRATEGIES, USERS
 
 FRACTIONS = ["storage_fraction", "acquisition_fraction"]
 COUNTS = ["mc_samples", "acquire_every", "epochs_per_task", "batch_size"]
@@ -441,6 +444,72 @@ def test_json_gives_the_same_config_back(values: dict[str, Any]) -> None:
     again = RunConfig(**json.loads(config.model_dump_json()))
     assert again == config
     assert again.run_id("abc") == config.run_id("abc")
+
+
+PLUGINS = {
+    "strategy": list(USED),
+    "acquisition": ["bald_mcd", "bald_mcp", "random"],
+    "storage_function": ["area", "squared_area"],
+    "scenario": ["class_il", "time_il", "domain_il"],
+}
+DRAWN: dict[str, list[Any]] = {
+    **PLUGINS,
+    "storage_fraction": [0.25, 1],
+    "acquisition_fraction": [0.5, 1.0],
+    "storage_order": ["top", "bottom", "random"],
+    "weight_replay": [False, True],
+    "mc_samples": [20, 5],
+    "perturbation_std": [100, 7.0],
+    "acquire_every": [1, 2],
+    "memory_size": [None, 30],
+    "memory_division": ["reservoir", "class_balanced"],
+    "er_storage_order": ["random", "top"],
+    "er_acquire": [False, True],
+    "ewc_online": [False, True],
+    "ewc_decay": [0.95, 0.5],
+    "beta_penalty": [10, 3],
+    "weight_seed": [None, 0, 1],
+    "task_order": ["sequential", (0, 1, 2)],
+    "domain": ["lead", "site"],
+}
+CONFIGS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in DRAWN.items()})
+
+
+def _canonical(config: RunConfig) -> tuple[str, dict[str, Any]]:
+    """The strategy that a config is, and the options that have an effect on it."""
+    found = effective(config.strategy, config.options, [getattr(config, kind) for kind in USERS])
+    return found.get("strategy", config.strategy), {name: it for name, it in found.items() if name != "strategy"}
+
+
+def _from_a_row(config: RunConfig) -> RunConfig:
+    row = config_row(config)
+    everything = dict.fromkeys([*RunConfig.model_fields, *BUILT_IN])
+    (by_pandas, _) = pd.DataFrame([everything | row, everything | config_row(RunConfig())]).to_dict("records")
+    read = config_from_row({str(name): value for name, value in by_pandas.items()})
+    assert read.identity == config_from_row(row).identity == config.identity
+    assert read.options == config.options
+    return read
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(CONFIGS, CONFIGS)
+def test_configs_of_one_identity_have_the_same_canonical_options_also_from_a_row(
+    settings: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    try:
+        one = RunConfig.of({"strategy": "ewc" if "ewc_decay" in settings else "clops", **settings})
+    except UsageError:
+        assume(False)
+    for name, value in changes.items():
+        with contextlib.suppress(UsageError):  # not with the other settings
+            other = one.replace(**{name: value})
+            first, second = _from_a_row(one), _from_a_row(other)
+            alike = _canonical(first) == _canonical(second)
+            if one.identity == other.identity:
+                assert alike
+                one = other  # so that equal pairs come to differ in many fields
+            elif name in OPTIONS:
+                assert not alike
 
 
 def _other(value: object) -> object:
