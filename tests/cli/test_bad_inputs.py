@@ -353,7 +353,7 @@ SELECTIONS: list[tuple[list[str], str]] = [
     (["--set", f"dataset={LONG}"], "dataset = 'xxx"),
     (
         ["--set", "memory_fraction=0.5"],
-        "search space 's': no run of it uses 'memory_fraction', an option of strategy '",
+        "search space 's': no run of it uses 'memory_fraction', an option of ",
     ),
     (["--set", "seed=1"], "seeds are set by the search space and by --seeds"),
     (["--set", "storage_fraction=1"], "search space 's' varies 'storage_fraction' itself"),
