@@ -156,7 +156,7 @@ def _raises(config: RunConfig) -> float:
     [
         (_raises, "option 'rate': default raises KeyError: 'no such thing'"),
         (lambda config: -1.0, r"option 'rate': default returns -1\.0: expected a number, more than 0"),
-        (lambda config: None, "option 'rate': default returns None: expected a number"),
+        (lambda config: None, "option 'rate': default returns None: expected a number, not NoneType"),
         (lambda config: config.seed, "option 'rate': default raises AttributeError: .*'seed'"),
     ],
 )

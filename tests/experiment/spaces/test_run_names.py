@@ -10,7 +10,7 @@ from clops_sweep.experiment.spaces.search_space import all_requests
 
 
 def names(*spaces: SearchSpace, **only: Any) -> list[str]:
-    requests = [it for it in all_requests(spaces) if all(it.config.get(n) == value for n, value in only.items())]
+    requests = [it for it in all_requests(spaces) if all(getattr(it.config, n) == value for n, value in only.items())]
     return list(dict.fromkeys(run_names(requests)))
 
 
