@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from clops_sweep.learning.strategies.fixed_memory import FixedMemory
     from clops_sweep.search.launch import Outcome
     from clops_sweep.search.study import read_study
+    from clops_sweep.store.run_store import RunStore
 
 if sys.platform == "win32":  # no fcntl, no SIGHUP
     raise ImportError("clops-sweep runs on Linux and macOS; on Windows, use WSL")
@@ -105,8 +106,10 @@ __all__ = [
     "acquisition_function",
     "data_hash",
     "dataset",
+    "delete",
     "division",
     "losses",
+    "merge",
     "network",
     "observer",
     "open_frames",
@@ -262,15 +265,64 @@ def read(
         UsageError: there is no such store, table or column, or it cannot be read.
     """
     from clops_sweep.errors import UsageError, listed, shown
-    from clops_sweep.store.run_store import RunStore
     from clops_sweep.store.tables import SCHEMAS
 
     if not isinstance(table, str) or table not in SCHEMAS:
         raise UsageError(f"table {shown(table)}: not known; known: {listed(SCHEMAS)}")
+    return _existing(results).read(table, run_ids, columns)
+
+
+def delete(results: str | PathLike[str], where: str) -> int:
+    """Delete the runs of a store that meet a condition, from all its tables.
+
+    Whole or not at all: no part is deleted before those that replace it are verified. Killed at any moment, the same
+    call can be repeated. Runs come back when a sweep asks for them again.
+
+    Args:
+        results: the store, a folder or a URI.
+        where: a condition on the columns of `runs`, such as ``"strategy == 'clops' and status == 'failed'"``.
+
+    Returns:
+        How many runs were deleted.
+
+    Raises:
+        UsageError: no run meets the condition, it names an unknown column, or a sweep is at work on the store.
+    """
+    from clops_sweep.store.changes import delete_runs, matching
+
+    store = _existing(results)
+    return delete_runs(store, lambda: matching(store, where))
+
+
+def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
+    """Copy the runs of another store that this one does not have, with all their tables.
+
+    Whole or not at all, as `delete`. The other store stays as it is; either may be a folder or a URI.
+
+    Args:
+        results: the store to add to; made if it is not there.
+        other: the store to take from.
+
+    Returns:
+        How many runs were copied.
+
+    Raises:
+        UsageError: a run that both have has different numbers, or a sweep is at work on `results`.
+    """
+    from clops_sweep.store.changes import merge_runs
+    from clops_sweep.store.run_store import RunStore
+
     _check_path("results", results)
+    return merge_runs(RunStore.named(str(results)), _existing(other, "other"))
+
+
+def _existing(results: object, name: str = "results") -> RunStore:
+    from clops_sweep.store.run_store import RunStore
+
+    _check_path(name, results)
     store = RunStore.named(str(results))
     store.files.check_is_there()
-    return store.read(table, run_ids, columns)
+    return store
 
 
 def _check_path(name: str, path: object) -> None:

@@ -53,6 +53,10 @@ class DamagedStore(UsageError):
     """A file of the results store or of the prepared data that is not what its writer left there."""
 
 
+class OtherFormat(UsageError):
+    """A part of the results store was written by a version of clops-sweep whose parts differ from this one's."""
+
+
 class UnreadableFile(UsageError):
     """A file of the results store cannot be read now, which says nothing about its content."""
 

@@ -19,6 +19,7 @@ from clops_sweep.cli.options import cpus_option, gpus_option, json_option, print
 from clops_sweep.cli.plan import Facts, plan_as_data, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.request_options import request_options
+from clops_sweep.cli.rewrite import delete, merge, migrate
 from clops_sweep.cli.runs import compact, rerun
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
@@ -116,5 +117,21 @@ def status(asked: Request, as_json: bool) -> None:
         click.echo(f"  failed {run_id}: {reason}" + (f"  ({names[run_id]})" if run_id in names else ""))
 
 
-for other in (check, claims, compact, dashboard, data, doctor, launch, logs, new, report, rerun, show):
+for other in (
+    check,
+    claims,
+    compact,
+    dashboard,
+    data,
+    delete,
+    doctor,
+    launch,
+    logs,
+    merge,
+    migrate,
+    new,
+    report,
+    rerun,
+    show,
+):
     command.add_command(other)

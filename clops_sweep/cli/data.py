@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,6 +174,59 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None) -> Non
         click.echo("vfdb: prepared as part of mitbih_vfdb; 'clops-sweep data verify mitbih_vfdb' looks at the frames")
         return
     click.echo(f"{name}: {'the prepared frames are whole and of these files' if found.prepared else 'not prepared'}")
+
+
+@data.command()
+@click.argument("names", nargs=-1, metavar="[NAME ...]")
+@prepared_root_option
+@click.option(
+    "--unused-for",
+    type=click.IntRange(min=0),
+    metavar="DAYS",
+    help="Evict the data sets that no process has opened for so many days.",
+)
+def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | None) -> None:
+    """List the prepared data sets with their sizes, or remove some of them from the disk.
+
+    Without NAME and --unused-for, nothing is removed. Frames that a running sweep has open are never removed. A sweep
+    that needs a removed data set prepares it again.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from clops_sweep.data.prepared.cache import cached_sets
+    from clops_sweep.data.prepared.cache import evict as remove
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root
+
+    root = prepared_root or default_prepared_root()
+    if names and unused_for is not None:
+        raise UsageError("data evict: names and --unused-for DAYS are both given; expected one of them")
+    there = cached_sets(root)
+    if not names and unused_for is None:
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        for heading in ("data set", "size", "last used", ""):
+            table.add_column(heading, no_wrap=True, justify="right" if heading == "size" else "left")
+        for it in there:
+            used = time.strftime("%Y-%m-%d %H:%M", time.localtime(it.last_used))
+            table.add_row(it.folder.name, _megabytes(it.size), used, "in use" if it.in_use else "")
+        Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
+        total = _megabytes(sum(it.size for it in there))
+        click.echo(f"{several(len(there), 'data set')}, {total} in {root}")
+        return
+    if unused_for is not None:
+        old = [it for it in there if it.days_unused >= unused_for]
+        names = tuple(it.folder.name for it in old if not it.in_use)
+        for it in old:
+            if it.in_use:
+                click.echo(f"kept {it.folder.name}: a running process has its frames open")
+    removed = remove(root, names)
+    for it in removed:
+        click.echo(f"evicted {it.folder.name}: {_megabytes(it.size)}")
+    click.echo(f"{several(len(removed), 'data set')} evicted, {_megabytes(sum(it.size for it in removed))} freed")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:

@@ -89,6 +89,8 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
                     f"left out: search space {space.name!r}, since the data set has no {space.base.scenario}", err=True
                 )
             store = RunStore.named(results, keep_predictions="predictions" in keep)
+            if files and store.is_from_0_2():
+                click.echo(f"clops-sweep: results {store.files.shown}: {store.parts['runs'].from_0_2}", err=True)
             asked = Request(selection, PreparedData.found(prepared_root, data_root), store)
             function(asked, **others)
 

@@ -19,6 +19,7 @@ from clops_sweep.cli.options import (
 from clops_sweep.errors import UsageError, one_line, several
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.provenance import changed_code, plugin_files
+from clops_sweep.store.rewriting import finish_interrupted
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 
@@ -111,6 +112,8 @@ def compact(results: str) -> None:
     """Put the many small parts of finished runs together into few; also while a sweep runs."""
     store = RunStore.named(results)
     store.files.check_is_there()
+    store.check_format()
+    finish_interrupted(store)
     try:
         merged = store.compact()
     except OSError as error:

@@ -41,14 +41,17 @@ _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
 
 @contextmanager
 def only_sweep(store: RunStore) -> Iterator[bool | None]:
-    """Whether no other sweep works on the store; None if nobody can tell. Nothing but the order of runs depends on it.
+    """Yield whether no other sweep works on the store, or None if unknown. Only the order of runs depends on it.
 
     Two sweeps that went through the same runs in the same order would do each of them at the same time.
+
+    Raises:
+        UsageError: the parts of the store are being rewritten.
     """
     if not store.files.local:
         yield None
         return
-    with held(store.log_folder / "lock") as alone:
+    with store.rewriting(shared=True), held(store.log_folder / "lock") as alone:
         yield alone
 
 

@@ -17,6 +17,7 @@ from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit, fitting_frames
 from clops_sweep.search.standing import Standing, check_samplers, data_hashes, standings
+from clops_sweep.store.rewriting import finish_interrupted
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verification import without_damage
@@ -114,6 +115,7 @@ def launch(
         UsageError: anything that is asked for, the data, a study's database or the cluster.
     """
     _check(asked, resources)
+    finish_interrupted(asked.store)
     plan = _plan_without_damage(asked, warn)
     pending, ran = _to_do(plan, retry_failed), False
     check_fit(asked, plan)
@@ -241,7 +243,7 @@ def _search(
         frames = fitting_frames(asked, configs_at_bounds(space))
         _check_start(resources, frames)
         asked.store.open_for_writing()
-        with make_display() as display:
+        with asked.store.rewriting(shared=True), make_display() as display:
             try:
                 run_search(
                     space, study, frames, asked.data_hash, asked.store, resources, display, retry_failed=retry_failed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
@@ -97,15 +97,15 @@ def _batches(
     most = {part: BYTES_PER_PART if part.run_id is None else LARGE for part in (*small, *singles)}
     small = [part for part in most if sizes.get(part.name, most[part]) < most[part]]
     if not gradually:
-        yield from _filled(small, sizes)
+        yield from filled(small, sizes)
         return
     for low, high in pairwise((0, FEW, RUNS_PER_PART)):
         level = [part for part in small if low <= part.runs < high]
         if sum(part.runs for part in level) >= high:
-            yield from _filled(level, sizes, at_least=high)
+            yield from filled(level, sizes, at_least=high)
 
 
-def _filled(sources: Sequence[Part], sizes: Mapping[str, int], *, at_least: int = 0) -> Iterator[list[Part]]:
+def filled(sources: Collection[Part], sizes: Mapping[str, int], *, at_least: int = 0) -> Iterator[list[Part]]:
     """The sources in portions that make a part of the last level each; the rest, if they have enough runs."""
     batch: list[Part] = []
     runs = nbytes = 0
@@ -132,20 +132,29 @@ def _merge(parts: PartFolder, sources: Sequence[Part]) -> int:
                 owner.setdefault(run_id, source)  # of a run that is in several, the first copy is taken
         part = compacted(owner)
         if part not in sources:
-            parts.write_portions(part, _portions(parts, owner), owner)
+            parts.write_portions(part, portions(parts, owner), owner)
     except FileNotFoundError:  # somebody else has just put it into a part of his own
         return 0
     parts.delete(source for source in sources if source != part)
     return len(sources)
 
 
-def _portions(parts: PartFolder, owner: Mapping[str, Part]) -> Iterator[pa.Table]:
-    """The rows of all runs in the order of their ids, a portion of them at a time."""
-    run_ids = sorted(owner)
+def portions(
+    parts: PartFolder, owner: Mapping[str, Part], new_ids: Mapping[str, str] | None = None
+) -> Iterator[pa.Table]:
+    """The rows of all runs in the order of their ids, a portion of them at a time.
+
+    Args:
+        parts: where they are read.
+        owner: run id to the part that has its rows.
+        new_ids: the ids to give to the runs that get another one; the order follows from these.
+    """
+    new_ids = new_ids or {}
+    run_ids = sorted(owner, key=lambda run_id: new_ids.get(run_id, run_id))
     at, runs = 0, _RUNS_AT_FIRST
     waiting: list[pa.Table] = []
     while at < len(run_ids):
-        table = _rows(parts, owner, run_ids[at : at + runs])
+        table = _rows(parts, owner, run_ids[at : at + runs], new_ids)
         waiting.append(table)
         at += runs
         runs = max(1, _ROWS_AT_A_TIME * runs // max(1, table.num_rows))
@@ -154,7 +163,7 @@ def _portions(parts: PartFolder, owner: Mapping[str, Part]) -> Iterator[pa.Table
             waiting = []
 
 
-def _rows(parts: PartFolder, owner: Mapping[str, Part], run_ids: Sequence[str]) -> pa.Table:
+def _rows(parts: PartFolder, owner: Mapping[str, Part], run_ids: Sequence[str], new_ids: Mapping[str, str]) -> pa.Table:
     """The rows of some runs in the order of their ids."""
     by_part: dict[Part, list[str]] = defaultdict(list)
     for run_id in run_ids:
@@ -164,4 +173,8 @@ def _rows(parts: PartFolder, owner: Mapping[str, Part], run_ids: Sequence[str]) 
         tables.append(parts.read_single(part) if part.run_id is not None else parts.read_compacted(part, only=ids))
         if len(tables) % TABLES_AT_A_TIME == 0:
             tables = [pa.concat_tables(tables).combine_chunks()]
-    return in_order(pa.concat_tables(tables))
+    table = pa.concat_tables(tables)
+    if new_ids:
+        ids = pa.array((new_ids.get(it, it) for it in table["run_id"].to_pylist()), pa.string())
+        table = table.set_column(table.column_names.index("run_id"), table.schema.field("run_id"), ids)
+    return in_order(table)

@@ -16,7 +16,7 @@ from typing import IO, TypeVar
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from clops_sweep.data.files.folder import appearing_file, make_folder
+from clops_sweep.data.files.folder import appearing_file, flush, make_folder
 from clops_sweep.errors import UnreadableFile, UsageError, masked, one_line
 from clops_sweep.regular_files import open_regular
 
@@ -153,9 +153,11 @@ class Files:
         return None if info.size is None else [info.size, info.mtime_ns or 0]
 
     def move(self, source: str, target: str) -> None:
-        """Moves a file inside the store; an object of that name is replaced."""
+        """Move a file inside the store. A file of that name is replaced, and the move survives a power cut."""
         self.make_folder(target.rpartition("/")[0])
         self.system.move(source, target)
+        if self.local:
+            flush(Path(target).parent)
 
     def read(self, path: str) -> pa.Buffer:
         """The content of a file.

@@ -10,12 +10,13 @@ from pathlib import Path
 
 
 @contextmanager
-def held(path: Path) -> Iterator[bool | None]:
-    """Whether this process alone holds a lock inside; None if nobody can tell, as on a file system without locks.
+def held(path: Path, *, shared: bool = False) -> Iterator[bool | None]:
+    """Hold a lock in the block; yield whether this process got it, or None on a file system without locks.
 
     Args:
         path: of the lock; made if it is not there, with its folder. Nothing is written to it, and a link is not
             followed: a folder of results may come from anybody.
+        shared: whether other processes may hold it too, if they share it as well.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -24,14 +25,14 @@ def held(path: Path) -> Iterator[bool | None]:
         yield None
         return
     try:
-        yield _locked(file)
+        yield _locked(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     finally:
         os.close(file)
 
 
-def _locked(file: int) -> bool | None:
+def _locked(file: int, kind: int) -> bool | None:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

@@ -7,6 +7,7 @@ has checksums of pages, and none of the footer that says what the pages hold.
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -14,6 +15,15 @@ import pyarrow.ipc
 _SEAL = b"sha256 of place and bytes: "
 UNSEALED = (_SEAL + b"0" * 64).decode()
 """What a file has among its metadata, under any key, before it is sealed."""
+
+FORMAT = 3
+"""Version of the parts that this version writes. The ids of their runs follow from the config as 0.3 reads it."""
+
+FORMAT_MARK = f"format {FORMAT} of clops-sweep's parts"
+"""What a file has among its metadata, under any key. Parts of 0.2 lack it."""
+
+_FORMAT_OF_0_2 = 2
+_FORMAT_MARK = re.compile(rb"format (\d+) of clops-sweep's parts")
 
 _FOOTER, _MAGIC = 8, b"PAR1"
 """A Parquet file ends with its footer, four bytes for the footer's length, and four that all such files end with."""
@@ -69,6 +79,17 @@ def check_seal(content: pa.Buffer, place: str) -> None:
 def is_sealed(content: pa.Buffer) -> bool:
     """Whether a file says that it is sealed; earlier versions sealed parts alone."""
     return _SEAL in content.to_pybytes()
+
+
+def format_of(tail: pa.Buffer | bytes) -> int:
+    """Return the format version in the footer of a file.
+
+    Args:
+        tail: the file, or its end with all of the footer.
+    """
+    data = memoryview(tail)
+    found = _FORMAT_MARK.search(data[_footer_at(data) :])
+    return int(found[1]) if found else _FORMAT_OF_0_2
 
 
 def tail_length(tail: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,12 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_line, shown
+from clops_sweep.errors import DamagedStore, OtherFormat, UnreadableFile, UsageError, one_line, shown
 from clops_sweep.store.files import Files
 from clops_sweep.store.part_bytes import (
+    FORMAT,
+    FORMAT_MARK,
     TAIL,
     UNSEALED,
     check_seal,
+    format_of,
     has_checked_footer,
     is_sealed,
     rows_at_once,
@@ -24,7 +28,7 @@ from clops_sweep.store.part_bytes import (
 )
 from clops_sweep.store.part_names import COMPACT, Listing, Part, compacted, parsed, single
 
-_RUN_IDS, _DIGEST = "clops_sweep.run_ids", "clops_sweep.digest"
+_RUN_IDS, _DIGEST, _FORMAT = "clops_sweep.run_ids", "clops_sweep.digest", "clops_sweep.format"
 _ALL_COLUMNS = "all-columns.parquet"
 _ID_LENGTH_OF_0_1 = 20
 _ROWS_PER_GROUP = 2**14
@@ -45,6 +49,9 @@ class PartFolder:
         schema: the table's columns; a part that lacks some has nulls there ...
         defaults: ... but for these, whose values it is read with.
         renamed: columns of the schema by the names that earlier versions wrote them under.
+
+    Attributes:
+        rewrites_old: whether all columns of a part of version 0.2 may be read, to write its rows in the current format.
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class PartFolder:
         self._added: dict[str, pa.Field] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
         self._failures: set[str | None] = set()
+        self.rewrites_old = False
 
     def with_own_columns(self) -> PartFolder:
         """The folder with the columns that strategies have added to it by now, behind those of the table.
@@ -105,6 +113,11 @@ class PartFolder:
         if not union.equals(known):
             self._write_own_columns(union)
 
+    def rename_columns(self) -> None:
+        """Write the file that lists added columns again if it has columns under their names of version 0.2."""
+        if self._added:
+            self._write_own_columns(pa.schema(list(self._added.values())))
+
     def list_columns_anew(self) -> None:
         """Writes the file that lists added columns from the parts themselves.
 
@@ -124,7 +137,7 @@ class PartFolder:
     def _columns_of(self, part: Part) -> pa.Schema:
         try:
             with self.files.system.open_input_file(self.path(part)) as file:
-                return self._parquet(part, file).schema_arrow.remove_metadata()
+                return self._parquet(part, file)[0].schema_arrow.remove_metadata()
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(part, error) from None
 
@@ -204,11 +217,13 @@ class PartFolder:
         if part.name not in self._ids:
             try:
                 with self.files.system.open_input_file(self.path(part)) as file:
-                    text = (pq.read_metadata(pa.BufferReader(_tail(file))).metadata or {})[_RUN_IDS.encode()].decode()
+                    tail = _tail(file)
+                text = (pq.read_metadata(pa.BufferReader(tail)).metadata or {})[_RUN_IDS.encode()].decode()
                 ids = frozenset(text.split(","))
                 self._refuse_old(next(iter(ids)))
                 if compacted(ids) != part:
                     raise pa.ArrowInvalid("its name does not follow from the runs that it lists")
+                self._format_of(part, tail)
             except FileNotFoundError:
                 raise
             except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
@@ -241,12 +256,13 @@ class PartFolder:
         try:
             content = self.files.read(self.path(part))
             check_seal(content, self._place(part.name))
+            format_version = self._format_of(part, content)
             table = rows_at_once(content)
             if table is None:
                 names = None if columns is None else self._as_written(columns)
                 table = pq.ParquetFile(pa.BufferReader(content)).read(names, use_threads=False)
             if columns is None:
-                self._check_listed(part, table.column_names)
+                table = self._all_columns(part, table, format_version)
             return self._conform(table, columns)
         except FileNotFoundError:
             raise
@@ -267,57 +283,101 @@ class PartFolder:
             FileNotFoundError: it is no longer there.
             DamagedStore: its footer or a page that is read is not what was written, or it is not of this table.
         """
-        names = list(columns or self.schema.names)
         leave_out = list(without)
         try:
             with self.files.system.open_input_file(self.path(part)) as file:
-                parquet = self._parquet(part, file)
-                if columns is None:
-                    self._check_listed(part, parquet.schema_arrow.names)
+                parquet, format_version = self._parquet(part, file)
+                names = list(columns or parquet.schema_arrow.names)
                 groups = _groups_with(parquet.metadata, only)
                 if not groups:
-                    return self.schema.empty_table().select(names)
+                    return self.schema.empty_table() if columns is None else self.schema.empty_table().select(names)
                 table = parquet.read_row_groups(groups, [*self._as_written(names), *({"run_id"} - set(names))])
+            if columns is None:
+                table = self._all_columns(part, table, format_version)
             if only is not None:
                 table = table.filter(pc.is_in(table["run_id"], pa.array(list(only), pa.string())))
             if leave_out:
                 table = table.filter(pc.invert(pc.is_in(table["run_id"], pa.array(leave_out, pa.string()))))
-            return self._filled(self._conform(table, names))
+            return self._filled(self._conform(table, columns))
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError, KeyError) as error:
             raise self._damaged(part, error) from None
 
-    def _check_listed(self, part: Part, columns: Iterable[str]) -> None:
-        """Sees that no column of a part is lost when its rows are written again.
+    def _all_columns(self, part: Part, table: pa.Table, format_version: int) -> pa.Table:
+        """The rows of a part that are going to be written again, so that no column may be lost.
 
         Raises:
+            OtherFormat: version 0.2 has written the part, and only `clops-sweep migrate` may rewrite it.
             UnlistedColumns: the schema lacks one: the file that lists added columns has gone, or a later version of
                 clops-sweep has written the part.
         """
-        if unlisted := sorted(set(columns) - {*self.schema.names, *self._renamed}):
+        if format_version < FORMAT and not self.rewrites_old:
+            raise OtherFormat(f"{self.path(part)}: {self.from_0_2}")
+        if unlisted := sorted(set(table.column_names) - {*self.schema.names, *self._renamed}):
             raise UnlistedColumns(
                 f"{self.path(part)}: has columns that {_ALL_COLUMNS} does not list ({shown(unlisted)}); `clops-sweep "
                 "compact` lists them"
             )
+        return table
 
-    def _parquet(self, part: Part, file: pa.NativeFile) -> pq.ParquetFile:
-        """An open part of many runs whose footer is what was written. One without a digest of it is read whole.
+    @property
+    def from_0_2(self) -> str:
+        """What a user has to do about parts of version 0.2."""
+        store = self.files.anywhere
+        return (
+            f"written by clops-sweep 0.2, whose run ids differ; `clops-sweep migrate {shlex.quote(store)}` converts "
+            "the store and keeps every number"
+        )
+
+    def format_of(self, part: Part) -> int:
+        """Return the format version of a part.
+
+        Raises:
+            FileNotFoundError: it is no longer there.
+            OtherFormat: a later version of clops-sweep has written it.
+            DamagedStore: it is not a whole Parquet file.
+        """
+        try:
+            with self.files.system.open_input_file(self.path(part)) as file:
+                tail = _tail(file)
+                pq.read_metadata(pa.BufferReader(tail))
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(part, error) from None
+        return self._format_of(part, tail)
+
+    def _format_of(self, part: Part, tail: pa.Buffer | bytes) -> int:
+        if (found := format_of(tail)) > FORMAT:
+            raise OtherFormat(
+                f"{self.path(part)}: written by a newer version of clops-sweep (format {found}; this one reads up to "
+                f"{FORMAT}); install that version"
+            )
+        return found
+
+    def _parquet(self, part: Part, file: pa.NativeFile) -> tuple[pq.ParquetFile, int]:
+        """An open part of many runs whose footer is what was written, and its format version.
+
+        One without a digest of its footer is read whole.
 
         Raises:
             ArrowInvalid: the footer, or a byte of a part that is read whole, is not what was written.
+            OtherFormat: a later version of clops-sweep has written it.
         """
         tail = _tail(file)
         if has_checked_footer(tail, self._place(part.name)):
-            return pq.ParquetFile(
+            parquet = pq.ParquetFile(
                 file,
                 metadata=pq.read_metadata(pa.BufferReader(tail)),
                 page_checksum_verification=True,
                 pre_buffer=not self.files.local,
             )
-        content = pa.py_buffer(file.read_at(file.size(), 0))
-        check_seal(content, self._place(part.name))
-        return pq.ParquetFile(pa.BufferReader(content))
+        else:
+            content = pa.py_buffer(file.read_at(file.size(), 0))
+            check_seal(content, self._place(part.name))
+            parquet = pq.ParquetFile(pa.BufferReader(content))
+        return parquet, self._format_of(part, tail)
 
     def write_single(self, part: Part, content: pa.Table) -> None:
         """Writes the part of one run.
@@ -337,9 +397,32 @@ class PartFolder:
         """Writes a part of many runs, in the order of their ids, so that some of them are found without the rest."""
         self.write_portions(part, [in_order(content)], run_ids)
 
-    def write_portions(self, part: Part, portions: Iterable[pa.Table], run_ids: Iterable[str]) -> None:
-        """Writes a part of many runs from tables, in the order of ids, of which only one need be in memory."""
-        self._write(part, portions, {"compression": "zstd"}, {_RUN_IDS: ",".join(sorted(run_ids))})
+    def write_portions(
+        self, part: Part, portions: Iterable[pa.Table], run_ids: Iterable[str], *, staged: str | None = None
+    ) -> None:
+        """Writes a part of many runs from tables, in the order of ids, of which only one need be in memory.
+
+        Args:
+            part: its final name.
+            portions: its rows.
+            run_ids: its runs.
+            staged: the file to write first, which is then moved to where the part belongs.
+        """
+        metadata = {_RUN_IDS: ",".join(sorted(run_ids))} if part.run_id is None else None
+        self._write(part, portions, {"compression": "zstd"}, metadata, staged=staged)
+
+    def read_staged(self, part: Part, staged: str) -> pa.Table:
+        """All rows of a part that lies in another file than it is going to.
+
+        Raises:
+            DamagedStore: a byte of it is not what was written.
+        """
+        try:
+            content = self.files.read(staged)
+            check_seal(content, self._place(part.name))
+            return pq.ParquetFile(pa.BufferReader(content)).read()
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(part, error) from None
 
     def _write(
         self,
@@ -348,14 +431,15 @@ class PartFolder:
         options: Mapping[str, Any],
         metadata: Mapping[str, str] | None = None,
         again: pa.Table | None = None,
+        staged: str | None = None,
     ) -> None:
         """Writes a part with a checksum of every page, and sealed with a digest of all its bytes."""
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, self.schema, write_page_checksum=True, **options) as writer:
             for table in portions:
-                writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
-            writer.add_key_value_metadata({**(metadata or {}), _DIGEST: UNSEALED})
-        self.files.write(self.path(part), sealed(sink.getvalue(), self._place(part.name), again))
+                writer.write_table(self._conform(table, None), row_group_size=_ROWS_PER_GROUP)
+            writer.add_key_value_metadata({**(metadata or {}), _FORMAT: FORMAT_MARK, _DIGEST: UNSEALED})
+        self.files.write(staged or self.path(part), sealed(sink.getvalue(), self._place(part.name), again))
 
     def verify(self, part: Part) -> None:
         """Reads all of a part, and sees that every byte is what was written there, and that its rows are what it says.
@@ -367,6 +451,7 @@ class PartFolder:
         try:
             content = self.files.read(self.path(part))
             check_seal(content, self._place(part.name))
+            self._format_of(part, content)
             if part.run_id is not None:
                 return
             found = pq.ParquetFile(pa.BufferReader(content)).read(["run_id"])["run_id"].unique().to_pylist()

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clops_sweep.errors import DamagedStore, UsageError, listed, masked, one_line, shown
+from clops_sweep.errors import DamagedStore, OtherFormat, UnreadableFile, UsageError, listed, masked, one_line, shown
 from clops_sweep.experiment.columns import DEFAULTS, RENAMED
 from clops_sweep.experiment.config import nearest
 from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
+from clops_sweep.store.locks import held
+from clops_sweep.store.part_bytes import FORMAT
 from clops_sweep.store.part_names import Part, Status, single
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, UnlistedColumns, in_order
 from clops_sweep.store.row_checks import check_rows
@@ -74,7 +76,51 @@ class RunStore:
             raise UsageError(
                 f"results {root}: holds Parquet files, as a table of a store does; give the store's folder"
             )
+        store.is_from_0_2()
         return store
+
+    def is_from_0_2(self) -> bool:
+        """Whether version 0.2 has written any of the parts in `runs` that are looked at: the compacted ones and a few.
+
+        Raises:
+            OtherFormat: a later version of clops-sweep has written one.
+        """
+        runs = self._parts["runs"]
+        with contextlib.suppress(FileNotFoundError, DamagedStore, UnreadableFile):  # reported by those who read them
+            listing = runs.listing()
+            looked_at = (*listing.compacts, *listing.singles[:1], *listing.singles[-1:])
+            return any(version < FORMAT for version in self._files.for_each(runs.format_of, looked_at))
+        return False
+
+    def check_format(self) -> None:
+        """See that the runs of the store have the ids that this version gives them.
+
+        Raises:
+            OtherFormat: the store has to be migrated first, or another version of clops-sweep has written it.
+        """
+        if self.is_from_0_2():
+            raise OtherFormat(f"results {self.files.shown}: {self._parts['runs'].from_0_2}")
+
+    @contextlib.contextmanager
+    def rewriting(self, *, shared: bool = False) -> Iterator[None]:
+        """Keep `migrate`, `delete` and `merge` apart from each other and from all that adds or moves parts.
+
+        Nothing is locked where results are not in a folder, and on a file system without locks.
+
+        Args:
+            shared: for sweeps and compactions, which may run side by side.
+
+        Raises:
+            UsageError: the lock is taken.
+        """
+        if not self._files.local:
+            yield
+            return
+        with held(self.log_folder / "rewriting", shared=shared) as got:
+            if got is False:
+                other = "`clops-sweep migrate`, `delete` or `merge`" if shared else "a sweep, a compaction or the like"
+                raise UsageError(f"results {self.files.shown}: {other} is at work on it; wait until that has ended")
+            yield
 
     def folder(self, table: TableName) -> str:
         """Where the parts of a table lie, inside the store's file system."""
@@ -143,12 +189,13 @@ class RunStore:
         """Make the folders of the tables.
 
         Raises:
-            UsageError: the place cannot be written to.
+            UsageError: the place cannot be written to, or has to be migrated first.
         """
         with self._refusing():
             for table in self._needed:
                 self._files.make_folder(self.folder(table))
             self._probe()
+        self.check_format()
 
     def _probe(self) -> None:
         probe = f"{self.folder('runs')}/.probe-{uuid.uuid4().hex}"
@@ -326,7 +373,12 @@ class RunStore:
 
         Raises:
             DamagedStore: a part is not a whole Parquet file.
+            UsageError: `migrate`, `delete` or `merge` is at work on the store.
         """
+        with self.rewriting(shared=True):
+            return self._compact(gradually)
+
+    def _compact(self, gradually: bool) -> int:
         if gradually and len(self._parts["runs"].listing().finished) < FEW:
             return 0
         finished = {run_id for run_id, status in self._statuses(EVERY_RUN).items() if status == "finished"}

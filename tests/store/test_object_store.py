@@ -14,13 +14,16 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import fs
 
-from clops_sweep import RunConfig
+from clops_sweep import RunConfig, delete, merge
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import resume_command
 from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
+from clops_sweep.store.migration import migrate
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
+from clops_sweep.testing.stepping import Worker
+from tests.store.test_migration import Old, check_migrated, fill
 
 Tables = Callable[..., dict[str, pa.Table]]
 BUCKET = "results-of-tests"
@@ -146,6 +149,35 @@ def test_putting_runs_together_and_reading_some_of_them(server: Server, finished
     assert server.count() == 4 * (2 + 2)  # two listings, and the end of the part
     assert store.table("curves", [_id(2), _id(4)]).num_rows == 2 * 6
     assert server.count() <= 6
+
+
+def test_a_store_is_migrated_there(server: Server, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Old(server.store("migrated").uri, finished_tables, monkeypatch)
+    fill(old)
+    for deaths in (40, 90, 10_000):  # killed twice, and then not
+        worker = Worker(old.store.uri, migrate)
+        worker.step(deaths)
+        worker.kill()
+    check_migrated(old.store.uri, old.configs, finished_tables)
+    assert old.store.files.names(f"{old.store.work_folder}/rewriting-parts") == []
+
+
+def test_stores_are_merged_between_a_folder_and_a_bucket(
+    server: Server, finished_tables: Tables, tmp_path: Path
+) -> None:
+    here, there = RunStore(tmp_path / "here"), server.store("there")
+    for store, numbers in ((here, range(3)), (there, range(2, 5))):
+        for number in numbers:
+            store.write_finished(_id(number), finished_tables(_id(number), RunConfig(seed=number)))
+    there.compact()
+    assert merge(here.uri, there.uri) == 2
+    assert merge(there.uri, here.uri) == 2
+    for table in EVERY_RUN:
+        assert RunStore(there.uri).table(table).equals(RunStore(here.uri).table(table))
+    assert delete(there.uri, "seed < 3") == 3
+    assert sorted(RunStore(there.uri).statuses()) == [_id(3), _id(4)]
+    assert RunStore(there.uri).table("curves").num_rows == 2 * 6
+    assert there.files.names(there.work_folder) == []
 
 
 SECRET = "wJalrXUtnFEMI"

@@ -159,6 +159,22 @@ def _beside(final: Path, purpose: str) -> Path:
     return final.parent / f".{final.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.{purpose}"
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and all that is in it. Killed meanwhile, nothing of it is left under its name.
+
+    Of a link, the link is removed, and not the folder that it leads to.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    if folder.is_symlink():
+        folder.unlink()
+        return
+    aside = _beside(folder, "removed")
+    os.rename(folder, aside)
+    shutil.rmtree(aside)
+
+
 def _replace_folder(staging: Path, final: Path) -> None:
     try:
         os.rename(staging, final)

@@ -16,6 +16,7 @@ from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.arrays import load_npy
 from clops_sweep.data.files.checksums import unlike
 from clops_sweep.data.files.folder import is_file, one_sentence
+from clops_sweep.data.prepared.cache import hold
 from clops_sweep.data.prepared.freshness import is_fresh
 from clops_sweep.data.prepared.manifest import (
     FRAMES,
@@ -104,11 +105,12 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
 
 
 def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
-    """The stored frames [n, samples], mapped read-only.
+    """The stored frames [n, samples], mapped read-only, and kept from being evicted while this process lives.
 
     Raises:
         DamagedStore: they are no array, or of another shape than the manifest says.
     """
+    hold(prepared.folder)
     frames = load_npy(prepared.folder / FRAMES, mapped=True)
     if frames.shape != (prepared.manifest.frames, prepared.manifest.samples):
         raise DamagedStore(

@@ -1,0 +1,97 @@
+"""Commands that rewrite a store: migrate, delete and merge."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from clops_sweep.cli.options import NotEmpty, plugins_option
+from clops_sweep.errors import UsageError, several
+from clops_sweep.store.rows import printable
+from clops_sweep.store.run_store import RunStore
+
+_results_argument = click.argument("results", type=NotEmpty(), metavar="RESULTS")
+
+
+@click.command()
+@_results_argument
+@plugins_option
+def migrate(results: str) -> None:
+    """Convert a store of clops-sweep 0.2: every number stays, and each run gets the id that it has now.
+
+    RESULTS is a folder or s3://... No old part is deleted before the new ones are verified. If the command is
+    interrupted, repeat it. Runs of plug-ins that no --plugins file declares keep their ids.
+    """
+    from clops_sweep.search.run_ids import rename_runs
+    from clops_sweep.store.migration import migrate as rewrite
+
+    store = RunStore.named(results)
+    store.files.check_is_there()
+    done = rewrite(store, lambda new_ids: rename_runs(store, new_ids))
+    click.echo(
+        f"{several(done.runs, 'run')} in {store.files.shown}: {len(done.new_ids)} got a new id, "
+        f"{several(done.parts, 'part')} written again"
+    )
+    for dropped, kept in sorted(done.dropped.items()):
+        click.echo(f"dropped {dropped}: the same run as {kept}, which stays")
+    for reason, runs in sorted(done.unknown.items()):
+        click.echo(f"{several(runs, 'run')} kept the old id: {printable(reason)}")
+
+
+@click.command()
+@_results_argument
+@click.option(
+    "--where",
+    required=True,
+    type=NotEmpty(),
+    metavar="EXPRESSION",
+    help="The runs to delete, by columns of the table runs, such as \"strategy == 'clops' and status == 'failed'\".",
+)
+@click.option("--dry-run", is_flag=True, help="Only say how many runs match.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def delete(results: str, where: str, dry_run: bool, yes: bool) -> None:
+    """Delete runs from all tables of a store. RESULTS is a folder or s3://...
+
+    If the command is interrupted, repeat it: runs are deleted as a whole or not at all.
+    """
+    from clops_sweep.store.changes import delete_runs, matching
+
+    store = RunStore.named(results)
+    store.files.check_is_there()
+    store.check_format()
+    chosen = matching(store, where)
+    states = store.recorded()
+    failed = sum(states.get(run_id) == "failed" for run_id in chosen)
+    click.echo(f"{several(len(chosen), 'run')} of {len(states)} in {store.files.shown} match, {failed} of them failed")
+    if dry_run:
+        return
+    if not yes:
+        try:
+            confirmed = click.confirm("Delete them?")
+        except click.Abort:
+            if sys.stdin.isatty():
+                raise
+            raise UsageError("delete: not confirmed, so nothing was deleted; confirm it with y or --yes") from None
+        if not confirmed:
+            click.echo("nothing was deleted")
+            return
+    click.echo(f"{several(delete_runs(store, lambda: chosen), 'run')} deleted")
+
+
+@click.command()
+@_results_argument
+@click.argument("other", type=NotEmpty(), metavar="OTHER")
+def merge(results: str, other: str) -> None:
+    """Copy the runs of the store OTHER that RESULTS does not have. Each is a folder or s3://...
+
+    OTHER stays as it is. If both have a run with different numbers, nothing is copied.
+    """
+    from clops_sweep.store.changes import merge_runs
+
+    store, source = RunStore.named(results), RunStore.named(other)
+    click.echo(f"{several(merge_runs(store, source), 'run')} copied into {store.files.shown}")
+    if incomplete := len(source.incomplete()):
+        click.echo(
+            f"{several(incomplete, 'run')} not copied: incomplete in {source.files.shown}, see clops-sweep check"
+        )

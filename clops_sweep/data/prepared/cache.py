@@ -1,0 +1,139 @@
+"""The cache of prepared frames: which folders there are, how large, when last used, and evicting them.
+
+A process that maps frames holds a shared lock on their file until it ends; an eviction needs an exclusive one. The time
+of change of `verified.json` says when a process last mapped them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from clops_sweep.data.files.folder import one_sentence, remove_folder, remove_leftovers
+from clops_sweep.data.prepared.manifest import FRAMES, MANIFEST
+from clops_sweep.data.prepared.verified_frames import VERIFIED
+from clops_sweep.errors import UsageError, listed
+
+_SECONDS_A_DAY: Final = 86_400
+_held: dict[tuple[int, int], int] = {}
+"""Open files whose lock this process holds, by device and inode."""
+
+
+@dataclass(frozen=True)
+class CachedSet:
+    """A folder of prepared frames.
+
+    Attributes:
+        folder: where it is; its name is the data set's.
+        size: bytes of its files.
+        last_used: seconds since the epoch.
+        in_use: whether a process has mapped the frames.
+    """
+
+    folder: Path
+    size: int
+    last_used: float
+    in_use: bool
+
+    @property
+    def days_unused(self) -> float:
+        """Days since a process last mapped the frames."""
+        return max(0.0, time.time() - self.last_used) / _SECONDS_A_DAY
+
+
+def hold(folder: Path) -> None:
+    """Keep prepared frames from being evicted while this process lives, and note that they are used now.
+
+    In a folder that this process may not write to, only the lock is taken.
+    """
+    with suppress(OSError):
+        os.utime(folder / VERIFIED)
+    with suppress(OSError):
+        file = os.open(folder / FRAMES, os.O_RDONLY | os.O_CLOEXEC)
+        found = os.fstat(file)
+        key = found.st_dev, found.st_ino
+        if key in _held or not _locked(file, fcntl.LOCK_SH):
+            os.close(file)
+        else:
+            _held[key] = file
+
+
+def cached_sets(prepared_root: Path) -> list[CachedSet]:
+    """The prepared folders under a root, by name.
+
+    Raises:
+        UsageError: the root cannot be read.
+    """
+    with one_sentence(prepared_root):
+        if not prepared_root.is_dir():
+            return []
+        folders = [path for path in sorted(prepared_root.iterdir()) if not path.name.startswith(".")]
+        return [_cached_set(folder) for folder in folders if (folder / MANIFEST).is_file()]
+
+
+def evict(prepared_root: Path, names: Iterable[str]) -> list[CachedSet]:
+    """Remove prepared folders; a sweep that needs one prepares it again. All of them are checked first.
+
+    Args:
+        prepared_root: where they are.
+        names: of the data sets.
+
+    Returns:
+        What was removed.
+
+    Raises:
+        UsageError: one is not there, is in use, or cannot be removed.
+    """
+    there = {it.folder.name: it for it in cached_sets(prepared_root)}
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        if name not in there:
+            known = f"prepared: {listed(there)}" if there else "nothing is prepared there"
+            raise UsageError(f"data set {name!r}: not prepared in {prepared_root}; {known}")
+        if there[name].in_use:
+            raise UsageError(
+                f"data set {name!r}: a running process has its frames open, or they cannot be locked; end it first"
+            )
+    for name in wanted:
+        with one_sentence(prepared_root / name):
+            remove_leftovers(prepared_root / name)
+            remove_folder(prepared_root / name)
+    return [there[name] for name in wanted]
+
+
+def _cached_set(folder: Path) -> CachedSet:
+    size, used = 0, (folder / MANIFEST).stat().st_mtime
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # being replaced
+            found = path.lstat()
+            size += found.st_size
+            used = max(used, found.st_mtime if path.name == VERIFIED else 0)
+    return CachedSet(folder, size, used, _is_held(folder / FRAMES))
+
+
+def _is_held(frames: Path) -> bool:
+    """Whether a process holds the lock of a file of frames; assumed where the file system cannot tell."""
+    try:
+        file = os.open(frames, os.O_RDWR | os.O_CLOEXEC)  # over a network, an exclusive lock needs write access
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        return not _locked(file, fcntl.LOCK_EX)
+    finally:
+        os.close(file)
+
+
+def _locked(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError:  # another process has it, or the file system has no locks
+        return False
+    return True

@@ -1,0 +1,52 @@
+"""The ids of runs in the studies beside a store, where a migration changes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import sqlalchemy
+
+from clops_sweep.search.records import studies_file
+from clops_sweep.search.storage import close, existing_storage, reading
+from clops_sweep.search.study import RUN_IDS
+from clops_sweep.store.run_store import RunStore
+
+
+def rename_runs(store: RunStore, new_ids: Mapping[str, str]) -> None:
+    """Replace ids of runs in the trials of all studies beside a store, in one transaction.
+
+    Optuna has no call that changes a trial that has ended, so this goes to its database. A study in a database that
+    `OptunaSearch(storage=...)` names keeps the old ids.
+
+    Args:
+        store: the store.
+        new_ids: old id to new id.
+
+    Raises:
+        UsageError: the database cannot be used.
+    """
+    file = studies_file(store)
+    if file is None or not new_ids:
+        return
+    url = f"sqlite:///{file}"
+    with reading(url):
+        storage = existing_storage(url)
+        if storage is None:
+            return
+        attributes = sqlalchemy.table(
+            "trial_user_attributes",
+            sqlalchemy.column("trial_user_attribute_id"),
+            sqlalchemy.column("key"),
+            sqlalchemy.column("value_json"),
+        )
+        key = attributes.c.trial_user_attribute_id
+        try:
+            with storage.engine.begin() as connection:
+                found = sqlalchemy.select(key, attributes.c.value_json).where(attributes.c.key == RUN_IDS)
+                for row, text in connection.execute(found).all():
+                    renamed = json.dumps([new_ids.get(run_id, run_id) for run_id in json.loads(text)])
+                    if renamed != text:
+                        connection.execute(attributes.update().where(key == row).values(value_json=renamed))
+        finally:
+            close(storage)

@@ -1,0 +1,133 @@
+"""Commands that rewrite a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import optuna
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep import RunConfig
+from clops_sweep.cli.commands import command
+from clops_sweep.errors import UsageError
+from clops_sweep.search.study import RUN_IDS
+from clops_sweep.store.run_store import RunStore
+from tests.store.test_migration import Old, fill, new_id, old_id
+
+Tables = Callable[..., dict[str, pa.Table]]
+
+
+def ask(*arguments: object, typed: str | None = None) -> Result:
+    return CliRunner().invoke(command, [str(it) for it in arguments], input=typed, standalone_mode=False)
+
+
+def refused(*arguments: object) -> str:
+    done = ask(*arguments)
+    assert isinstance(done.exception, UsageError), done.output
+    assert len(str(done.exception)) < 400
+    return str(done.exception)
+
+
+def make_study(root: Path, configs: list[RunConfig]) -> None:
+    """A study as a search leaves it, with a trial that is complete and one that is under way."""
+    study = optuna.create_study(storage=f"sqlite:///{root / 'optuna.db'}", study_name="search")
+    for config in configs:
+        trial = study.ask()
+        trial.set_user_attr(RUN_IDS, [old_id(config)])
+    study.tell(0, 0.5)
+
+
+def run_ids(root: Path) -> list[list[str]]:
+    study = optuna.load_study(storage=f"sqlite:///{root / 'optuna.db'}", study_name="search")
+    return [trial.user_attrs[RUN_IDS] for trial in study.get_trials()]
+
+
+def test_migrate_says_what_it_does(tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Old(tmp_path, finished_tables, monkeypatch)
+    fill(old)
+    old.write(RunConfig(seed=30), run_id="e" * 24, strategy="mine")
+    old.write(RunConfig(seed=0), run_id="f" * 24)
+    configs = [RunConfig(seed=seed) for seed in (1, 2)]
+    make_study(tmp_path, configs)
+    assert "written by clops-sweep 0.2" in refused("compact", "--results", tmp_path)
+    done = ask("migrate", tmp_path)
+    assert done.exception is None
+    kept = new_id(RunConfig(seed=0))
+    assert done.output.splitlines() == [
+        f"9 runs in {tmp_path}: 8 got a new id, 26 parts written again",
+        f"dropped {'f' * 24}: the same run as {kept}, which stays",
+        "1 run kept the old id: strategy 'mine' not registered",
+    ]
+    assert run_ids(tmp_path) == [[new_id(config)] for config in configs]
+    again = ask("migrate", tmp_path).output.splitlines()
+    assert again[0] == f"8 runs in {tmp_path}: 0 got a new id, 0 parts written again"
+
+
+def test_a_store_that_is_not_there_is_not_migrated(tmp_path: Path) -> None:
+    assert refused("migrate", tmp_path / "absent") == f"results {tmp_path / 'absent'}: there is no such folder"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
+    """Three runs of CLOPS with seeds 0 to 2."""
+    return written(tmp_path / "store", range(3), finished_tables)
+
+
+def written(root: Path, seeds: range, tables: Tables) -> RunStore:
+    store = RunStore(root)
+    for seed in seeds:
+        store.write_finished(f"{seed:024x}", tables(f"{seed:024x}", RunConfig(seed=seed)))  # type: ignore[arg-type]
+    return store
+
+
+def test_delete_asks_before_it_deletes(store: RunStore) -> None:
+    where = ("delete", store.uri, "--where", "seed > 0")
+    said = f"2 runs of 3 in {store.uri} match, 0 of them failed\n"
+    assert ask(*where, "--dry-run").output == said
+    assert refused(*where) == "delete: not confirmed, so nothing was deleted; confirm it with y or --yes"
+    assert ask(*where, typed="n\n").output == f"{said}Delete them? [y/N]: n\nnothing was deleted\n"
+    assert len(store.statuses()) == 3
+    assert ask(*where, typed="y\n").output == f"{said}Delete them? [y/N]: y\n2 runs deleted\n"
+    assert list(RunStore(store.uri).statuses()) == [f"{0:024x}"]
+    assert ask("delete", store.uri, "--where", "seed == 0", "--yes").output.endswith("1 run deleted\n")
+    assert RunStore(store.uri).statuses() == {}
+
+
+def test_what_cannot_be_deleted_is_one_sentence(store: RunStore, tmp_path: Path) -> None:
+    for results, where, why in (
+        (store.uri, "seed > 5", f"where 'seed > 5': matches no run in {store.uri}"),
+        (store.uri, "sed > 5", "condition 'sed > 5': there is no column 'sed' (did you mean 'seed'?)"),
+        (tmp_path / "absent", "seed > 5", f"results {tmp_path / 'absent'}: there is no such folder"),
+    ):
+        assert refused("delete", results, "--where", where, "--yes") == why
+    assert len(store.statuses()) == 3
+
+
+def test_merge_copies_runs(store: RunStore, tmp_path: Path, finished_tables: Tables) -> None:
+    other = written(tmp_path / "other", range(2, 6), finished_tables)
+    assert ask("merge", store.uri, other.uri).output == f"3 runs copied into {store.uri}\n"
+    assert len(RunStore(store.uri).statuses()) == 6
+    written(tmp_path / "other", range(6, 7), finished_tables)
+    (tmp_path / "other" / "curves" / f"finished-{6:024x}.parquet").unlink()
+    said = f"0 runs copied into {store.uri}\n1 run not copied: incomplete in {other.uri}, see clops-sweep check\n"
+    assert ask("merge", store.uri, other.uri).output == said
+    assert refused("merge", store.uri, store.uri) == f"merge {store.uri} with {store.uri}: they are one store; give two"
+
+
+def test_commands_refuse_a_newer_store(
+    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished_tables: Tables
+) -> None:
+    with monkeypatch.context() as context:
+        context.setattr("clops_sweep.store.parts.FORMAT_MARK", "format 4 of clops-sweep's parts")
+        newer = written(tmp_path / "newer", range(3), finished_tables).uri
+    where, run = ("--results", newer), "0" * 24
+    for arguments in (
+        *(("status", *where), ("show", run, *where), ("check", *where), ("compact", *where), ("rerun", run, *where)),
+        *(("logs", run, *where), ("migrate", newer), ("delete", newer, "--where", "seed == 0", "--yes")),
+        *(("merge", newer, store.uri), ("merge", store.uri, newer)),
+    ):
+        assert "written by a newer version of clops-sweep (format 4; this one reads up to 3)" in refused(*arguments)

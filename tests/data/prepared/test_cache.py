@@ -1,0 +1,135 @@
+"""The cache of prepared frames: listed with sizes, evicted by name or age, never while a process uses them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep.cli.data import data
+from clops_sweep.data.prepared.cache import cached_sets, evict
+from clops_sweep.data.prepared.verified_frames import VERIFIED
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.errors import UsageError
+
+OPENS = """
+import sys
+from pathlib import Path
+from clops_sweep.data.preparing.prepare import open_frames
+
+frames = open_frames("synthetic", prepared_root=Path(sys.argv[1]))
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def root(prepared_root: Path, tmp_path: Path) -> Path:
+    """A prepared data set under two names; this process has opened neither."""
+    for name in ("synthetic", "another"):
+        shutil.copytree(prepared_root / "synthetic", tmp_path / "prepared" / name)
+    (tmp_path / "prepared" / "not_prepared").mkdir()
+    return tmp_path / "prepared"
+
+
+@pytest.fixture
+def sweep(root: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has the frames of `synthetic` open until its standard input is closed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", OPENS, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "open\n"
+    yield process
+    process.communicate()
+
+
+def _age(root: Path, name: str, days: int) -> None:
+    then = time.time() - days * 86_400
+    for file in ("manifest.json", VERIFIED):
+        if (root / name / file).exists():
+            os.utime(root / name / file, (then, then))
+
+
+def _run(root: Path, *arguments: object) -> Result:
+    given = [str(it) for it in ("evict", *arguments, "--prepared-root", root)]
+    return CliRunner().invoke(data, given, standalone_mode=False)
+
+
+def test_prepared_sets_are_listed_with_size_and_last_use(root: Path) -> None:
+    _age(root, "another", 3)
+    another, synthetic = cached_sets(root)
+    assert (another.folder.name, synthetic.folder.name) == ("another", "synthetic")
+    assert another.size == sum(path.stat().st_size for path in (root / "another").iterdir())
+    assert (round(another.days_unused), another.in_use) == (3, False)
+    said = _run(root).output
+    size = f"{another.size / 1e6:,.1f} MB"
+    line = next(line for line in said.splitlines() if line.startswith("another"))
+    assert size in line
+    assert time.strftime("%Y-%m-%d", time.localtime(another.last_used)) in line
+    assert said.endswith(f"2 data sets, {2 * another.size / 1e6:,.1f} MB in {root}\n")
+    assert cached_sets(root / "absent") == []
+
+
+def test_opening_frames_is_using_them(root: Path) -> None:
+    _age(root, "synthetic", 30)
+    assert cached_sets(root)[1].days_unused > 29
+    open_frames("synthetic", prepared_root=root)
+    assert cached_sets(root)[1].days_unused < 1
+
+
+def test_named_sets_are_evicted(root: Path) -> None:
+    size = cached_sets(root)[0].size
+    said = f"evicted another: {size / 1e6:,.1f} MB\n1 data set evicted, {size / 1e6:,.1f} MB freed\n"
+    assert _run(root, "another").output == said
+    assert sorted(path.name for path in root.iterdir()) == ["not_prepared", "synthetic"]
+
+
+def test_what_is_unused_is_evicted(root: Path) -> None:
+    _age(root, "another", 8)
+    assert "0 data sets evicted" in _run(root, "--unused-for", 9).output
+    assert "1 data set evicted" in _run(root, "--unused-for", 7).output
+    assert [it.folder.name for it in cached_sets(root)] == ["synthetic"]
+
+
+def test_what_a_process_has_open_is_never_evicted(root: Path, sweep: subprocess.Popen[str]) -> None:
+    with pytest.raises(UsageError, match="data set 'synthetic': a running process has its frames open"):
+        evict(root, ["another", "synthetic"])
+    assert "in use" in _run(root).output
+    _age(root, "synthetic", 30)
+    assert _run(root, "--unused-for", 5).output.startswith("kept synthetic: a running process has its frames open\n")
+    assert len(cached_sets(root)) == 2
+    sweep.communicate()
+    assert len(evict(root, ["synthetic"])) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("mitbih",), "data set 'mitbih': not prepared in {root}; prepared: another, synthetic"),
+        (("../prepared/another",), "data set '../prepared/another': not prepared in "),
+        (("another", "--unused-for", 3), "names and --unused-for DAYS are both given; expected one of them"),
+    ],
+)
+def test_what_cannot_be_evicted_is_one_sentence(root: Path, arguments: tuple[object, ...], why: str) -> None:
+    done = _run(root, *arguments)
+    assert isinstance(done.exception, UsageError)
+    assert why.format(root=root) in str(done.exception)
+    assert len(cached_sets(root)) == 2
+
+
+def test_an_eviction_that_is_killed_leaves_nothing_under_the_name(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("clops_sweep.data.files.folder.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        evict(root, ["another"])
+    assert [it.folder.name for it in cached_sets(root)] == ["synthetic"]
