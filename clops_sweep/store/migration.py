@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.columns import config_from_row
-from clops_sweep.experiment.plugins.registry import unregistered
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import unregistered, used_options
 from clops_sweep.store.compaction import filled
 from clops_sweep.store.part_bytes import FORMAT
 from clops_sweep.store.part_names import Part
@@ -54,8 +58,8 @@ def migrate(store: RunStore, rename: Callable[[Mapping[str, str]], None] = lambd
         UsageError: a sweep is at work on the store, the disk has no room, or a part is damaged.
     """
     with Rewriting(store) as rewriting:
-        for parts in store.parts.values():
-            parts.rewrites_old = True
+        for table, parts in store.parts.items():
+            parts.convert = _without_unused if table == "runs" else _unchanged
             try:
                 parts.with_own_columns()
             except UnlistedColumns:
@@ -76,6 +80,21 @@ def migrate(store: RunStore, rename: Callable[[Mapping[str, str]], None] = lambd
     return Migration(
         plan.runs, plan.new_ids, plan.dropped, plan.unknown, sum(len(work.replaced) for work in works.values())
     )
+
+
+def _unchanged(table: pa.Table) -> pa.Table:
+    return table
+
+
+def _without_unused(runs: pa.Table) -> pa.Table:
+    """Rows of `runs` with nulls for the options that their runs do not use, where version 0.2 has written values."""
+    used = [None if unregistered(row) else used_options(row.get) for row in runs.to_pylist()]
+    for name in OPTIONS.keys() & set(runs.column_names):
+        unused = pa.array([it is not None and name not in it for it in used])
+        field = runs.schema.field(name)
+        values = pc.if_else(unused, pa.scalar(None, field.type), runs[name])
+        runs = runs.set_column(runs.column_names.index(name), field, values)
+    return runs
 
 
 def _plan(rows: Sequence[Mapping[str, Any]], incomplete: AbstractSet[str]) -> Migration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class PartFolder:
         renamed: columns of the schema by the names that earlier versions wrote them under.
 
     Attributes:
-        rewrites_old: whether all columns of a part of version 0.2 may be read, to write its rows in the current format.
+        convert: makes rows of version 0.2 those of this version, to write them again; None where nobody may.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class PartFolder:
         self._added: dict[str, pa.Field] = {}
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
         self._failures: set[str | None] = set()
-        self.rewrites_old = False
+        self.convert: Callable[[pa.Table], pa.Table] | None = None
 
     def with_own_columns(self) -> PartFolder:
         """The folder with the columns that strategies have added to it by now, behind those of the table.
@@ -312,8 +312,10 @@ class PartFolder:
             UnlistedColumns: the schema lacks one: the file that lists added columns has gone, or a later version of
                 clops-sweep has written the part.
         """
-        if format_version < FORMAT and not self.rewrites_old:
-            raise OtherFormat(f"{self.path(part)}: {self.from_0_2}")
+        if format_version < FORMAT:
+            if self.convert is None:
+                raise OtherFormat(f"{self.path(part)}: {self.from_0_2}")
+            table = self.convert(table)
         if unlisted := sorted(set(table.column_names) - {*self.schema.names, *self._renamed}):
             raise UnlistedColumns(
                 f"{self.path(part)}: has columns that {_ALL_COLUMNS} does not list ({shown(unlisted)}); `clops-sweep "

@@ -46,7 +46,7 @@ def run_ids(root: Path) -> list[list[str]]:
 
 
 def test_migrate_says_what_it_does(tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = Old(tmp_path, finished_tables, monkeypatch)
+    old = Old(tmp_path, finished_tables)
     fill(old)
     old.write(RunConfig(seed=30), run_id="e" * 24, strategy="mine")
     old.write(RunConfig(seed=0), run_id="f" * 24)

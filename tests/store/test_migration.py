@@ -27,7 +27,7 @@ from clops_sweep.store.migration import migrate
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.rewriting import finish_interrupted, same_rows
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import EVERY_RUN, RENAMED, SCHEMAS, TableName
+from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 from clops_sweep.store.verification import damages
 from clops_sweep.testing.stepping import Worker
 
@@ -35,8 +35,6 @@ Tables = Callable[..., dict[str, pa.Table]]
 ROOT = Path(__file__).parents[2]
 DATA = "a" * 64
 TABLES: tuple[TableName, ...] = (*EVERY_RUN, "predictions")
-LOCKSTEP = "stack" if "stack" in SCHEMAS["runs"].names else "lockstep"
-"""The column that version 0.2 calls `pile` in these tests."""
 
 
 def new_id(config: RunConfig) -> str:
@@ -51,7 +49,7 @@ def row(config: RunConfig, run_id: str, **values: Any) -> pa.Table:
     """A row of `runs` as version 0.2 has written it."""
     from clops_sweep.experiment.columns import config_row
 
-    found = {**config_row(config), "run_id": run_id, "data_hash": DATA, "semantics_version": 1, LOCKSTEP: 3, **values}
+    found = {**config_row(config), "run_id": run_id, "data_hash": DATA, "semantics_version": 1, "lockstep": 3, **values}
     schema = SCHEMAS["runs"]
     return pa.Table.from_pylist([{name: found.get(name) for name in schema.names}], schema=schema)
 
@@ -70,13 +68,12 @@ class Old:
         configs: those of the finished runs, by the id that they get.
     """
 
-    def __init__(self, root: Path | str, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(RENAMED, "pile", LOCKSTEP)  # type: ignore[arg-type]
+    def __init__(self, root: Path | str, tables: Tables) -> None:
         self.store = RunStore(root)
         self.configs: dict[str, RunConfig] = {}
-        self._tables, self._monkeypatch = tables, monkeypatch
+        self._tables = tables
         files = self.store.files
-        schema = SCHEMAS["runs"].set(SCHEMAS["runs"].get_field_index(LOCKSTEP), pa.field("pile", pa.int64()))
+        schema = SCHEMAS["runs"].set(SCHEMAS["runs"].get_field_index("lockstep"), pa.field("stack", pa.int64()))
         self._schemas = {**SCHEMAS, "runs": schema}
         self.store._parts = {name: PartFolder(files, self.store.folder(name), it) for name, it in self._schemas.items()}
 
@@ -112,13 +109,13 @@ class Old:
 
     @staticmethod
     def _renamed(table: pa.Table) -> pa.Table:
-        return table.rename_columns(["pile" if name == LOCKSTEP else name for name in table.column_names])
+        return table.rename_columns(["stack" if name == "lockstep" else name for name in table.column_names])
 
 
 @pytest.fixture
-def old(tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Old:
+def old(tmp_path: Path, finished_tables: Tables) -> Old:
     """Four runs in compacted parts, two in parts of their own, and one that failed."""
-    found = Old(tmp_path / "old", finished_tables, monkeypatch)
+    found = Old(tmp_path / "old", finished_tables)
     fill(found)
     return found
 
@@ -143,7 +140,7 @@ def check_migrated(root: str, configs: dict[str, RunConfig], tables: Tables, fai
     assert not store.is_from_0_2()
     assert damages(store) == []
     for found in store.rows("runs"):
-        assert found[LOCKSTEP] == 3
+        assert found["lockstep"] == 3
         assert found["status"] == "failed" or found["auc"] == seeds[found["run_id"]] / 10
     ids = sorted(seeds)
     for table in ("r_matrix", "curves", "instances"):
@@ -189,9 +186,7 @@ MIGRATE = """
 import sys
 from clops_sweep.store.migration import migrate
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import RENAMED
 
-RENAMED["pile"] = sys.argv[2]
 print("ready", flush=True)
 migrate(RunStore(sys.argv[1]))
 """
@@ -202,7 +197,7 @@ def test_a_killed_process_can_be_repeated(old: Old, finished_tables: Tables, tmp
     for attempt in range(3):
         root = tmp_path / f"killed-{attempt}"
         shutil.copytree(old.store.uri, root)
-        command = [sys.executable, "-c", MIGRATE, str(root), LOCKSTEP]
+        command = [sys.executable, "-c", MIGRATE, str(root)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -260,7 +255,7 @@ def test_columns_and_checkpoints_move_too(old: Old) -> None:
     store = RunStore(old.store.uri)
     assert CheckpointFile(store.files, store.checkpoint_folder, [new_id(failed)]).load() == {"epoch": 3}
     assert not store.has_checkpoint([old_id(failed)])
-    assert "pile" not in store.read("runs")
+    assert "stack" not in store.read("runs")
 
 
 def test_without_room_on_the_disk_nothing_changes(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
