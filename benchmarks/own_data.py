@@ -60,7 +60,7 @@ def run(*, quick: bool) -> str:
                     f"prepare to {place}",
                     partial(prepare, "benchmark_own_data", prepared_root=prepared, data_root=root),
                 )
-        for leads in ("all", "one"):
+        for leads in ("all", "single"):
             measure(
                 f'open, leads="{leads}", zscore',
                 lambda leads=leads: open_frames(  # type: ignore[misc]

@@ -273,20 +273,20 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool) -> Non
     info = DATASETS[manifest.name]
     opened = {
         leads: open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed, leads=leads)
-        for leads in dict.fromkeys((info.leads, "one"))
+        for leads in dict.fromkeys((info.leads, "single"))
     }
     frames = opened[info.leads]
     chosen = reference_lead_of(frames)
     one_lead = (
         f", lead {info.reference_lead} of {len(frames.lead_names)}"
-        if info.reference_lead and info.leads == "one"
+        if info.reference_lead and info.leads == "single"
         else ""
     )
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     show(f"{manifest.name}: frames (patients) per class{one_lead}", _split_table("class", rows))
     for scenario in info.scenarios:
         try:
-            of_scenario = opened["one" if scenario == "domain_il" else info.leads]
+            of_scenario = opened["single" if scenario == "domain_il" else info.leads]
             built = build_scenario(of_scenario, scenario)
         except UsageError as problem:
             # Some sentences begin with the scenario, as they are also said on their own.

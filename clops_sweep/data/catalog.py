@@ -16,7 +16,7 @@ ScenarioName = str
 """A built-in scenario, or one that a search-space file registers."""
 
 Normalization = Literal["none", "minmax", "zscore"]
-Leads = Literal["one", "all"]
+Leads = Literal["single", "all"]
 """What an instance is of a recording of several leads: one of them, or all together, as channels of one frame."""
 
 
@@ -26,7 +26,7 @@ class DataKey(NamedTuple):
     dataset: str
     split_seed: int
     normalize: str
-    leads: str = "one"
+    leads: str = "single"
 
     @property
     def view(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class DatasetInfo:
     reference_lead: str | None = None
     time_il_all_leads: bool = False
     terms: tuple[str, ...] = ()
-    leads: Leads = "one"
+    leads: Leads = "single"
 
     def has(self, scenario: ScenarioName) -> bool:
         """Whether the data set goes with a built-in scenario."""

@@ -58,6 +58,9 @@ RECORDED = (
 RENAMED: Mapping[str, str] = {"stack": "lockstep"}
 """Columns of `runs` that earlier versions wrote under another name, by that name."""
 
+RENAMED_VALUES: Mapping[str, Mapping[str, str]] = {"leads": {"one": "single"}}
+"""Values that earlier versions wrote under another name, by column and that name."""
+
 OPTIONS.reserve((*RESULTS, *RECORDED, *RENAMED), "that of a column of runs")
 
 
@@ -81,7 +84,7 @@ Other options have columns of their own beside these, in the rows of the runs th
 
 
 DEFAULTS: Mapping[str, Any] = {
-    **{"task_classes": None, "domain": LEAD, "leads": "one", "network": PAPER_NETWORK, "weight_seed": None},
+    **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
     "class_weights": None,
     **dict.fromkeys(BUILT_IN),
 }
@@ -127,6 +130,7 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = None
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
+    values |= {name: renamed.get(values[name], values[name]) for name, renamed in RENAMED_VALUES.items()}
     values |= {name: None for name in values if name in DEFAULTS and DEFAULTS[name] is None and _missing(values[name])}
     for name in _NUMBERS:
         if _missing(values[name]) or not math.isfinite(values[name]):

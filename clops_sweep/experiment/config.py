@@ -59,7 +59,7 @@ Seed = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=2**32 - 1).checked)]
 def _leads(dataset: str, scenario: str, domain: str) -> Leads:
     """The default of `leads`."""
     by_lead = scenario == "domain_il" and domain == LEAD
-    return "one" if by_lead or dataset not in DATASETS else DATASETS[dataset].leads
+    return "single" if by_lead or dataset not in DATASETS else DATASETS[dataset].leads
 
 
 def _epochs_per_task(dataset: str, scenario: str) -> int:
@@ -238,7 +238,8 @@ class RunConfig(BaseModel):
             )
         if self.scenario == "domain_il" and self.domain == LEAD and self.leads == "all":
             raise ValueError(
-                "domain_il by lead takes instances of one lead; expected leads='one', or as domain a column of the data"
+                "domain_il by lead takes instances of one lead; expected leads='single', or as domain a column of the "
+                "data"
             )
         sizes = {len(group) for group in self.task_classes or ()}
         if self.scenario == "class_il" and len(sizes) > 1:

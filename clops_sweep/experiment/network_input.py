@@ -16,7 +16,7 @@ def check_frames(config: RunConfig, frames: FrameSet) -> None:
     """
     if config.network != PAPER_NETWORK or (frames.channels, frames.samples) == (1, FRAME_LENGTH):
         return
-    one = ", or leads = 'one'" if frames.channels > 1 and frames.samples == FRAME_LENGTH else ""
+    one = ", or leads = 'single'" if frames.channels > 1 and frames.samples == FRAME_LENGTH else ""
     raise UsageError(
         f"network {PAPER_NETWORK!r} takes frames of 1 x {FRAME_LENGTH:,} samples, and those of {config.dataset!r} are "
         f"{frames.channels} x {frames.samples:,}; set network = 'resnet1d_wang' or one of your own{one}"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clops_sweep.errors import UsageError, one_line
-from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.columns import RENAMED_VALUES, config_from_row
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import unregistered, used_options
 from clops_sweep.store.compaction import filled
@@ -59,7 +59,7 @@ def migrate(store: RunStore, rename: Callable[[Mapping[str, str]], None] = lambd
     """
     with Rewriting(store) as rewriting:
         for table, parts in store.parts.items():
-            parts.convert = _without_unused if table == "runs" else _unchanged
+            parts.convert = _converted if table == "runs" else _unchanged
             try:
                 parts.with_own_columns()
             except UnlistedColumns:
@@ -86,14 +86,18 @@ def _unchanged(table: pa.Table) -> pa.Table:
     return table
 
 
-def _without_unused(runs: pa.Table) -> pa.Table:
-    """Rows of `runs` with nulls for the options that their runs do not use, where version 0.2 has written values."""
+def _converted(runs: pa.Table) -> pa.Table:
+    """Rows of `runs` as this version writes them: null for options that a run does not use, renamed values."""
     used = [None if unregistered(row) else used_options(row.get) for row in runs.to_pylist()]
     for name in OPTIONS.keys() & set(runs.column_names):
         unused = pa.array([it is not None and name not in it for it in used])
         field = runs.schema.field(name)
         values = pc.if_else(unused, pa.scalar(None, field.type), runs[name])
         runs = runs.set_column(runs.column_names.index(name), field, values)
+    for name, renamed in RENAMED_VALUES.items():
+        if name in runs.column_names:
+            values = pa.array([renamed.get(it, it) for it in runs[name].to_pylist()], pa.string())
+            runs = runs.set_column(runs.column_names.index(name), name, values)
     return runs
 
 

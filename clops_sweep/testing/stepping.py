@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 from clops_sweep.store.files import Files
-from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 
 
@@ -77,7 +76,8 @@ def _stepped(root: str, before: Callable[[], None]) -> RunStore:
     store = RunStore(root)
     files = _SteppedFiles(root, before)
     store._files = files
-    store._parts = {name: PartFolder(files, parts.folder, parts.schema) for name, parts in store._parts.items()}
+    for parts in store.parts.values():
+        parts.files = files
     return store
 
 

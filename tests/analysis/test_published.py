@@ -102,7 +102,7 @@ def test_what_a_strategy_makes_use_of_departs() -> None:
         "normalize": ("minmax", "none")
     }
     leads = {"scenario": "time_il", "dataset": "chapman", "leads": "all"}
-    assert unlike(**leads) == {"leads": ("all", "one")}
+    assert unlike(**leads) == {"leads": ("all", "single")}
 
 
 @pytest.mark.parametrize("dataset", ["synthetic", "synthetic_paper", "mitbih", "chapman"])

@@ -52,7 +52,7 @@ def _own() -> Iterator[None]:
         ),
         (
             {"scenario": "domain_il", "leads": "all"},
-            "domain_il by lead takes instances of one lead; expected leads='one'",
+            "domain_il by lead takes instances of one lead; expected leads='single'",
         ),
     ],
 )
@@ -69,7 +69,7 @@ def test_groups_are_kept_as_they_are_given() -> None:
 
 
 def test_leads_follow_the_domain() -> None:
-    assert RunConfig(scenario="domain_il").leads == "one"
+    assert RunConfig(scenario="domain_il").leads == "single"
     assert RunConfig(scenario="domain_il", domain="site", leads="all").leads == "all"
 
 

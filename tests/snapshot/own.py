@@ -29,7 +29,7 @@ from clops_sweep.learning.strategies.base import Strategy
 CLASSES = ("w", "x", "y", "z")
 
 
-@dataset("snap_data", scenarios=("class_il", "domain_il"), files=[], leads="one", normalize="zscore")
+@dataset("snap_data", scenarios=("class_il", "domain_il"), files=[], leads="single", normalize="zscore")
 def snap_data(data_root):
     """48 recordings of two channels: a wave of the class's frequency in noise, two recordings a patient."""
     stream = np.random.default_rng(7)

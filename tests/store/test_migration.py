@@ -19,6 +19,8 @@ import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
+from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.plugins.registry import BUILT_IN
 from clops_sweep.store import parts as parts_module
 from clops_sweep.store import rewriting as rewriting_module
 from clops_sweep.store.checkpoint import CheckpointFile
@@ -32,7 +34,6 @@ from clops_sweep.store.verification import damages
 from clops_sweep.testing.stepping import Worker
 
 Tables = Callable[..., dict[str, pa.Table]]
-ROOT = Path(__file__).parents[2]
 DATA = "a" * 64
 TABLES: tuple[TableName, ...] = (*EVERY_RUN, "predictions")
 
@@ -352,19 +353,34 @@ def test_a_newer_store_is_refused(
             work()
 
 
-def test_the_gallery_keeps_every_number(tmp_path: Path) -> None:
-    """The store that the documentation's figures are drawn from, as far as one of its tables is small."""
+def test_a_store_written_by_version_0_2_keeps_every_number(tmp_path: Path) -> None:
+    """Runs of the documentation's gallery, one of each strategy, scenario and `leads`."""
     root = tmp_path / "store"
-    shutil.copytree(ROOT / "docs" / "gallery" / "store", root, ignore=shutil.ignore_patterns("curves", "instances"))
+    shutil.copytree(Path(__file__).parent / "store-0.2", root)
     before = {table: RunStore(root).table(table) for table in ("runs", "r_matrix")}
     done = migrate(RunStore(root))
     assert not RunStore(root).is_from_0_2()
+    assert (len(done.new_ids), done.dropped, done.unknown) == (before["runs"].num_rows, {}, {})
+    changed = [*BUILT_IN, "leads"]
     for table, rows in before.items():
-        ids = [done.new_ids.get(it, it) for it in rows["run_id"].to_pylist()]
-        kept = pa.array([it not in done.dropped for it in rows["run_id"].to_pylist()])
-        renamed = rows.set_column(0, "run_id", pa.array(ids)).filter(kept)
-        order = pa.compute.sort_indices(renamed["run_id"])
-        assert same_rows(RunStore(root).table(table), renamed.take(order))  # type: ignore[arg-type]
+        ids = [done.new_ids[it] for it in rows["run_id"].to_pylist()]
+        renamed = rows.set_column(0, "run_id", pa.array(ids))
+        expected = renamed.take(pa.compute.sort_indices(renamed["run_id"]))
+        found = RunStore(root).table(table)
+        kept = [name for name in expected.column_names if table != "runs" or name not in changed]
+        assert same_rows(found.select(kept), expected.select(kept))
+        if table == "runs":
+            _check_changed(found.to_pylist(), expected.to_pylist())
+
+
+def _check_changed(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    for now, before in zip(found, expected, strict=True):
+        config = config_from_row(now)
+        assert config == config_from_row(before)
+        assert now["leads"] == {"one": "single", "all": "all"}[before["leads"]]
+        assert config.run_id(now["data_hash"], now["semantics_version"]) == now["run_id"]
+        for name in BUILT_IN:
+            assert now[name] == (before[name] if name in config.options else None)
 
 
 def test_values_are_compared_one_by_one() -> None:

@@ -86,7 +86,7 @@ def dataset(
         perturbation_std: standard deviation of the noise of perturbed inputs, in the unit of the frames.
         terms: ISO dates that end the terms of time_il, each the first day after its term; empty for terciles.
         reference_channel: the channel that stands for a recording where an instance is a single channel.
-        leads: `all` for frames of all channels, `one` for an instance a channel.
+        leads: `all` for frames of all channels, `single` for an instance a channel.
         classes: for a generator: names of the classes.
         channels: for a generator: names of the channels.
         units: for a generator: the unit of the signals.

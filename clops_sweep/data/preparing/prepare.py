@@ -100,7 +100,7 @@ def open_frames(
     prepared_root: Path | None = None,
     split_seed: int = 0,
     normalize: str = "none",
-    leads: str = "one",
+    leads: str = "single",
     data_root: Path | None = None,
 ) -> FrameSet:
     """A prepared data set, its frames mapped read-only from the disk; by default from where commands prepare them.
@@ -114,7 +114,7 @@ def open_frames(
         prepared_root: where prepared sets live.
         split_seed: which split of the patients.
         normalize: of each frame and channel: none, minmax or zscore.
-        leads: ``one`` for an instance a lead, ``all`` for frames [leads, samples], of the moments at which all leads
+        leads: ``single`` for an instance a lead, ``all`` for frames [leads, samples], of the moments at which all leads
             were recorded. Where there is one lead anyway, both are the same.
         data_root: where files of a declared data set are looked for, to see whether they have changed; by default where
             they were when it was prepared.
@@ -144,12 +144,12 @@ def open_frames(
         leads=table.leads,
         lead_names=manifest.lead_names,
         times=table.times,
-        data_hash=_hash_of_frames(prepared, split, normalize, "one"),
+        data_hash=_hash_of_frames(prepared, split, normalize, "single"),
         frame_seconds=manifest.frame_seconds,
         domains={name: (table.domain(name), names) for name, names in manifest.domains.items()},
         info=manifest.dataset_info(),
     )
-    if leads == "one" or len(manifest.lead_names) == 1:
+    if leads == "single" or len(manifest.lead_names) == 1:
         return whole
     return all_leads(whole, _moments(prepared, table), _hash_of_frames(prepared, split, normalize, leads))
 
@@ -164,7 +164,7 @@ def _moments(prepared: PreparedSet, table: FrameTable) -> NDArray[np.int64]:
 
 def _hash_of_frames(prepared: PreparedSet, split: NDArray[np.int8], normalize: str, leads: str) -> str:
     found = frames_hash(prepared.manifest.content_hash, array_sha256(split), normalize)
-    return found if leads == "one" or len(prepared.manifest.lead_names) == 1 else hash_of(frames=found, leads=leads)
+    return found if leads == "single" or len(prepared.manifest.lead_names) == 1 else hash_of(frames=found, leads=leads)
 
 
 def data_hash(
@@ -173,7 +173,7 @@ def data_hash(
     prepared_root: Path,
     split_seed: int = 0,
     normalize: str = "none",
-    leads: str = "one",
+    leads: str = "single",
     data_root: Path | None = None,
 ) -> str | None:
     """The `data_hash` of the FrameSet that `open_frames` would return, in a few milliseconds; nothing is written.

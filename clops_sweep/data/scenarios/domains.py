@@ -48,7 +48,7 @@ def _by_lead(frames: FrameSet) -> ScenarioTasks:
     if frames.members is not None:
         raise UsageError(
             f"domain_il by lead takes instances of one lead, and those of {frames.name!r} are opened with all leads; "
-            "expected leads='one'"
+            "expected leads='single'"
         )
     present = np.flatnonzero(np.bincount(frames.leads, minlength=len(frames.lead_names)))
     if len(present) < 2 or "domain_il" not in info_of(frames).scenarios:

@@ -251,7 +251,7 @@ def _check_declared(space: str, config: RunConfig) -> None:
     if config.network == PAPER_NETWORK and config.leads == "all" and info.simultaneous_leads > 1:
         raise UsageError(
             f"search space {space!r}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
-            f"{info.simultaneous_leads}; set leads = 'one', or network = 'resnet1d_wang'"
+            f"{info.simultaneous_leads}; set leads = 'single', or network = 'resnet1d_wang'"
         )
     tasks = info.task_count(config.scenario, config.task_classes, config.domain)
     if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:

@@ -363,7 +363,7 @@ def test_configs_take_the_defaults_that_are_declared(tmp_path: Path) -> None:
     config = RunConfig(dataset="wearable")
     assert (config.batch_size, config.learning_rate, config.normalize, config.leads) == (3, 0.5, "zscore", "all")
     assert '"leads"' not in config.identity
-    assert RunConfig(dataset="wearable", scenario="domain_il").leads == "one"
+    assert RunConfig(dataset="wearable", scenario="domain_il").leads == "single"
     with pytest.raises(
         UsageError, match="'time_il' does not go with dataset 'wearable', which has class_il, domain_il"
     ):

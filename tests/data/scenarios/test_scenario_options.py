@@ -143,7 +143,7 @@ def test_options_that_the_data_do_not_go_with(scenario: str, options: dict[str, 
 
 
 def test_frames_of_all_leads_are_no_domains_by_lead() -> None:
-    with pytest.raises(UsageError, match=r"domain_il by lead takes instances of one lead.* expected leads='one'"):
+    with pytest.raises(UsageError, match=r"domain_il by lead takes instances of one lead.* expected leads='single'"):
         build_scenario(tiny_frames("domain_il", channels=3), "domain_il")
 
 

@@ -70,7 +70,7 @@ GOOD: dict[str, list[Any]] = {
     "dataset": ["synthetic", "ptbxl", "mitbih"],
     "scenario": ["class_il", "time_il", "domain_il"],
     "domain": ["lead", ',"seed":0,'],
-    "leads": ["one", "all"],
+    "leads": ["single", "all"],
     "normalize": ["none", "zscore"],
     "width": [2, 4.0],
     "heat": [0.0, -0.0, 2],

@@ -356,7 +356,7 @@ def test_the_papers_network_says_which_frames_it_takes(frames: FrameSet) -> None
     )
     with pytest.raises(UsageError, match=sentence):
         ContinualRun(tiny_config("class_il"), frames)
-    with pytest.raises(UsageError, match=r"are 3 x 2,500; set .* of your own, or leads = 'one'$"):
+    with pytest.raises(UsageError, match=r"are 3 x 2,500; set .* of your own, or leads = 'single'$"):
         ContinualRun(tiny_config("class_il"), of_shape(tiny_frames("class_il", tasks=2), 3, 2500))
 
 
