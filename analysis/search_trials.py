@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.distributions import CategoricalDistribution
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord
@@ -90,8 +89,8 @@ def search_experiment(space: SearchSpace, record: StudyRecord | None, rows: pd.D
     axes: dict[str, tuple[Any, ...]] = {}
     for name, distribution in distributions.items():
         labels = {repr(request.labels[name]): request.labels[name] for request in requests.values()}
-        if isinstance(distribution, CategoricalDistribution):
-            axes[name] = tuple(label for label in distribution.choices if repr(label) in labels)
+        if isinstance(distribution, tuple):
+            axes[name] = tuple(label for label in distribution if repr(label) in labels)
         else:
             axes[name] = tuple(sorted(labels.values()))
     cells, frame = frame_of_runs(axes, list(requests.values()), list(requests), rows)

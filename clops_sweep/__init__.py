@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     from clops_sweep.data.declared.dataset import dataset
     from clops_sweep.data.declared.one_by_one import Recording
@@ -35,11 +36,6 @@ if TYPE_CHECKING:
         scenario,
         storage_function,
         strategy,
-    )
-    from clops_sweep.experiment.plugins.distributions import (
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
     )
     from clops_sweep.experiment.plugins.options import BoolOption, ChoiceOption, FloatOption, IntOption
     from clops_sweep.experiment.spaces.optuna_search import OptunaSearch, SuccessiveHalving
@@ -126,7 +122,7 @@ __all__ = [
 _LAZY = {
     **dict.fromkeys(
         ("CategoricalDistribution", "FloatDistribution", "IntDistribution"),
-        "clops_sweep.experiment.plugins.distributions",
+        "optuna.distributions",
     ),
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.spaces.optuna_search"),
     **dict.fromkeys(

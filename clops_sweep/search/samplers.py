@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.errors import UsageError, listed, reason, shown
-from clops_sweep.experiment.plugins.distributions import Distribution, FloatDistribution, IntDistribution
 from clops_sweep.experiment.plugins.options import IntOption
 from clops_sweep.experiment.spaces.optuna_search import SAMPLERS, OptunaSearch
 
@@ -105,7 +104,10 @@ def try_sampler(search: OptunaSearch) -> None:
         return  # Optuna's own defaults work
     directions = list(search.objectives.values())
     values = np.random.default_rng(0).random((_MOST_TRIED, len(directions)))
-    distributions = {name: _of_optuna(it) for name, it in search.distributions.items()}
+    distributions: dict[str, BaseDistribution] = {  # what the choices are does not matter to a sampler
+        name: CategoricalDistribution(range(len(it))) if isinstance(it, tuple) else it
+        for name, it in search.distributions.items()
+    }
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     try:
@@ -123,15 +125,6 @@ def try_sampler(search: OptunaSearch) -> None:
         raise _refused(search, error) from None
     finally:
         optuna.logging.set_verbosity(verbosity)
-
-
-def _of_optuna(it: Distribution) -> BaseDistribution:
-    """A distribution with which a sampler can be tried; what the choices are does not matter to it."""
-    if isinstance(it, FloatDistribution):
-        return optuna.distributions.FloatDistribution(it.low, it.high, log=it.log, step=it.step)
-    if isinstance(it, IntDistribution):
-        return optuna.distributions.IntDistribution(it.low, it.high, log=it.log, step=it.step)
-    return optuna.distributions.CategoricalDistribution(range(len(it.choices)))
 
 
 _NUMBER = IntOption(0, ge=0, le=100_000)

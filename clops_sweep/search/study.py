@@ -6,15 +6,16 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import optuna
+from optuna.distributions import FloatDistribution
 from optuna.pruners import NopPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.config import SEMANTICS_VERSION
-from clops_sweep.experiment.plugins.distributions import CategoricalDistribution, FloatDistribution
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord, studies_file
@@ -275,7 +276,10 @@ def _described(search: OptunaSearch, name: str) -> Any:
     parameter = search.parameters[name]
     if isinstance(parameter, Mapping):
         return {label: dict(settings) for label, settings in parameter.items()}
-    return {type(parameter).__name__: vars(parameter)}
+    it = search.distributions[name]
+    if isinstance(it, tuple):
+        return {"CategoricalDistribution": {"choices": it}}
+    return {type(it).__name__: {"low": it.low, "high": it.high, "log": it.log, "step": it.step}}
 
 
 def _encoded(label: Any) -> Any:
@@ -284,21 +288,28 @@ def _encoded(label: Any) -> Any:
 
 
 def _suggest(trial: optuna.Trial, search: OptunaSearch, name: str) -> Any:
-    distribution = search.distributions[name]
-    if isinstance(distribution, CategoricalDistribution):
-        encoded = [_encoded(label) for label in distribution.choices]
-        return distribution.choices[encoded.index(trial.suggest_categorical(name, encoded))]
-    low, high, step, log = distribution.low, distribution.high, distribution.step, distribution.log
-    if isinstance(distribution, FloatDistribution):
-        return distribution.nearest(trial.suggest_float(name, low, high, step=step, log=log))
-    return trial.suggest_int(name, int(low), int(high), step=int(step or 1), log=log)
+    it = search.distributions[name]
+    if isinstance(it, tuple):
+        encoded = [_encoded(label) for label in it]
+        return it[encoded.index(trial.suggest_categorical(name, encoded))]
+    if isinstance(it, FloatDistribution):
+        return _on_step(it, trial.suggest_float(name, it.low, it.high, step=it.step, log=it.log))
+    return trial.suggest_int(name, it.low, it.high, step=it.step, log=it.log)
 
 
 def _decoded(search: OptunaSearch, name: str, value: Any) -> Any:
-    distribution = search.distributions[name]
-    if isinstance(distribution, CategoricalDistribution):
-        return {repr(_encoded(label)): label for label in distribution.choices}.get(repr(value), value)
-    return distribution.nearest(value) if isinstance(distribution, FloatDistribution) else value
+    it = search.distributions[name]
+    if isinstance(it, tuple):
+        return {repr(_encoded(label)): label for label in it}.get(repr(value), value)
+    return _on_step(it, value) if isinstance(it, FloatDistribution) else value
+
+
+def _on_step(distribution: FloatDistribution, value: float) -> float:
+    """The value at a whole number of steps: 0.3 and not 0.1 + 0.2, so that a grid's runs are found again."""
+    if distribution.step is None:
+        return value
+    low, step = Decimal(str(distribution.low)), Decimal(str(distribution.step))
+    return float(low + step * round((Decimal(str(value)) - low) / step))
 
 
 def _record(trial: FrozenTrial, labels: Mapping[str, Any], objectives: int) -> TrialRecord:

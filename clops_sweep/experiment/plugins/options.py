@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from clops_sweep.errors import UsageError, listed, shown
-from clops_sweep.experiment.plugins.distributions import (
-    CategoricalDistribution,
-    Distribution,
-    FloatDistribution,
-    IntDistribution,
-)
 from clops_sweep.experiment.plugins.values import is_number, is_whole, kind_in_words
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 _APART = 100
 """How many times its default, and what part of it, a search goes to where an option has a logarithmic scale."""
@@ -44,7 +41,7 @@ class Option:
         """
         raise NotImplementedError
 
-    def distribution(self) -> Distribution:
+    def distribution(self) -> BaseDistribution:
         """Return what a search samples it from.
 
         Raises:
@@ -159,12 +156,14 @@ class FloatOption(_NumberOption):
 
     kind: ClassVar[type] = float
 
-    def distribution(self) -> Distribution:
+    def distribution(self) -> BaseDistribution:
         """What a search samples it from.
 
         Raises:
             ValueError: bounds are missing.
         """
+        from optuna.distributions import FloatDistribution
+
         return FloatDistribution(*self._range(), log=self.log)
 
 
@@ -195,12 +194,14 @@ class IntOption(_NumberOption):
     def _below(self, bound: float | None) -> float | None:
         return None if bound is None else bound - 1
 
-    def distribution(self) -> Distribution:
+    def distribution(self) -> BaseDistribution:
         """What a search samples it from.
 
         Raises:
             ValueError: bounds are missing.
         """
+        from optuna.distributions import IntDistribution
+
         low, high = self._range()
         return IntDistribution(math.ceil(low), math.floor(high), log=self.log)
 
@@ -229,8 +230,10 @@ class BoolOption(Option):
             raise ValueError(f"expected true or false, not {kind_in_words(value)}")
         return bool(value)
 
-    def distribution(self) -> Distribution:
+    def distribution(self) -> BaseDistribution:
         """What a search samples it from."""
+        from optuna.distributions import CategoricalDistribution
+
         return CategoricalDistribution((False, True))
 
 
@@ -264,8 +267,10 @@ class ChoiceOption(Option):
             raise ValueError(f"expected one of {', '.join(self.choices)}")
         return str.__str__(value)  # a member of an enumeration of texts becomes its text
 
-    def distribution(self) -> Distribution:
+    def distribution(self) -> BaseDistribution:
         """What a search samples it from."""
+        from optuna.distributions import CategoricalDistribution
+
         return CategoricalDistribution(self.choices)
 
 
@@ -291,7 +296,7 @@ class PluginOption(Option):
             raise ValueError("expected the name of a plug-in")
         return str.__str__(value)
 
-    def distribution(self) -> Distribution:
+    def distribution(self) -> BaseDistribution:
         """None: which plug-ins a search should try does not follow from the definition.
 
         Raises:

@@ -5,24 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key, nearest
 from clops_sweep.experiment.limits import check_limits
-from clops_sweep.experiment.plugins.distributions import (
-    CategoricalDistribution,
-    Distribution,
-    FloatDistribution,
-    IntDistribution,
-    Parameter,
-    of_optuna,
-)
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption
-from clops_sweep.experiment.plugins.values import as_python
+from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 
 Direction = Literal["maximize", "minimize"]
 SAMPLERS: Mapping[str, str] = {
@@ -37,6 +32,9 @@ SAMPLERS: Mapping[str, str] = {
 CMA-ES is not among them: Optuna's keeps its state as a pickle in the study, and whoever opens a results folder would
 execute what somebody else has put there.
 """
+
+_MOST_CHOICES = 10_000
+"""Values of one parameter: each is checked before anything starts."""
 
 MAX_COMBINATIONS = 2_000
 """Up to so many combinations of categories are checked beforehand; of more, every category by itself."""
@@ -114,9 +112,9 @@ class OptunaSearch:
     started yet are not started. It counts as one of the `n_trials`.
 
     Args:
-        parameters: from a config field to its distribution or a list of its values, or from a free name to named
-            variants, each of which sets any number of fields. None stands for the distribution that follows from the
-            declaration of a plug-in's option.
+        parameters: from a config field to a distribution of Optuna's or a list of its values, or from a free name to
+            named variants, each of which sets any number of fields. None stands for the distribution that follows from
+            an option's definition.
         n_trials: how many trials the study is to have in all, whatever became of them.
         objectives: from numeric columns of the table `runs` to "maximize" or "minimize".
         sampler: tpe, random, gp, nsga2 or nsga3.
@@ -132,7 +130,7 @@ class OptunaSearch:
         UsageError: nothing to vary or to optimise, an unknown column or sampler, no trials, or pruning that cannot be.
     """
 
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, BaseDistribution | Sequence[Any] | Mapping[str, Mapping[str, Any]] | None]
     n_trials: int
     objectives: Mapping[str, Direction] = field(default_factory=lambda: {"auc": "maximize"})
     sampler: str = "tpe"
@@ -195,12 +193,10 @@ class OptunaSearch:
         return (SuccessiveHalving() if self.pruning is True else self.pruning) or None
 
     @property
-    def distributions(self) -> dict[str, Distribution]:
-        """Every parameter's distribution; the choices of named variants are their names."""
-        return {
-            name: parameter if isinstance(parameter, Distribution) else CategoricalDistribution(tuple(parameter))
-            for name, parameter in self.parameters.items()
-        }
+    def distributions(self) -> dict[str, FloatDistribution | IntDistribution | tuple[Any, ...]]:
+        """Every parameter's distribution of numbers, or its choices; those of named variants are their names."""
+        found: Mapping[str, Any] = self.parameters
+        return {name: tuple(it) if isinstance(it, Mapping) else it for name, it in found.items()}
 
     @property
     def fields(self) -> set[str]:
@@ -219,7 +215,7 @@ class OptunaSearch:
         """
         labels = {name: self._labels(name) for name in self.parameters}
         lowest = {name: choices[0] for name, choices in labels.items()}
-        categorical = {n: c for n, c in labels.items() if isinstance(self.distributions[n], CategoricalDistribution)}
+        categorical = {n: c for n, c in labels.items() if isinstance(self.distributions[n], tuple)}
         if math.prod(len(choices) for choices in categorical.values()) <= MAX_COMBINATIONS:
             for combination in itertools.product(*categorical.values()):
                 yield lowest | dict(zip(categorical, combination, strict=True))
@@ -240,7 +236,7 @@ class OptunaSearch:
             where = f"parameter {name!r}"
             if isinstance(parameter, Mapping) and (name in RunConfig.model_fields or name in OPTIONS):
                 raise UsageError(f"{where}: named variants need a name that is no config field")
-            if isinstance(parameter, FloatDistribution | IntDistribution):
+            if not isinstance(parameter, Mapping | tuple):
                 _check_scale(where, known_key(name), parameter)
             for key in sorted({key for label in self._labels(name) for key in self._setting(name, label)}):
                 known_key(key)
@@ -260,34 +256,50 @@ class OptunaSearch:
     def _labels(self, name: str) -> tuple[Any, ...]:
         """A parameter's categories, or its lowest and highest value."""
         distribution = self.distributions[name]
-        if isinstance(distribution, CategoricalDistribution):
-            return tuple(distribution.choices)
-        return distribution.low, distribution.high
+        return distribution if isinstance(distribution, tuple) else (distribution.low, distribution.high)
 
     def _setting(self, name: str, label: Any) -> Mapping[str, Any]:
-        parameter = self.parameters[name]
+        parameter: Any = self.parameters[name]
         return parameter[label] if isinstance(parameter, Mapping) else {name: label}
 
 
-def _parameter(name: str, it: Parameter) -> Distribution | Mapping[str, Mapping[str, Any]]:
-    """A parameter with a list of values in the form of a distribution."""
-    if isinstance(it, Distribution):
+def _parameter(name: str, it: Any) -> FloatDistribution | IntDistribution | tuple[Any, ...] | dict[str, dict[str, Any]]:
+    """A parameter as it is stored: a distribution of numbers, a tuple of choices, or named variants."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if it is None and name in OPTIONS:
+        try:
+            it = OPTIONS[name].distribution()
+        except ValueError as error:
+            raise UsageError(f"parameter {name!r}: {error}; expected a distribution of its own") from None
+    if isinstance(it, FloatDistribution | IntDistribution):
+        if not all(math.isfinite(bound) and abs(bound) < 2**63 for bound in (it.low, it.high)):
+            raise UsageError(f"parameter {name!r}: {it}: expected finite bounds, below 2**63")
         return it
     if isinstance(it, Mapping) and it:
         return {label: _variant(name, label, settings) for label, settings in it.items()}
-    values: Any = it
+    if isinstance(it, CategoricalDistribution):
+        it = it.choices
     if isinstance(it, list | tuple | range) or isinstance(as_python(it), list):
-        return CategoricalDistribution(values)
-    if it is None and name in OPTIONS:
-        try:
-            return OPTIONS[name].distribution()
-        except ValueError as error:
-            raise UsageError(f"parameter {name!r}: {error}; expected a distribution of its own") from None
-    if (distribution := of_optuna(it)) is not None:
-        return distribution
+        return _choices(name, it)
     raise UsageError(
         f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings"
     )
+
+
+def _choices(name: str, values: Any) -> tuple[Any, ...]:
+    if (length(values) or 0) > _MOST_CHOICES:
+        raise UsageError(f"parameter {name!r}: {shown(values)}: expected {_MOST_CHOICES:,} values at most")
+    try:
+        choices = as_list(values)
+        twice = has_twice(choices)
+    except ValueError as error:
+        raise UsageError(f"parameter {name!r}: {shown(values)}: {error}") from None
+    if not choices:
+        raise UsageError(f"parameter {name!r}: expected at least one value")
+    if twice:
+        raise UsageError(f"parameter {name!r}: {shown(values)}: expected values that differ")
+    return tuple(choices)
 
 
 def _variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
@@ -298,7 +310,9 @@ def _variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
     return {key: as_python(value) for key, value in settings.items()}
 
 
-def _check_scale(where: str, name: str, distribution: FloatDistribution | IntDistribution) -> None:
+def _check_scale(where: str, name: str, distribution: Any) -> None:
+    from optuna.distributions import FloatDistribution
+
     kind = kind_of(name)
     if kind not in (int, float):
         raise UsageError(f"{where}: {distribution}: the field is no number; expected a list of its values")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clops_sweep import OptunaSearch, RunConfig, SearchSpace
+from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.analysis.dashboard.figures import colours, plain
 from clops_sweep.analysis.dashboard.pages.element import Element, element
 from clops_sweep.analysis.dashboard.pages.pages import Pages
@@ -22,7 +22,6 @@ from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import PAGES, View
 from clops_sweep.analysis.metrics import metric_named
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.distributions import FloatDistribution
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.rows import record_failure
 from clops_sweep.store.run_store import RunStore

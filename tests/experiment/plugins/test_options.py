@@ -20,7 +20,6 @@ from hypothesis import given
 
 from clops_sweep import (
     BoolOption,
-    CategoricalDistribution,
     ChoiceOption,
     FloatDistribution,
     FloatOption,
@@ -277,8 +276,8 @@ def test_the_default_distribution_follows_from_the_declaration() -> None:
     assert search.distributions == {
         "width": IntDistribution(1, 64),
         "strength": FloatDistribution(1.0, 10_000.0, log=True),
-        "online": CategoricalDistribution((False, True)),
-        "memory": CategoricalDistribution(("reservoir", "ring")),
+        "online": (False, True),
+        "memory": ("reservoir", "ring"),
     }
     SearchSpace("search", mine(), search=search)
     own = OptunaSearch({"width": IntDistribution(2, 4)}, n_trials=3)

@@ -10,9 +10,6 @@ import pandas as pd
 import pytest
 
 from clops_sweep import (
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
     OptunaSearch,
     RunConfig,
     SearchSpace,
@@ -49,11 +46,9 @@ def test_arrays_are_values_of_variants_and_of_configs() -> None:
 
 def test_arrays_are_choices_of_a_search_and_scalars_are_bounds() -> None:
     search = OptunaSearch({"batch_size": np.array([8, 16]), "mc_samples": range(2, 4)}, n_trials=np.int64(3))  # type: ignore[dict-item,arg-type]
-    assert search.distributions["batch_size"] == CategoricalDistribution((8, 16))
-    assert search.distributions["mc_samples"] == CategoricalDistribution((2, 3))
+    assert search.distributions["batch_size"] == (8, 16)
+    assert search.distributions["mc_samples"] == (2, 3)
     assert type(search.n_trials) is int
-    bounds = vars(FloatDistribution(np.float32(0.5), np.int64(2))) | vars(IntDistribution(np.int64(1), np.int32(4)))  # type: ignore[arg-type]
-    assert {type(value) for value in bounds.values()} <= {int, float, bool, type(None)}
 
 
 class _Endless(Sequence[int]):

@@ -241,7 +241,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 SHIPPED = sorted(ROOT.glob("search_spaces/[!_]*.py"))
-HEAVY = {"torch", "ray", "optuna", "pandas", "matplotlib", "scipy"}
+HEAVY = {"torch", "ray", "pandas", "matplotlib", "scipy"}
 
 
 @pytest.fixture(scope="module")
