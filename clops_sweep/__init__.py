@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from clops_sweep.learning.learners.learner import Learner
     from clops_sweep.learning.learners.penalty import Penalty
     from clops_sweep.learning.learners.run_networks import RunNetworks
+    from clops_sweep.learning.metrics import r_matrix
     from clops_sweep.learning.parameters import Parameters
-    from clops_sweep.learning.replay import division
+    from clops_sweep.learning.replay import acquisition, division, storage
     from clops_sweep.learning.replay.buffer import Buffer
     from clops_sweep.learning.replay.memory import Memory
     from clops_sweep.learning.run import ContinualRun
@@ -99,6 +100,7 @@ __all__ = [
     "Training",
     "UsageError",
     "__version__",
+    "acquisition",
     "acquisition_function",
     "data_hash",
     "dataset",
@@ -110,9 +112,11 @@ __all__ = [
     "observer",
     "open_frames",
     "prepare",
+    "r_matrix",
     "read",
     "read_study",
     "scenario",
+    "storage",
     "storage_function",
     "strategy",
     "streams",
@@ -138,6 +142,8 @@ _LAZY = {
     **dict.fromkeys(("Batch", "Epoch", "EpochBatch", "Instances", "Replay"), "clops_sweep.learning.batches"),
     **dict.fromkeys(("InstanceRecord", "Strategy", "Training"), "clops_sweep.learning.strategies.base"),
     **dict.fromkeys(("losses", "streams"), "clops_sweep.learning"),
+    **dict.fromkeys(("acquisition", "division", "storage"), "clops_sweep.learning.replay"),
+    "r_matrix": "clops_sweep.learning.metrics",
     "UsageError": "clops_sweep.errors",
     "Buffer": "clops_sweep.learning.replay.buffer",
     "ContinualRun": "clops_sweep.learning.run",
@@ -154,7 +160,6 @@ _LAZY = {
     "RunNetworks": "clops_sweep.learning.learners.run_networks",
     "SearchSpace": "clops_sweep.experiment.spaces.search_space",
     "dataset": "clops_sweep.data.declared.dataset",
-    "division": "clops_sweep.learning.replay",
     "read_study": "clops_sweep.search.study",
 }
 """Where names are imported from on first use: the command can be interrupted before that."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clops_sweep.errors import UsageError, listed, shown
@@ -32,6 +32,12 @@ class Option:
 
     default: Any
     kind: ClassVar[type] = str
+
+    def __str__(self) -> str:
+        """The definition without what it leaves out."""
+        given = {it.name: getattr(self, it.name) for it in fields(self)}
+        written = [f"{name}={value!r}" for name, value in given.items() if value is not None and value is not False]
+        return f"{type(self).__name__}({', '.join(written)})"
 
     def checked(self, value: Any) -> Any:
         """Return the value as it is stored.
@@ -177,6 +183,16 @@ class IntOption(_NumberOption):
 
     default: int | Callable[[Any], int] | None
     kind: ClassVar[type] = int
+
+    def checked(self, value: Any) -> Any:
+        """The value as it is stored.
+
+        Raises:
+            ValueError: it is no whole number, or out of bounds; says what is expected.
+        """
+        if isinstance(value, int) and abs(value) >= _MOST:
+            raise ValueError("expected a whole number below 2**63")
+        return super().checked(value)
 
     @property
     def _what(self) -> str:
@@ -392,6 +408,8 @@ class DeclaredOptions(Mapping[str, Option]):
                 raise UsageError(f"{owner}: options: {what}, not {shown(item)}")
             elif item in fields:
                 taken.append(item)
+            elif item in self._reserved:
+                raise UsageError(f"{owner}: option {item!r} has a name that is {self._reserved[item]}; leave it out")
             elif item not in self._options:
                 known = listed([*sorted(fields), *self._options])
                 raise UsageError(

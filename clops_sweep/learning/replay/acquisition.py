@@ -36,7 +36,7 @@ class AcquisitionContext:
 
 
 AcquisitionFunction = Callable[..., torch.Tensor]
-"""Scores stored instances: (context, rows int64 [S, m], *, its options) to scores [S, m]; the highest are replayed."""
+"""From (context, rows int64 [S, m]) and its options by name to scores [S, m]; those with the highest are replayed."""
 
 
 def bald_mcd(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:

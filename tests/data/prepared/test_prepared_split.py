@@ -29,8 +29,9 @@ print(hashed, end="")
 
 
 def _listing(folder: Path) -> dict[str, tuple[int, int]]:
-    """Every file and folder below, with size and time of change."""
-    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
+    """Every file and folder below, with size and time of change, but for the file whose time says when it was used."""
+    paths = [folder, *(path for path in folder.rglob("*") if path.name != "verified.json")]
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
 
 
 def _hash(prepared: PreparedSet, seed: int) -> str | None:

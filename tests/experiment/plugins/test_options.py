@@ -348,7 +348,7 @@ def _registers(options: Any) -> Callable[[], object]:
             "option 'mc_samples' is defined otherwise by acquisition 'balc_kld'",
         ),
         (_registers(["widht"]), "^strategy 'another': option 'widht' is not defined yet; give a definition, or one of"),
-        (_registers(["task_classes"]), "option 'task_classes' is not defined yet"),
+        (_registers(["task_classes"]), "option 'task_classes' has a name that is that of a config field; leave it out"),
         (_registers({"seed": IntOption(1)}), "option 'seed' has a name that is that of a config field"),
         (_registers({"auc": FloatOption(1)}), "option 'auc' has a name that is that of a column of runs"),
         (_registers({"run_id": FloatOption(1)}), "option 'run_id' has a name that is"),
