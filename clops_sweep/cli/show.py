@@ -31,9 +31,6 @@ from clops_sweep.store.run_store import RunStore, rerun_command
 _ELSEWHERE = ("run_id", "status", "error", "plugins")
 """Columns of `RECORDED` that have a place of their own."""
 
-_NAMES = 22
-"""Characters that most names fit in."""
-
 
 class Sections(NamedTuple):
     """The columns of a run, by heading and in order, and how many are left out: config fields and results."""
@@ -59,11 +56,12 @@ def show(run_id: str, results: str, everything: bool, as_json: bool) -> None:
         print_json(dict(row) | {"changed_code": changed_code([row]), "repeat": repeat})
         return
     shown = sections(row, everything=everything)
+    width = max(len(name) for names in shown.columns.values() for name in names)
     for heading, names in shown.columns.items():
         click.echo(f"{heading}:")
         shorten = heading == "results" and not everything
         for name in names:
-            click.echo(f"  {name:{_NAMES}} {printable(_in_words(row[name], shorten))}")
+            click.echo(f"  {name:{width}} {printable(_in_words(row[name], shorten))}")
     if lines := described(row["plugins"]):
         click.echo("plug-ins:")
         for line in (*lines, *changed_code([row])):

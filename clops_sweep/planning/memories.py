@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -39,13 +40,19 @@ class Memories:
 
 
 def memories(asked: Request) -> list[Memories]:
-    """The memories of fixed size, as far as the data are prepared on this machine.
+    """The memories of fixed size, as far as the data are prepared on this machine; of a search at its bounds.
 
     Raises:
         UsageError: a memory would be larger than all tasks together, or the data do not fit.
     """
     found: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
-    for config in _distinct(asked.selection.configs):
+    of_trials = (
+        space.base.replace(**space.search.settings(labels))
+        for space in asked.selection.spaces
+        if space.search is not None
+        for labels in space.search.corners()
+    )
+    for config in _distinct(itertools.chain(asked.selection.configs, of_trials)):
         if asked.data_hash(config) is None:
             continue
         instances = training_instances(scenario_of(config, asked.data.frames(config.data_key)))
