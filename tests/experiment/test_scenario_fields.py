@@ -132,7 +132,7 @@ def test_bad_declarations() -> None:
     for options, sentence in (
         ("domain", "options: expected a mapping from names to options, or a list of names of existing ones"),
         (3, "options: expected a mapping from names to options"),
-        (["leads"], "option 'leads' is not defined yet; give a definition, or one of domain, task_classes"),
+        (["leads"], "option 'leads' has a name that is that of a config field; leave it out"),
     ):
         with pytest.raises(UsageError, match=f"^scenario 'x': {sentence}"):
             scenario("x", options=options)(lambda frames: None)  # type: ignore[arg-type]
