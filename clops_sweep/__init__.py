@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.spaces.search_space import SearchSpace
     from clops_sweep.learning import losses, streams
     from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
+    from clops_sweep.learning.by_loss.batch import FrameBatch
+    from clops_sweep.learning.by_loss.frozen import Frozen
+    from clops_sweep.learning.by_loss.memory import Memory, Reservoir
+    from clops_sweep.learning.by_loss.strategy import Strategy
     from clops_sweep.learning.learners.learner import Learner
     from clops_sweep.learning.learners.penalty import Penalty
     from clops_sweep.learning.learners.run_networks import RunNetworks
@@ -49,9 +53,9 @@ if TYPE_CHECKING:
     from clops_sweep.learning.parameters import Parameters
     from clops_sweep.learning.replay import acquisition, division, storage
     from clops_sweep.learning.replay.buffer import Buffer
-    from clops_sweep.learning.replay.memory import Memory
+    from clops_sweep.learning.replay.memory import LockstepMemory
     from clops_sweep.learning.run import ContinualRun
-    from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+    from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
     from clops_sweep.learning.strategies.fixed_memory import FixedMemory
     from clops_sweep.search.launch import Outcome
     from clops_sweep.search.study import read_study
@@ -74,12 +78,16 @@ __all__ = [
     "FixedMemory",
     "FloatDistribution",
     "FloatOption",
+    "FrameBatch",
     "FrameSet",
+    "Frozen",
     "InstanceRecord",
     "Instances",
     "IntDistribution",
     "IntOption",
     "Learner",
+    "LockstepMemory",
+    "LockstepStrategy",
     "Memory",
     "OptunaSearch",
     "Outcome",
@@ -88,6 +96,7 @@ __all__ = [
     "Recording",
     "Recordings",
     "Replay",
+    "Reservoir",
     "RunConfig",
     "RunEnd",
     "RunNetworks",
@@ -140,7 +149,7 @@ _LAZY = {
     **dict.fromkeys(("ScenarioTasks", "TaskInstances"), "clops_sweep.data.scenarios"),
     **dict.fromkeys(("data_hash", "open_frames", "prepare"), "clops_sweep.data.preparing.prepare"),
     **dict.fromkeys(("Batch", "Epoch", "EpochBatch", "Instances", "Replay"), "clops_sweep.learning.batches"),
-    **dict.fromkeys(("InstanceRecord", "Strategy", "Training"), "clops_sweep.learning.strategies.base"),
+    **dict.fromkeys(("InstanceRecord", "LockstepStrategy", "Training"), "clops_sweep.learning.strategies.base"),
     **dict.fromkeys(("losses", "streams"), "clops_sweep.learning"),
     **dict.fromkeys(("acquisition", "division", "storage"), "clops_sweep.learning.replay"),
     "r_matrix": "clops_sweep.learning.metrics",
@@ -148,17 +157,22 @@ _LAZY = {
     "Buffer": "clops_sweep.learning.replay.buffer",
     "ContinualRun": "clops_sweep.learning.run",
     "FixedMemory": "clops_sweep.learning.strategies.fixed_memory",
+    "FrameBatch": "clops_sweep.learning.by_loss.batch",
     "FrameSet": "clops_sweep.data.frames",
+    "Frozen": "clops_sweep.learning.by_loss.frozen",
     "Learner": "clops_sweep.learning.learners.learner",
-    "Memory": "clops_sweep.learning.replay.memory",
+    "LockstepMemory": "clops_sweep.learning.replay.memory",
+    "Memory": "clops_sweep.learning.by_loss.memory",
     "Outcome": "clops_sweep.search.launch",
     "Parameters": "clops_sweep.learning.parameters",
     "Penalty": "clops_sweep.learning.learners.penalty",
     "Recording": "clops_sweep.data.declared.one_by_one",
     "Recordings": "clops_sweep.data.declared.recordings",
+    "Reservoir": "clops_sweep.learning.by_loss.memory",
     "RunConfig": "clops_sweep.experiment.config",
     "RunNetworks": "clops_sweep.learning.learners.run_networks",
     "SearchSpace": "clops_sweep.experiment.spaces.search_space",
+    "Strategy": "clops_sweep.learning.by_loss.strategy",
     "dataset": "clops_sweep.data.declared.dataset",
     "read_study": "clops_sweep.search.study",
 }

@@ -6,8 +6,16 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 
 
+def computed_alone(strategy: str) -> bool:
+    """Whether a strategy is written as a loss, and computes one run at a time."""
+    added = STRATEGIES.added.get(strategy)
+    return added is not None and callable(getattr(added.member, "loss", None))
+
+
 def free_fields(strategy: str) -> frozenset[str]:
-    """The fields in which runs of a strategy may differ in lockstep; the seeds alone where it declares no others."""
+    """The fields in which runs of a strategy may differ in lockstep: the seeds, what it declares; none of a loss."""
+    if computed_alone(strategy):
+        return frozenset()
     return frozenset({"seed", "weight_seed", *STRATEGIES.declaration(strategy).lockstep})
 
 

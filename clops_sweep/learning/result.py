@@ -184,9 +184,9 @@ def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History,
         left_out += int(history.r[split][-1].left_out[run].sum())
     for name in history.counts:
         if not str(name).isidentifier() or name in _TAKEN:
-            raise UsageError(f"Strategy.counts(): {name!r} is no name for a column of its own in the table runs")
+            raise UsageError(f"counts() of the strategy: {name!r} is no name for a column of its own in the table runs")
         if not isinstance(history.counts[name][run], Real):
-            raise UsageError(f"Strategy.counts(): {name!r}: expected a number for each run")
+            raise UsageError(f"counts() of the strategy: {name!r}: expected a number for each run")
     shares = {phase: history.seconds[phase] / runs for phase in (*PHASES, "cpu_seconds")}
     stored, each = history.memory.instances[run], history.memory.instance_bytes[run]
     return row | {

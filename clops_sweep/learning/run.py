@@ -26,11 +26,11 @@ from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.class_weights import class_weights
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
-from clops_sweep.learning.lockstep import free_fields, lockstep_key
+from clops_sweep.learning.lockstep import computed_alone, free_fields, lockstep_key
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.parameters import Parameters
-from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
 from clops_sweep.learning.threads import one_thread
 
 
@@ -78,6 +78,8 @@ class ContinualRun:
         configs = (config,) if isinstance(config, RunConfig) else tuple(config)
         self.configs = tuple(each.without_unused for each in configs)
         common = self.configs[0]
+        if len(self.configs) > 1 and computed_alone(common.strategy):
+            raise UsageError(f"strategy {common.strategy!r} is written as a loss, and computes one run at a time")
         if len({lockstep_key(each) for each in self.configs}) > 1:
             free = ", ".join(sorted(free_fields(common.strategy)))
             raise UsageError(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
@@ -99,6 +101,7 @@ class ContinualRun:
             bank,
             common.network,
             common.options_of("network"),
+            together=False if computed_alone(common.strategy) else None,
         )
         weights = [class_weights(common, scenario.kind, task.train.targets) for task in scenario.tasks]
         tasks = [
@@ -107,7 +110,7 @@ class ContinualRun:
         ]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
         self._training = Training(self.configs, learner, self._stages, self.scenario.by_position)
-        self._strategy: Strategy = strategy(self._training)
+        self._strategy: LockstepStrategy = strategy(self._training)
         self._evaluators = {
             split: Evaluator(self.scenario, split, learner, runs, joint=strategy.joint)
             for split in result.EVALUATED_SPLITS
@@ -184,6 +187,7 @@ class ContinualRun:
         task, epoch = self._task, self._epoch
         with self._timed("seconds"), one_thread():
             if epoch == 0:
+                self._strategy.come_to(task, end=False)
                 self._strategy.begin_task(task)
             self._train_epoch(task, epoch)
             with self._timed("seconds_evaluate"):
@@ -192,6 +196,7 @@ class ContinualRun:
             self._epoch += 1
             if self._epoch == self._epochs:
                 with self._timed("seconds_acquire"):
+                    self._strategy.come_to(task, end=True)
                     self._strategy.end_task(task)
                 with self._timed("seconds_evaluate"):
                     self._r["validation"].append(validation)

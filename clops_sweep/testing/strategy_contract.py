@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import torch
+
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
+from clops_sweep.learning.by_loss.batch import FrameBatch
+from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
-from clops_sweep.learning.strategies.base import Strategy, Training
+from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.watch import (
     ContractViolation,
@@ -34,7 +38,7 @@ TrainsOn = Literal["the task", "anything"]
 
 
 def check_strategy(
-    strategy: type[Strategy],
+    strategy: type[LockstepStrategy],
     *,
     scenarios: Sequence[ScenarioName] = SCENARIO_KINDS,
     stores: Stores = "a share",
@@ -59,8 +63,8 @@ def check_strategy(
     Raises:
         ContractViolation: with a sentence that says what is wrong.
     """
-    known = isinstance(strategy, type) and issubclass(strategy, Strategy)
-    require(known, f"a strategy is a subclass of Strategy, and {strategy!r} is none")
+    known = isinstance(strategy, type) and issubclass(strategy, LockstepStrategy)
+    require(known, f"a strategy is a subclass of LockstepStrategy, and {strategy!r} is none")
     with STRATEGIES.temporarily("strategy_under_test", strategy):
         for scenario in scenarios:
             config = tiny_config(scenario, **(settings | {"strategy": "strategy_under_test"}))
@@ -75,20 +79,35 @@ def check_named_strategy(
     checkpoints, result = _uninterrupted(config, frames)
     _check_result(config, result, stores)
     _check_resuming(config, frames, checkpoints, result)
-    both = [config, config.replace(seed=config.seed + 1)]
+    alone = computed_alone(config.strategy)
+    of_both = [config, config.replace(seed=config.seed + 1)]
     strategy = config.strategy
     watched = STRATEGIES.temporarily(
         "strategy_being_watched", _watched(STRATEGIES[strategy], trains_on), STRATEGIES.declaration(strategy)
     )
     with watched:
-        stacked = [each.replace(strategy="strategy_being_watched") for each in both]
-        run_ids = [each.run_id(frames.data_hash) for each in stacked]
+        configs = [each.replace(strategy="strategy_being_watched") for each in of_both]
         with global_randomness(2, f"the strategy in {where}"):
-            together = ContinualRun(stacked, frames).run()
-    for other, run_id in zip(both, run_ids, strict=True):
-        alone = result if other is config else ContinualRun(other, frames).run()
-        found = result_difference(alone, together.of(run_id), ignore=("run_id", "strategy", "lockstep"))
-        require(found is None, f"{where}: {found} differs between a run alone and the same run stacked")
+            found = _by_turns(configs, frames) if alone else _in_lockstep(configs, frames)
+    for other, beside in zip(of_both, found, strict=True):
+        expected = result if other is config else ContinualRun(other, frames).run()
+        differs = result_difference(expected, beside, ignore=("run_id", "strategy", "lockstep"))
+        how = "beside another" if alone else "stacked"
+        require(differs is None, f"{where}: {differs} differs between a run alone and the same run {how}")
+
+
+def _in_lockstep(configs: Sequence[RunConfig], frames: FrameSet) -> list[RunResult]:
+    together = ContinualRun(configs, frames).run()
+    return [together.of(config.run_id(frames.data_hash)) for config in configs]
+
+
+def _by_turns(configs: Sequence[RunConfig], frames: FrameSet) -> list[RunResult]:
+    """Runs in one process, an epoch of each in turn."""
+    runs = [ContinualRun(config, frames) for config in configs]
+    while not runs[0].finished:
+        for run in runs:
+            run.advance()
+    return [run.result() for run in runs]
 
 
 def _uninterrupted(config: RunConfig, frames: FrameSet) -> tuple[list[bytes], RunResult]:
@@ -138,10 +157,12 @@ def _check_result(config: RunConfig, result: RunResult, stores: Stores) -> None:
         require((times[~record["stored"]] == 0).all(), f"{where}: task {task} replays what is not stored")
 
 
-def _watched(strategy: type[Strategy], trains_on: TrainsOn) -> type[Strategy]:
+def _watched(strategy: type[LockstepStrategy], trains_on: TrainsOn) -> type[LockstepStrategy]:
     """The same strategy, looking over its shoulder at every instance and frame that it touches."""
 
     class Watched(strategy):  # type: ignore[misc, valid-type]
+        not_state = (*getattr(strategy, "not_state", ()), "_looks", "_rows", "_current")
+
         def __init__(self, training: Training) -> None:
             self._looks = Looks(training.learner)
             self._rows = [set(task.rows.flatten().tolist()) for task in training.tasks]
@@ -185,4 +206,10 @@ def _watched(strategy: type[Strategy], trains_on: TrainsOn) -> type[Strategy]:
             foreign = self._looks.take() - set().union(*self._rows[: self._current + 1])
             require(not foreign, f"{doing} looks at frames outside the training sets so far: rows {sorted(foreign)}")
 
-    return Watched
+    class WatchedLoss(Watched):
+        def loss(self, batch: FrameBatch) -> torch.Tensor:
+            self._looks.trained_on(batch)
+            found: torch.Tensor = super().loss(batch)
+            return found
+
+    return WatchedLoss if hasattr(strategy, "loss") else Watched

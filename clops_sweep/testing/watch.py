@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from clops_sweep.learning.batches import Batch, Instances, Replay
+from clops_sweep.learning.by_loss.batch import FrameBatch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.result import RunResult
@@ -71,6 +72,10 @@ class Looks:
         """The distinct rows that a gradient in training mode was computed on since the last call."""
         trained, self._trained = self._trained, set()
         return trained
+
+    def trained_on(self, batch: FrameBatch) -> None:
+        """Note the rows of a batch whose loss is differentiated."""
+        self._trained |= set(batch.steps.instances.rows[0][batch.index].tolist())
 
     def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def noting(what: Batch | torch.Tensor, *arguments: Any, **options: Any) -> Any:

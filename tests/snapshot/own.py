@@ -24,7 +24,7 @@ from clops_sweep import (
     strategy,
 )
 from clops_sweep.learning.losses import instance_losses
-from clops_sweep.learning.strategies.base import Strategy
+from clops_sweep.learning.strategies.base import LockstepStrategy
 
 CLASSES = ("w", "x", "y", "z")
 
@@ -65,7 +65,7 @@ def snap_network(channels, samples, outputs, *, snap_width):
 
 
 @strategy("snap_ewc", options={"snap_strength": FloatOption(400.0, ge=0, log=True)})
-class SnapEWC(Strategy):
+class SnapEWC(LockstepStrategy):
     def __init__(self, training):
         super().__init__(training)
         self.past = []

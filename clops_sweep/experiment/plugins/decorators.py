@@ -15,7 +15,7 @@ the code behind the name: give a changed function a new name.
 ``options=("storage_fraction", {"my_strength": FloatOption(1.0, gt=0)})``. Plug-ins that list one name share one option.
 An option is a config field like any other wherever a plug-in that uses it is in use: given to `RunConfig`, an axis, a
 parameter of a search, `--set`, `--where`, a column of `runs`, part of the run's identity. Functions get theirs as
-keyword arguments, a strategy finds them in ``training.config``.
+keyword arguments, a strategy finds them in ``self.options``.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ Listed = Mapping[str, Option] | Sequence[str | Mapping[str, Option]]
 """Options that a plug-in uses: existing ones by name, new ones as a mapping from their names to definitions."""
 
 _OF_A_STRATEGY = (
+    "come_to",
     "begin_task",
     "replay",
     "train_epoch",
@@ -62,14 +63,14 @@ def strategy(
     lockstep: Collection[str] = (),
     per_class_outputs: bool = False,
 ) -> Callable[[Member], Member]:
-    """Registers a subclass of `clops_sweep.learning.strategies.base.Strategy`.
+    """Registers a subclass of `clops_sweep.Strategy`, which is a loss, or of `clops_sweep.LockstepStrategy`.
 
     Args:
         name: what configs call it.
-        options: the hyperparameters that it uses, which it finds in ``training.config``. Two runs of it that differ in
-            other options alone are one run.
-        lockstep: options besides `seed` in which runs that are trained together may differ; it then finds one value a
-            run in ``training.configs``. They may change what is replayed, and how it weighs, but not how much.
+        options: the hyperparameters that it uses, which it finds in ``self.options``, or in lockstep in
+            ``training.config``. Two runs of it that differ in other options alone are one run.
+        lockstep: options besides `seed` in which runs that are trained in lockstep may differ; it then finds one value
+            a run in ``training.configs``. They may change what is replayed, and how it weighs, but not how much.
         per_class_outputs: whether it can do nothing where an output stands for several classes, or an instance has
             more than one: such scenarios are refused for it before anything starts.
 
@@ -87,10 +88,15 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
         UsageError: it has not.
     """
     checked_lockstep(declaration.lockstep, declaration.options, OPTIONS)
-    expected = f"strategy {name!r}: expected a subclass of clops_sweep.learning.strategies.base.Strategy"
+    expected = f"strategy {name!r}: expected a subclass of clops_sweep.Strategy"
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
         raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
+    loss = getattr(member, "loss", None)
+    if getattr(loss, "__isabstractmethod__", False):
+        raise UsageError(f"{expected} with a method loss(batch); {described(member)} has none")
+    if callable(loss) and declaration.lockstep:
+        raise UsageError(f"strategy {name!r}: is written as a loss, and computes one run at a time; leave out lockstep")
     if not isinstance(getattr(member, "joint", None), bool):
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
 

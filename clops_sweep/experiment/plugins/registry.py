@@ -218,7 +218,7 @@ _CLASSES = {
 STRATEGIES = Registry(
     "strategy",
     {name: (f"clops_sweep.learning.strategies.{it}", declarations.STRATEGIES[name]) for name, it in _CLASSES.items()},
-    expected="a subclass of Strategy",
+    expected="a subclass of LockstepStrategy",
 )
 
 PAPER_NETWORK = "clops_cnn"

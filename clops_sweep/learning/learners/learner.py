@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
@@ -24,6 +24,9 @@ from clops_sweep.learning.learners.logit_table import LogitTable, pulled
 from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.learners.run_networks import RunNetworks
 from clops_sweep.learning.parameters import Parameters
+
+if TYPE_CHECKING:
+    from clops_sweep.learning.learners.passes import Passes
 
 
 class Learner(RunNetworks):
@@ -196,6 +199,16 @@ class Learner(RunNetworks):
             part.parameters.views[name].copy_(view[list(places)])
         part._take_statistics(self, places)
         return part
+
+    def copy(self) -> Self:
+        """Networks of the same parameters and running statistics, with an optimiser of their own."""
+        found = self._of_seeds(self.seeds)
+        found.restore(self.state())
+        return found
+
+    def passes(self) -> Passes:
+        """The network of a single run as a function under autograd."""
+        raise NotImplementedError
 
     @abstractmethod
     def _of_seeds(self, seeds: Sequence[int]) -> Self:

@@ -15,6 +15,7 @@ from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.module_probe import probed
 from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trained
@@ -146,6 +147,10 @@ class ModuleLearner(Learner):
                 of_run.backward(by)
         return logits, self._gradient.flat
 
+    def passes(self) -> Passes:
+        """As `Learner.passes`."""
+        return _ModulePasses(self)
+
     def _random(self, keys: torch.Tensor, place: int, draws: torch.Tensor) -> AbstractContextManager[Any]:
         """Within it, what a run's layers draw follows from its keys, int32 [2], and where in its epoch it is.
 
@@ -247,3 +252,42 @@ class ModuleLearner(Learner):
         super().restore(state)
         for module, buffers in zip(self._modules, state["buffers"], strict=True):
             module.take_buffers(buffers)
+
+
+class _ModulePasses(Passes):
+    """Passes of a module. Gradients by its parameters lie in the learner's vector, others by `parameters` beside it."""
+
+    def __init__(self, learner: ModuleLearner) -> None:
+        super().__init__(learner)
+        self._learner = learner
+
+    @property
+    def generators(self) -> GlobalStreams:
+        """As of `Passes`."""
+        return self._learner._generators
+
+    def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
+        del number
+        learner = self._learner
+        learner._probed.check_batch(learner._network, len(x))
+        with learner._random(keys[0], int(draws[0]), draws):
+            return learner._modules[0].logits(x.clone(), "training")  # a module may write to its frames
+
+    @torch.no_grad()
+    def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
+        """As of `Passes`."""
+        module, flat = self._learner._modules[0], self._learner.parameters.flat
+        before = None if parameters is None else flat.clone()
+        if parameters is not None:
+            flat.copy_(parameters)
+        at_a_time = max(1, self._learner._at_a_time)
+        found = torch.cat([module.logits(part.clone(), "evaluation") for part in self.checked(x).split(at_a_time)])
+        if before is not None:
+            flat.copy_(before)
+        return found
+
+    def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
+        """As of `Passes`."""
+        of_modules = self._learner._gradient.flat.zero_()
+        beside = super().gradient(loss)
+        return of_modules.clone() if beside is None else of_modules + beside

@@ -16,6 +16,8 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
+from clops_sweep.learning.learners.native_passes import NativePasses
+from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.learners.run_networks import Loss
 from clops_sweep.learning.networks.network import CHANNELS, initial_parameters
@@ -54,19 +56,34 @@ class NativeLearner(Learner):
         self.backend = f"native-{variant}"
         adam = self.optimizer
         self._adam_memory = [values.numpy() for values in (adam.values, adam.first, adam.second)]
-        self._core = native.core(
-            variant=variant,
-            softmax=kind == "softmax",
-            runs=len(seeds),
-            outputs=outputs,
+        self._core = self.core_over(bank.stored, gradient=self._gradient.flat, gain=bank.gain, offset=bank.offset)
+
+    def core_over(
+        self,
+        frames: torch.Tensor,
+        *,
+        gradient: torch.Tensor,
+        gain: torch.Tensor | None = None,
+        offset: torch.Tensor | None = None,
+    ) -> Any:
+        """The kernels on these networks, with frames, [n, samples], and a vector that gradients are left in."""
+        return native.core(
+            variant=self.variant,
+            softmax=self.kind == "softmax",
+            runs=len(self.seeds),
+            outputs=self.outputs,
             parameters=self.parameters.flat.numpy(),
-            gradient=self._gradient.flat.numpy(),
+            gradient=gradient.numpy(),
             means=[mean.numpy() for mean in self.statistics[:3]],
             variances=[variance.numpy() for variance in self.statistics[3:]],
-            frames=bank.stored.numpy(),
-            gain=_optional(bank.gain),
-            offset=_optional(bank.offset),
+            frames=frames.numpy(),
+            gain=_optional(gain),
+            offset=_optional(offset),
         )
+
+    def passes(self) -> Passes:
+        """As `Learner.passes`."""
+        return NativePasses(self)
 
     def gradient(
         self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True

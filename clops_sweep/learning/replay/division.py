@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
-from clops_sweep.learning.replay.memory import Memory
+from clops_sweep.learning.replay.memory import LockstepMemory
 
 
 def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
@@ -75,7 +75,7 @@ def _highest(
     return torch.from_numpy(np.stack(found)).to(scores.device)
 
 
-def groups_of(division: str, memory: Memory, *, by_position: bool) -> torch.Tensor:
+def groups_of(division: str, memory: LockstepMemory, *, by_position: bool) -> torch.Tensor:
     """Which group each stored instance is in: int64 [S, m].
 
     Args:

@@ -1,4 +1,4 @@
-"""Memory: at most so many instances of all tasks so far, with whatever belongs to each; it may lose them again."""
+"""A memory: at most so many instances of all tasks so far, with whatever belongs to each; it may lose them again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from clops_sweep.learning.batches import Instances
 
 
-class Memory:
+class LockstepMemory:
     """Stored instances of S runs, equally many each, and tensors that have a row for each of them.
 
     Beside `Buffer`, whose portions only ever grow: instances are added, replaced, and lost.

@@ -90,7 +90,7 @@ class MemoryUse:
     instance_bytes: Sequence[int]
 
 
-class Strategy:
+class LockstepStrategy:
     """Plain training on one task after another; other strategies change one or more of its decisions.
 
     Args:
@@ -105,6 +105,9 @@ class Strategy:
 
     def __init__(self, training: Training) -> None:
         self.training = training
+
+    def come_to(self, task: int, *, end: bool) -> None:
+        """Called before `begin_task`, and at the end of a task before `end_task`."""
 
     def begin_task(self, task: int) -> None:
         """Called before the first epoch on a task."""

@@ -16,10 +16,10 @@ from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.buffer import Buffer, Portion
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Strategy, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
 
 
-class CLOPS(Strategy):
+class CLOPS(LockstepStrategy):
     """The paper's method with its switches; random storage and random acquisition are settings of it.
 
     Random storage has no use for beta: the loss is then not weighted either.

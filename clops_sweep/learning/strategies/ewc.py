@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 
 from clops_sweep.learning import losses
+from clops_sweep.learning.batches import Instances
+from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 
 
@@ -29,8 +31,9 @@ class ElasticWeightConsolidation(QuadraticPenalty):
         """Takes up the Fisher information of the task."""
         if task + 1 == len(self.training.tasks):
             return  # nothing is trained any more
-        fisher = self._fisher_information(task).mul_(self.of_each_run("ewc_strength"))
-        parameters = self.training.learner.parameters.flat
+        learner = self.training.learner
+        fisher = fisher_information(learner, self.training.tasks[task]).mul_(self.of_each_run("ewc_strength"))
+        parameters = learner.parameters.flat
         if self.training.config.options["ewc_online"]:
             self.importance.mul_(self.of_each_run("ewc_decay")).add_(fisher)
             self.centre.copy_(parameters)
@@ -39,14 +42,14 @@ class ElasticWeightConsolidation(QuadraticPenalty):
             share = (fisher / self.importance).nan_to_num_(0.0)  # 0 / 0 where no task needs a parameter
             self.centre.add_((parameters - self.centre).mul_(share))
 
-    def _fisher_information(self, task: int) -> torch.Tensor:
-        """F_k of each run, laid out like the parameters."""
-        learner, instances = self.training.learner, self.training.tasks[task]
-        labels = 1 if learner.kind == "softmax" else learner.outputs  # their mean is the loss, their sum the likelihood
 
-        def negative_log_likelihood(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-            return labels * losses.instance_losses(learner.kind, logits, targets)
+def fisher_information(learner: Learner, instances: Instances) -> torch.Tensor:
+    """F_k of each run on a task's instances, laid out like the parameters; see `ElasticWeightConsolidation`."""
+    labels = 1 if learner.kind == "softmax" else learner.outputs  # their mean is the loss, their sum the likelihood
 
-        return learner.mean_of_instance_gradients(
-            instances.rows, negative_log_likelihood, instances.targets, of_each="square"
-        )
+    def negative_log_likelihood(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return labels * losses.instance_losses(learner.kind, logits, targets)
+
+    return learner.mean_of_instance_gradients(
+        instances.rows, negative_log_likelihood, instances.targets, of_each="square"
+    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clops_sweep.learning.strategies.base import Strategy
+from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
-class FineTuning(Strategy):
+class FineTuning(LockstepStrategy):
     """Training as it is without any defence against forgetting."""
 
     stores = "nothing"

@@ -13,12 +13,12 @@ from clops_sweep.experiment.tasks import capacity_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay.division import groups_of, kept, random_priorities
-from clops_sweep.learning.replay.memory import Memory
+from clops_sweep.learning.replay.memory import LockstepMemory
 from clops_sweep.learning.replay.mini_batches import replay_batch_size, steps_of, subsets
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Strategy, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
 
 
-class FixedMemory(Strategy):
+class FixedMemory(LockstepStrategy):
     """A memory of `memory_size` instances, or `memory_fraction` of all tasks' together, from the first task on.
 
     When a task ends, all of its instances are offered to it, each with a random priority that it keeps, and the
@@ -34,7 +34,7 @@ class FixedMemory(Strategy):
         capacity = capacity_of(training.config, everything)
         assert capacity is not None, "a method with a memory of fixed size has one of the two"
         self.capacity = capacity
-        self.memory = Memory(training.tasks)
+        self.memory = LockstepMemory(training.tasks)
 
     def groups(self) -> torch.Tensor:
         """Which group of the division each stored instance is in: int64 [S, m]."""

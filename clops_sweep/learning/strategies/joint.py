@@ -6,10 +6,10 @@ import torch
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
-from clops_sweep.learning.strategies.base import Strategy, Training
+from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 
 
-class JointTraining(Strategy):
+class JointTraining(LockstepStrategy):
     """Task k (from 1) begins with a new network, which is trained on the union of tasks 1 ... k for k tau epochs.
 
     So the last one has what `multitask` has: all data for N tau epochs. Other than there, outputs mean what they do in

@@ -10,10 +10,10 @@ import torch
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
 from clops_sweep.learning.batches import EpochBatch, Replay, gather_targets
-from clops_sweep.learning.strategies.base import Strategy, Training
+from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 
 
-class LearningWithoutForgetting(Strategy):
+class LearningWithoutForgetting(LockstepStrategy):
     """mean_I(l_i + lambda H(p(z'_i / T), p(z_i / T))): beside the loss, distillation of the network before the task.
 
     z are the logits, z' those of the network as it was when the task began, in evaluation mode, p is softmax or sigmoid

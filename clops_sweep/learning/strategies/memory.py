@@ -14,10 +14,10 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Epoch, Replay
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.buffer import Buffer
-from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
 
 
-class RandomMemory(Strategy):
+class RandomMemory(LockstepStrategy):
     """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses say how a step makes use of them."""
 
     stores = "raw"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from clops_sweep.learning.strategies.base import Strategy
+from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
-class MultiTask(Strategy):
+class MultiTask(LockstepStrategy):
     """Plain training on the union of all tasks for N tau epochs, which is what the other strategies spend."""
 
     joint: ClassVar[bool] = True

@@ -8,10 +8,10 @@ import torch
 
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.penalty import Penalty
-from clops_sweep.learning.strategies.base import Strategy, Training
+from clops_sweep.learning.strategies.base import LockstepStrategy, Training
 
 
-class QuadraticPenalty(Strategy):
+class QuadraticPenalty(LockstepStrategy):
     """Training on L + 1/2 sum_p a_p (theta_p - c_p)^2; subclasses say what a and c become when a task ends.
 
     The gradient of the penalty, a (theta - c), is added to that of the loss, and Adam follows the sum. Batch norm's

@@ -159,6 +159,21 @@ class Core {
     }
   }
 
+  // Losses [count], and the gradient of sum_i weights_i l_i by the logits [count, outputs], of as many outputs as there are.
+  void loss_by_logits(const Floats& logits, const Floats& targets, const Floats& weights, Floats& losses, Floats& by_logits) {
+    require(logits.ndim() == 2, "logits are [instances, outputs]");
+    const auto count = static_cast<std::size_t>(logits.shape(0)), outputs = static_cast<std::size_t>(logits.shape(1));
+    require_shape(targets, {count, outputs}, "targets");
+    require_shape(by_logits, {count, outputs}, "the gradient by the logits");
+    require_shape(weights, {count}, "weights");
+    require_shape(losses, {count}, "losses");
+    Batch batch{};
+    batch.instances.count = static_cast<int>(count);
+    batch.targets = targets.data(), batch.weights = weights.data();
+    kernels_.differentiate(loss_, static_cast<int>(outputs), logits.data(), batch, losses.mutable_data(), by_logits.mutable_data(),
+                           workspace_.of(64 * outputs));
+  }
+
   // The sums over instances of what is made of each one's gradient, from those by their logits.
   void sum_of_each(const Longs& rows, const Floats& by_logits, bool absolute, Floats& sums) {
     const int count = check_rows(rows);

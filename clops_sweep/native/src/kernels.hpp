@@ -121,6 +121,11 @@ struct Kernels {
   void (*sum_of_each)(const Network<const float>& network, int outputs, const Statistics<const float>& running,
                       const Instances& instances, const float* by_logits, Each each, const Network<float>& sums, void* workspace);
 
+  // losses [count] and the gradient of sum_i weights_i l_i by the logits, [count][outputs]. Of `batch` it
+  // needs count, targets and weights. The workspace holds `outputs` vectors of 64 bytes.
+  void (*differentiate)(Loss loss, int outputs, const float* logits, const Batch& batch, float* losses, float* by_logits,
+                        void* workspace);
+
   std::size_t (*predict_workspace)(int outputs);
 
   // [count][samples][outputs]; the mask of sample t of instance i has the counter i * samples + t.

@@ -65,4 +65,21 @@ inline void differentiate_loss(Loss loss, V* logits, int outputs, Group group, c
   }
 }
 
+// The same for logits [count][outputs], one group after another.
+inline void differentiate(Loss loss, int outputs, const float* logits, const Batch& batch, float* losses, float* by_logits,
+                          void* workspace) {
+  V* group = static_cast<V*>(workspace);
+  for (int first = 0; first < batch.instances.count; first += kLanes) {
+    const int left = batch.instances.count - first, count = left < kLanes ? left : kLanes;
+    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(first) * outputs;
+    for (int l = 0; l < count; ++l) {
+      for (int c = 0; c < outputs; ++c) group[c][l] = logits[start + l * outputs + c];
+    }
+    differentiate_loss(loss, group, outputs, {first, count}, batch, losses);
+    for (int l = 0; l < count; ++l) {
+      for (int c = 0; c < outputs; ++c) by_logits[start + l * outputs + c] = group[c][l];
+    }
+  }
+}
+
 }  // namespace clops::CLOPS_VARIANT

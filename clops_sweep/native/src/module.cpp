@@ -38,6 +38,8 @@ PYBIND11_MODULE(_kernels, module) {
       .def("forward", &Core::forward, arg("rows").noconvert(), arg("draws").noconvert(), arg("keys").noconvert(), arg("running"),
            arg("track"), arg("logits").noconvert())
       .def("backward", &Core::backward, arg("by_logits").noconvert())
+      .def("loss_by_logits", &Core::loss_by_logits, arg("logits").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
+           arg("losses").noconvert(), arg("by_logits").noconvert())
       .def("sum_of_each", &Core::sum_of_each, arg("rows").noconvert(), arg("by_logits").noconvert(), arg("absolute"),
            arg("sums").noconvert())
       .def("predict", &Core::predict, arg("rows").noconvert(), arg("noise").noconvert(), arg("parameters").noconvert(),

@@ -48,6 +48,6 @@ void penalised_adam(std::size_t n, float* values, float* first, float* second, c
 
 extern const Kernels kernels;
 const Kernels kernels = {CLOPS_TEXT(CLOPS_VARIANT), gradient_workspace, gradient, forward, backward, kLanes, sum_of_each,
-                         predict_workspace, predict, adam, penalised_adam};
+                         differentiate, predict_workspace, predict, adam, penalised_adam};
 
 }  // namespace clops::CLOPS_VARIANT

@@ -39,7 +39,7 @@ from clops_sweep.experiment.columns import RECORDED, RESULTS, config_from_row, c
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, BUILT_IN, REGISTRIES, STRATEGIES
 from clops_sweep.experiment.spaces.where import Where
-from clops_sweep.learning.strategies.base import Strategy
+from clops_sweep.learning.strategies.base import LockstepStrategy
 from clops_sweep.store.tables import RUNS
 from clops_sweep.testing import check_acquisition_function
 
@@ -52,7 +52,7 @@ def score(context: Any, rows: Any, *, temperature: float) -> Any:
     """Never called here."""
 
 
-class Mine(Strategy):
+class Mine(LockstepStrategy):
     """Never trained here."""
 
 

@@ -16,7 +16,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import NUMBERS
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, FloatOption
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, BUILT_IN, REGISTRIES, SCENARIOS, STRATEGIES
-from clops_sweep.learning.strategies.base import Strategy
+from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
 class Even(IntOption):
@@ -28,7 +28,7 @@ class Even(IntOption):
         return super().checked(value)
 
 
-class Mine(Strategy):
+class Mine(LockstepStrategy):
     """Never trained here."""
 
 

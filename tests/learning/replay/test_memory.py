@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.replay.division import kept, random_priorities, shares
-from clops_sweep.learning.replay.memory import Memory
+from clops_sweep.learning.replay.memory import LockstepMemory
 from clops_sweep.learning.replay.mini_batches import subsets
 from clops_sweep.testing.watch import difference, saved_and_loaded
 
@@ -71,7 +71,7 @@ def test_a_single_group_with_random_priorities_is_a_reservoir() -> None:
 
 
 def test_what_belongs_to_an_instance_goes_where_it_goes() -> None:
-    memory = Memory(tasks())
+    memory = LockstepMemory(tasks())
     assert len(memory) == 0
     first = torch.tensor([[0, 1, 3], [2, 1, 0]])
     memory.add(first, logits=first[:, :, None] * torch.tensor([1.0, 10.0]), factor=first.float())
@@ -94,7 +94,7 @@ def test_what_belongs_to_an_instance_goes_where_it_goes() -> None:
 
 
 def test_what_is_replayed_is_counted_and_known_after_it_is_lost() -> None:
-    memory = Memory(tasks())
+    memory = LockstepMemory(tasks())
     memory.add(torch.tensor([[0, 4, 6], [1, 5, 2]]))
     replayed = memory.replay(torch.tensor([[0, 2, 2], [1, 0, 2]]))
     assert replayed.rows.tolist() == [[100, 152, 152], [151, 101, 102]]
@@ -108,7 +108,7 @@ def test_what_is_replayed_is_counted_and_known_after_it_is_lost() -> None:
 
 @pytest.mark.parametrize("carried", [{}, {"logits": torch.rand(2, 3, 2)}])
 def test_a_memory_goes_on_from_its_state(carried: dict[str, torch.Tensor]) -> None:
-    memory, other = Memory(tasks()), Memory(tasks())
+    memory, other = LockstepMemory(tasks()), LockstepMemory(tasks())
     memory.add(torch.tensor([[0, 4, 6], [1, 5, 2]]), **carried)
     memory.replay(torch.tensor([[1], [1]]))
     other.restore(saved_and_loaded(memory.state()))

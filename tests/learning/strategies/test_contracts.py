@@ -18,8 +18,8 @@ from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay import acquisition, storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.division import kept, random_priorities
-from clops_sweep.learning.replay.memory import Memory
-from clops_sweep.learning.strategies.base import InstanceRecord, Strategy, Training
+from clops_sweep.learning.replay.memory import LockstepMemory
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
 from clops_sweep.learning.strategies.clops import CLOPS
 from clops_sweep.testing import (
     ContractViolation,
@@ -193,12 +193,12 @@ def test_broken_storage_functions_are_found_out(name: str) -> None:
         check_storage_function(function)
 
 
-class Reservoir(Strategy):
+class Reservoir(LockstepStrategy):
     """Stores seven instances of all tasks, loses them again, and trains on nothing else from the second task on."""
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        self.memory = Memory(training.tasks)
+        self.memory = LockstepMemory(training.tasks)
 
     def train_epoch(self, task: int, epoch: int, replay: Any, order: torch.Tensor, dropout_keys: torch.Tensor) -> None:
         if not task:
@@ -269,36 +269,36 @@ class StoresOneTooMany(CLOPS):
         self._records[-1].stored[:, :] = True
 
 
-class PeeksAhead(Strategy):
+class PeeksAhead(LockstepStrategy):
     def replay(self, task: int, epoch: int) -> Replay | None:
         following = self.training.tasks[min(task + 1, len(self.training.tasks) - 1)]
         self.training.learner.logits(following.rows)
         return None
 
 
-class ReplaysTheFuture(Strategy):
+class ReplaysTheFuture(LockstepStrategy):
     def replay(self, task: int, epoch: int) -> Replay | None:
         return Replay(self.training.tasks[-1], torch.ones(self.training.tasks[-1].rows.shape))
 
 
-class SkipsInstances(Strategy):
+class SkipsInstances(LockstepStrategy):
     def train_epoch(self, task: int, epoch: int, replay: Any, order: torch.Tensor, dropout_keys: torch.Tensor) -> None:
         order = order.clone()
         order[:, 0] = order[:, 1]
         super().train_epoch(task, epoch, replay, order, dropout_keys)
 
 
-class MixesRuns(Strategy):
+class MixesRuns(LockstepStrategy):
     def end_epoch(self) -> None:
         self.training.learner.parameters.flat.mul_(1 - 1e-3 * len(self.training.seeds))
 
 
-class DrawsGlobally(Strategy):
+class DrawsGlobally(LockstepStrategy):
     def end_epoch(self) -> None:
         self.training.learner.parameters.flat[0] += 1e-6 * torch.rand(1)[0]
 
 
-class Explodes(Strategy):
+class Explodes(LockstepStrategy):
     def end_epoch(self) -> None:
         self.training.learner.parameters.flat.mul_(torch.inf)
 
@@ -329,5 +329,5 @@ def test_broken_strategies_are_found_out(broken: Any) -> None:
 
 
 def test_what_is_no_strategy_is_refused() -> None:
-    with pytest.raises(ContractViolation, match="subclass of Strategy"):
+    with pytest.raises(ContractViolation, match="subclass of LockstepStrategy"):
         check_strategy(object)  # type: ignore[arg-type]

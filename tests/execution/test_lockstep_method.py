@@ -1,4 +1,4 @@
-"""The examples of docs/own_method.md, as a user would run them, and as the contract suite sees them."""
+"""The examples of docs/own_method_lockstep.md, as a user would run them, and as the contract suite sees them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from launching import Sweep
 from clops_sweep import ContinualRun
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.replay import division
-from clops_sweep.learning.replay.memory import Memory
+from clops_sweep.learning.replay.memory import LockstepMemory
 from clops_sweep.testing import tiny_config, tiny_frames
 
 Launch = Callable[..., Sweep]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "own_method.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "own_method_lockstep.md").read_text()
 EWC, DERPP, CONTRACT = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -81,6 +81,12 @@ def test_what_the_tables_name_is_there() -> None:
         (head, _), _, *rows = cells
         for first, second in rows:
             names = re.findall(r"`(\w+)", first if head in owners else second)
-            owner = owners[head] if head in owners else Memory(training.tasks) if "Memory" in first else division
+            owner = (
+                owners[head]
+                if head in owners
+                else LockstepMemory(training.tasks)
+                if "LockstepMemory" in first
+                else division
+            )
             assert names or "Buffer" in first, first
             assert [name for name in names if not hasattr(owner, name)] == [], first

@@ -1,0 +1,1 @@
+"""Methods that are written as a loss: `Strategy`, its batches, its memories and its checkpoints."""

@@ -1,0 +1,278 @@
+"""Memory and Reservoir: training instances that a method keeps, with what it says of them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from clops_sweep.errors import UsageError, shown
+from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
+from clops_sweep.learning.replay.division import kept
+
+Policy = Literal["reservoir", "ring", "class_balanced", "task_balanced", "herding", "score"]
+"""Who stays when more is offered than fits; see `Memory`."""
+
+_PRIORITY = "priority"
+
+
+class Memory:
+    """At most `size` training instances, and tensors that have a row for each of them.
+
+    What is offered in a step is taken up after it. Who stays:
+
+    - ``reservoir``: every offer with the same probability (Vitter, 1985).
+    - ``ring``: the latest.
+    - ``class_balanced``, ``task_balanced``: equally many of each class or task, of each a uniform sample of its offers.
+    - ``herding``: equally many of each class: those whose mean of `features` comes closest to that of all that were
+      offered of the class at once, one after another (Rebuffi et al., 2017, algorithm 4). Offer it a whole task.
+    - ``score``: those with the highest `score`.
+
+    An instance that is offered twice may be in it twice.
+
+    Args:
+        size: how many instances at most.
+        policy: who stays.
+
+    Attributes:
+        index: int64 [m], the stored instances as positions among the training instances of all tasks.
+        columns: what was offered by name, [m, ...] each.
+
+    Raises:
+        UsageError: a size below 1, or an unknown policy.
+    """
+
+    def __init__(self, size: int, policy: Policy = "reservoir") -> None:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise UsageError(f"{type(self).__name__}: size = {shown(size)}: expected a whole number, at least 1")
+        if policy not in get_args(Policy):
+            raise UsageError(f"Memory: policy = {shown(policy)}: expected one of {', '.join(get_args(Policy))}")
+        self.size, self.policy = size, policy
+        self.index = torch.zeros(0, dtype=torch.int64)
+        self.columns: dict[str, torch.Tensor] = {}
+        self._offered = 0
+        self._waiting: list[tuple[FrameBatch, dict[str, torch.Tensor]]] = []
+        self._steps: Steps | None = None
+
+    def __len__(self) -> int:
+        """m, how many instances are stored."""
+        return len(self.index)
+
+    def offer(self, batch: FrameBatch, **columns: torch.Tensor) -> None:
+        """Offer the instances of a batch; they are taken up after the step.
+
+        Args:
+            batch: instances.
+            columns: what to keep of each, [n, ...], under the same names every time. ``herding`` needs `features`,
+                [n, d], which it does not keep, and ``score`` needs `score`, [n].
+
+        Raises:
+            UsageError: the columns are not those of earlier offers, or have another length than the batch.
+        """
+        steps = self._steps = batch.steps
+        given = {name: self._column(name, values, batch) for name, values in columns.items()}
+        names = self._names()
+        if names is not None and names != given.keys():
+            raise steps.error(f"memory: offered {_listed(given)}; expected {_listed(names)}, as before")
+        needed = {"herding": "features", "score": "score"}.get(self.policy)
+        if needed is not None and needed not in given:
+            raise steps.error(f"memory: policy {self.policy!r} needs {needed}=..., one row for each instance")
+        self._waiting.append((batch, given))
+        if steps.waiting is None:
+            self.take_up()
+        else:
+            steps.waiting.append(self)
+
+    def _names(self) -> set[str] | None:
+        """The names of earlier offers."""
+        if self._waiting:
+            return set(self._waiting[0][1])
+        if not len(self):
+            return None
+        return set(self.columns) - {_PRIORITY} | ({"features"} if self.policy == "herding" else set())
+
+    def _column(self, name: str, values: object, batch: FrameBatch) -> torch.Tensor:
+        if name in ("x", "y", "weights", "index", "task", _PRIORITY, "steps", "columns"):
+            raise batch.steps.error(f"memory: {name}=... is not for columns of your own; give it another name")
+        if not isinstance(values, torch.Tensor) or not values.dim() or len(values) != len(batch):
+            what = f"a tensor {list(values.shape)}" if isinstance(values, torch.Tensor) else type(values).__name__
+            raise batch.steps.error(f"memory: {name} is {what}; expected a row for each of {len(batch)} instances")
+        return values.detach()
+
+    def take_up(self) -> None:
+        """Store what stays of the offers so far."""
+        waiting, self._waiting = self._waiting, []
+        for batch, columns in waiting:
+            if self.policy in ("reservoir", "ring"):
+                self._replace(batch, columns)
+            else:
+                self._choose(batch, dict(columns))
+
+    def _replace(self, batch: FrameBatch, columns: Mapping[str, torch.Tensor]) -> None:
+        """Each offer has a place or none, whoever has it now."""
+        offers = self._offered + np.arange(len(batch))
+        self._offered += len(batch)
+        if self.policy == "ring":
+            places = offers % self.size
+        else:
+            places = np.where(offers < self.size, offers, batch.steps.rng.integers(0, offers + 1))
+        last = {int(place): number for number, place in enumerate(places) if place < self.size}
+        if not last:
+            return
+        new, device = [number for place, number in last.items() if place >= len(self)], self.index.device
+        replaced = [(place, number) for place, number in last.items() if place < len(self)]
+        if replaced:
+            at, of = torch.tensor(replaced, device=device).T
+            self.index[at] = batch.index[of]
+            for name, values in columns.items():
+                self.columns[name][at] = values[of]
+        if new:  # places beyond the last are taken in their order
+            of = torch.tensor(new, device=batch.index.device)
+            self._append(batch.index[of], {name: values[of] for name, values in columns.items()})
+
+    def _append(self, index: torch.Tensor, columns: Mapping[str, torch.Tensor]) -> None:
+        if not len(self):
+            self.index, self.columns = index.clone(), {name: values.clone() for name, values in columns.items()}
+            return
+        self.index = torch.cat([self.index, index])
+        self.columns = {name: torch.cat([values, columns[name]]) for name, values in self.columns.items()}
+
+    def _choose(self, batch: FrameBatch, columns: dict[str, torch.Tensor]) -> None:
+        """Of what is there and what is new the highest priorities stay, of each group equally many."""
+        steps, device = batch.steps, batch.index.device
+        if self.policy == "herding":
+            priorities = herding(columns.pop("features"), _classes(steps, batch.index))
+        elif self.policy == "score":
+            priorities = columns["score"].to(torch.float64)
+        else:
+            priorities = torch.from_numpy(steps.rng.random(len(batch))).to(device)
+        self._offered += len(batch)
+        self._append(batch.index, columns | {_PRIORITY: priorities})
+        if self.policy == "task_balanced":
+            groups = steps.task_of[self.index]
+        elif self.policy == "score":
+            groups = torch.zeros_like(self.index)
+        else:
+            groups = _classes(steps, self.index)
+        stay = kept(self.columns[_PRIORITY][None], groups[None], self.size)[0]
+        self.index = self.index[stay]
+        self.columns = {name: values[stay] for name, values in self.columns.items()}
+
+    def sample(self, count: int, *, replacement: bool = False, weights: torch.Tensor | str | None = None) -> FrameBatch:
+        """Draw stored instances from the run's stream; each is counted as replayed.
+
+        Args:
+            count: how many; without replacement at most as many as there are.
+            replacement: whether an instance may be drawn more than once.
+            weights: probabilities, up to a factor, [m], or the name of a column that has them; uniform if not given.
+
+        Returns:
+            A batch, with what was offered by name.
+
+        Raises:
+            UsageError: nothing is stored, or the weights are not one finite number of at least 0 for each instance, or
+                fewer of them are above 0 than are drawn.
+        """
+        if self._steps is None or not len(self):
+            raise UsageError("memory: sampled while nothing is stored; ask `if self.memory:` before")
+        rng, available = self._steps.rng, len(self)
+        count = count if replacement else min(count, available)
+        shares = None if weights is None else self._shares(weights, self._steps, 1 if replacement else count)
+        if replacement and shares is None:
+            places = rng.integers(0, available, count)
+        else:
+            places = rng.choice(available, count, replace=replacement, p=shares)
+        found = self.at(torch.from_numpy(places).to(self.index.device))
+        self._steps.replayed.index_put_((found.index,), torch.ones_like(found.index), accumulate=True)
+        return found
+
+    def _shares(self, weights: torch.Tensor | str, steps: Steps, least: int) -> Any:
+        values = self.columns.get(weights) if isinstance(weights, str) else weights
+        if not isinstance(values, torch.Tensor) or values.shape != (len(self),):
+            raise steps.error(f"memory: weights: expected a column or a tensor [{len(self)}]")
+        shares = values.detach().to("cpu", torch.float64).numpy()
+        if not np.isfinite(shares).all() or (shares < 0).any() or (shares > 0).sum() < least:
+            raise steps.error(f"memory: weights: expected finite numbers from 0, {least} of them above 0")
+        return shares / shares.sum()
+
+    def at(self, places: torch.Tensor) -> FrameBatch:
+        """The instances at some places, int64 [k]; not counted as replayed."""
+        if self._steps is None:
+            raise UsageError("memory: nothing has been offered to it")
+        columns = {name: values[places] for name, values in self.columns.items() if name != _PRIORITY}
+        return FrameBatch(self._steps, self.index[places], columns)
+
+    def all(self) -> FrameBatch:
+        """All stored instances; not counted as replayed."""
+        return self.at(torch.arange(len(self), device=self.index.device))
+
+    def update(self, places: torch.Tensor, **columns: torch.Tensor) -> None:
+        """Write other values of columns at some places, int64 [k]."""
+        for name, values in columns.items():
+            self.columns[name][places] = values.detach()
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of what is kept of all instances beside signal and targets."""
+        return sum(values.nbytes for values in self.columns.values())
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint needs."""
+        return {
+            "size": self.size, "policy": self.policy, "index": self.index.clone(), "offered": self._offered,
+            "columns": {name: values.clone() for name, values in self.columns.items()},
+        }  # fmt: skip
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], steps: Steps) -> Memory:
+        """A memory from what `state` returned."""
+        found = Memory(state["size"], state["policy"])
+        found.index, found.columns = state["index"].clone(), {k: v.clone() for k, v in state["columns"].items()}
+        found._offered, found._steps = state["offered"], steps
+        return found
+
+
+class Reservoir(Memory):
+    """A `Memory` of the policy ``reservoir``: a uniform sample of all that was offered (Vitter, 1985).
+
+    Args:
+        size: how many instances at most.
+
+    Raises:
+        UsageError: a size below 1.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size, "reservoir")
+
+
+def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    """Priorities, float64 [n], of instances by features, [n, d], and classes, int64 [n]: minus the rank in its class.
+
+    Of a class the instance comes next with which the mean of those so far is closest to the mean of all.
+    """
+    found = torch.zeros(len(features), dtype=torch.float64, device=features.device)
+    for label in classes.unique():
+        (places,) = (classes == label).nonzero(as_tuple=True)
+        own = features[places].to(torch.float64)
+        mean, total = own.mean(0), torch.zeros_like(own[0])
+        left = torch.ones(len(places), dtype=torch.bool, device=own.device)
+        for rank in range(len(places)):
+            distance = (mean - (total + own) / (rank + 1)).square().sum(1).masked_fill(~left, torch.inf)
+            best = distance.argmin()
+            left[best], total = False, total + own[best]
+            found[places[best]] = -float(rank)
+    return found
+
+
+def _classes(steps: Steps, index: torch.Tensor) -> torch.Tensor:
+    """The class of each instance, or its set of labels: int64 [n]; classes of tasks differ where targets do not."""
+    targets = steps.instances.targets[0].index_select(0, index)
+    classes: torch.Tensor = torch.unique(targets, dim=0, return_inverse=True)[1]
+    return classes + steps.task_of[index] * len(index) if steps.training.by_position else classes
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(sorted(names)) or "no columns"

@@ -1,0 +1,279 @@
+"""Strategy: a continual-learning method that is written as a loss."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace as with_values
+from typing import Any, ClassVar
+
+import torch
+
+from clops_sweep.errors import Diverged, UsageError
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.learning import losses, streams
+from clops_sweep.learning.batches import Replay, batch_sizes
+from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
+from clops_sweep.learning.by_loss.frozen import Frozen
+from clops_sweep.learning.by_loss.memory import Memory
+from clops_sweep.learning.by_loss.state import Attributes, restored
+from clops_sweep.learning.global_streams import seed_of
+from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+from clops_sweep.learning.strategies.ewc import fisher_information
+
+
+class Strategy(LockstepStrategy):
+    """A method as a loss: `loss` says what a step descends along; autograd and Adam do the rest.
+
+    Experience replay, in full::
+
+        @strategy("my_er", options={"my_size": IntOption(200, ge=1)})
+        class ExperienceReplay(Strategy):
+            def setup(self):
+                self.memory = Reservoir(self.options.my_size)
+
+            def loss(self, batch):
+                loss = self.criterion(self.model(batch.x), batch.y)
+                if self.memory:
+                    old = self.memory.sample(len(batch))
+                    loss = loss + self.criterion(self.model(old.x), old.y)
+                self.memory.offer(batch)
+                return loss
+
+    Attributes that a subclass sets are its state, and part of every checkpoint: tensors, numbers, texts, memories,
+    frozen networks, and lists, tuples and dicts of them. Random numbers come from `rng`; what PyTorch, NumPy and Python
+    draw by themselves during training follows from the run's seed too.
+    """
+
+    not_state: ClassVar[Sequence[str]] = ("training", "_steps")
+    """Attributes that are no part of a checkpoint."""
+
+    def __init__(self, training: Training) -> None:
+        super().__init__(training)
+        self._steps = Steps(training.config.strategy, training)
+        self.setup()
+        self._attributes()
+
+    def setup(self) -> None:
+        """Called once, before the first task: makes memories and whatever else is kept."""
+
+    @abstractmethod
+    def loss(self, batch: FrameBatch) -> torch.Tensor:
+        """Return the loss of a step, a scalar. Called once a step; it may sample from memories and offer to them.
+
+        Args:
+            batch: the current task's instances of the step.
+        """
+
+    def direction(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return what Adam follows instead of the gradient of the loss, float32 [P]; by default the gradient itself."""
+        return gradient
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's config."""
+        return self.training.config
+
+    @property
+    def options(self) -> Options:
+        """The options that the strategy lists, by name."""
+        return Options(self._steps.name, self.training.config.options)
+
+    @property
+    def rng(self) -> Any:
+        """A `numpy.random.Generator` of the run's stream, begun anew with each epoch and at the end of each task."""
+        return self._steps.rng
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors are."""
+        return self._steps.device
+
+    @property
+    def parameters(self) -> torch.Tensor:
+        """All parameters of the network, float32 [P], as a leaf of autograd; a loss may depend on them directly.
+
+        They change with every step: keep `self.parameters.detach().clone()`.
+        """
+        return self._steps.passes.parameters
+
+    def model(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits, float32 [n, C], of frames, float32 [n, channels, samples], in training mode.
+
+        May be called several times a step. Each pass uses the batch statistics of its own frames, and the running
+        statistics take them in, in the order of the calls.
+
+        Raises:
+            UsageError: called outside `loss` and `direction`, or with something else than frames.
+        """
+        return self._steps.passes.train(x)
+
+    def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
+        """Logits, float32 [n, C], in evaluation mode and without a gradient, by the network's or other parameters."""
+        return self._steps.passes.predict(x, parameters)
+
+    def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
+        """The mean of the scenario's loss, a scalar: mean_i(weights_i l_i); for l_i see `losses.instance_losses`.
+
+        Args:
+            logits: [n, C].
+            y: targets in [0, 1], [n, C].
+            weights: [n]; ones if not given. With `class_weights` they must be given, as `batch.weights`.
+
+        Raises:
+            UsageError: shapes that do not match, or no weights with `class_weights`.
+        """
+        if logits.dim() != 2 or y.shape != logits.shape:
+            raise self._steps.error(
+                f"criterion got logits {list(logits.shape)} and targets {list(y.shape)}; expected [n, C] twice"
+            )
+        if weights is None:
+            if self._steps.instances.weights is not None:
+                raise self._steps.error(
+                    "criterion needs weights=batch.weights, because the config has class_weights = 'balanced'"
+                )
+            weights = torch.ones(len(y), device=y.device)
+        return self._steps.passes.criterion(logits, y, weights * (1 / len(y)))
+
+    def losses(self, logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """The scenario's loss l_i of each instance, [n]; shapes as in `criterion`."""
+        return losses.instance_losses(self.training.learner.kind, logits, y)
+
+    def gradient(self, loss: torch.Tensor) -> torch.Tensor:
+        """The gradient of a loss by the parameters, float32 [P]; the passes that it depends on are used up.
+
+        Raises:
+            UsageError: the loss is no scalar, or does not depend on the parameters.
+            Diverged: it is not finite.
+        """
+        return self._gradient(loss, "gradient() got")
+
+    def frozen(self) -> Frozen:
+        """A copy of the network as it is now, which is no longer trained: called with frames, it returns logits."""
+        return Frozen(self.training.learner.copy())
+
+    def importance(self, task: int) -> torch.Tensor:
+        """The diagonal Fisher information of a task's training instances, float32 [P], as in EWC; see `ewc`."""
+        return fisher_information(self.training.learner, self.training.tasks[self._seen(task)]).clone()
+
+    def instances(self, task: int) -> FrameBatch:
+        """All training instances of a task, of the current one or an earlier one.
+
+        Raises:
+            UsageError: the task comes later.
+        """
+        of = self._steps.of_task(self._seen(task))
+        return FrameBatch(self._steps, torch.arange(of.start, of.stop, device=self.device))
+
+    def _seen(self, task: int) -> int:
+        if not 0 <= task <= self._steps.task:
+            raise self._steps.error(f"task {task} has not begun; expected one from 0 to {self._steps.task}")
+        return task
+
+    def come_to(self, task: int, *, end: bool) -> None:
+        """As `LockstepStrategy.come_to`; random numbers begin anew."""
+        self._steps.task = task
+        self._steps.draw(task, int(end))
+
+    def train_epoch(
+        self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
+    ) -> None:
+        """One step on each batch of an epoch; see `LockstepStrategy`."""
+        if replay is not None:
+            raise self._steps.error("has loss() and replay(); sample what is replayed in loss()")
+        steps, seeds = self._steps, self.training.seeds
+        steps.draw(task, 2, epoch)
+        first = steps.of_task(task).start
+        sizes = batch_sizes(order.shape[1], self.config.batch_size, self.training.learner.smallest_batch)
+
+        def keys_of(number: int) -> torch.Tensor:
+            further = streams.keys(seeds, "training dropout of further passes", task, epoch, number)
+            return further.to(self.device) if number else dropout_keys
+
+        keys = streams.key(seeds[0], "global generators", task, epoch).tolist()
+        with steps.passes.epoch(keys_of, seed_of((keys[0], keys[1]), 0)):
+            for index in (order[0] + first).split(sizes):
+                self._step(FrameBatch(steps, index))
+
+    def _step(self, batch: FrameBatch) -> None:
+        steps = self._steps
+        steps.waiting = []
+        try:
+            steps.passes.begin_step()
+            gradient = self._gradient(self.loss(batch), "loss() returned")
+            followed = self.direction(gradient)
+            if followed is not gradient and (
+                not isinstance(followed, torch.Tensor)
+                or (followed.shape, followed.dtype) != (gradient.shape, gradient.dtype)
+            ):
+                raise steps.error(f"direction() returned something else than a float32 tensor [{len(gradient)}]")
+            self.training.learner.apply(followed.detach())
+            waiting = steps.waiting
+        finally:
+            steps.waiting = None
+        for memory in dict.fromkeys(waiting):
+            memory.take_up()
+
+    def _gradient(self, loss: object, what: str) -> torch.Tensor:
+        steps = self._steps
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            found = f"a tensor {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+            raise steps.error(f"{what} {found}; expected a scalar, such as a mean")
+        if not loss.requires_grad:
+            raise steps.error(f"{what} a loss that depends on no parameter; expected one of what self.model returns")
+        if not loss.isfinite():
+            raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}", [0])
+        gradient = steps.passes.gradient(loss)
+        if gradient is None:
+            raise steps.error(f"{what} a loss that depends on no parameter; expected one of what self.model returns")
+        return gradient
+
+    def record(self, task: int) -> InstanceRecord:
+        """As `LockstepStrategy.record`, from the memories among the attributes."""
+        of, record = self._steps.of_task(task), super().record(task)
+        stored = torch.zeros(len(self._steps.replayed), dtype=torch.bool, device=self.device)
+        for memory in self._memories():
+            stored[memory.index] = True
+        return with_values(record, stored=stored[None, of], times_replayed=self._steps.replayed[None, of].clone())
+
+    def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
+        """As `LockstepStrategy.memory_use`: all memories together, with their columns."""
+        del records
+        held = [(len(memory), memory.column_bytes) for memory in self._memories()]
+        instances = sum(count for count, _ in held)
+        columns = sum(taken for _, taken in held) // max(1, instances)
+        return MemoryUse([instances], [self.instance_bytes + columns])
+
+    def _memories(self) -> list[Memory]:
+        return [it for it in self._attributes().objects if isinstance(it, Memory)]
+
+    def _attributes(self) -> Attributes:
+        return Attributes(self._steps, {k: v for k, v in vars(self).items() if k not in self.not_state})
+
+    def state(self) -> dict[str, Any]:
+        """All attributes."""
+        return {"own": self._attributes().state(), "replayed": self._steps.replayed, "task": self._steps.task}
+
+    def restore(self, state: dict[str, Any], task: int) -> None:
+        """As `LockstepStrategy.restore`."""
+        del task
+        for name, value in restored(self._steps, state["own"]).items():
+            setattr(self, name, value)
+        self._steps.replayed.copy_(state["replayed"])
+        self._steps.task = state["task"]
+
+
+class Options:
+    """The options that a strategy lists, as attributes."""
+
+    def __init__(self, strategy: str, values: Mapping[str, Any]) -> None:
+        self._strategy, self._values = strategy, values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name not in self._values:
+            raise UsageError(
+                f"strategy {self._strategy!r}: self.options.{name}: it lists no such option; add it to options=..."
+            )
+        return self._values[name]

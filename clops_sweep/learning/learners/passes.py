@@ -1,0 +1,148 @@
+"""Passes: a network as a function under autograd, which a loss may call several times a step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from clops_sweep.errors import UsageError
+from clops_sweep.learning import losses
+from clops_sweep.learning.global_streams import GlobalStreams
+from clops_sweep.learning.learners.learner import Learner
+
+
+class Passes(ABC):
+    """The passes of the network of one run, and the gradient of a loss on what they return.
+
+    Args:
+        learner: of a single run.
+
+    Attributes:
+        parameters: float32 [P], the network's own memory, as a leaf of autograd.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self.parameters = learner.parameters.flat.detach().requires_grad_()
+        self.shape = (1, *learner.bank.shape)[-2:]
+        self._outputs, self._kind = learner.outputs, learner.kind
+        self._keys_of: Callable[[int], torch.Tensor] | None = None
+        self._keys: list[torch.Tensor] = []
+        self._drawn: list[int] = []
+        self._number = 0
+
+    @contextmanager
+    def epoch(self, keys_of: Callable[[int], torch.Tensor], seed: int) -> Iterator[None]:
+        """Within it there are training passes, and the global generators draw from a stream of the run's.
+
+        Args:
+            keys_of: from the number of a pass in its step to the keys of its dropout masks, int32 [1, 2].
+            seed: of the global generators.
+        """
+        self._keys_of, self._keys, self._drawn = keys_of, [], []
+        try:
+            with self.generators.kept(), torch.enable_grad():
+                self.generators.seed(seed)
+                yield
+        finally:
+            self._keys_of = None
+
+    @property
+    @abstractmethod
+    def generators(self) -> GlobalStreams:
+        """The global generators that computing draws from."""
+
+    def begin_step(self) -> None:
+        """The next pass is the first of a step."""
+        self._number = 0
+
+    def train(self, x: torch.Tensor) -> torch.Tensor:
+        """A pass in training mode: dropout on, batch statistics, which the running ones take in.
+
+        The masks of the first pass of a step are those of `Learner.train_epoch`; each further pass has keys of its own.
+
+        Args:
+            x: float32 [n, channels, samples].
+
+        Returns:
+            Logits, float32 [n, C], whose gradient by the parameters can be had once.
+        """
+        if self._keys_of is None:
+            raise UsageError("self.model is for losses; expected a call in loss() or direction()")
+        x = self.checked(x)
+        number, self._number = self._number, self._number + 1
+        if number == len(self._keys):
+            self._keys.append(self._keys_of(number))
+            self._drawn.append(0)
+        first = self._drawn[number]
+        self._drawn[number] += len(x)
+        return self._train(x, self._keys[number], torch.arange(first, first + len(x), device=x.device), number)
+
+    def checked(self, x: object) -> torch.Tensor:
+        """Frames as they are computed with.
+
+        Raises:
+            UsageError: they are none.
+        """
+        expected = f"expected float32 frames [n, {self.shape[0]}, {self.shape[1]}]"
+        if not isinstance(x, torch.Tensor) or x.dtype != torch.float32:
+            raise UsageError(f"self.model got {getattr(x, 'dtype', type(x).__name__)}; {expected}")
+        if x.shape[1:] != self.shape or not len(x):
+            raise UsageError(f"self.model got a tensor {list(x.shape)}; {expected}")
+        return x
+
+    @abstractmethod
+    def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor: ...
+
+    @abstractmethod
+    def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
+        """Logits in evaluation mode, float32 [n, C], by the network's parameters or others, [P], without a gradient."""
+
+    def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """sum_i weights_i l_i of logits [n, c], targets [n, c] and weights [n]; l_i as in `losses.instance_losses`."""
+        return (weights * losses.instance_losses(self._kind, logits, y)).sum()
+
+    def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
+        """The gradient of a loss by the parameters, [P]; None where it does not depend on them."""
+        self.parameters.grad = None
+        loss.backward()
+        found, self.parameters.grad = self.parameters.grad, None
+        return found
+
+
+class OpenPass(torch.autograd.Function):
+    """A pass of native kernels between its two halves; its one input with a gradient is the vector of parameters."""
+
+    @staticmethod
+    def forward(ctx: Any, parameters: torch.Tensor, forward: Callable[[], torch.Tensor], backward: Any) -> torch.Tensor:
+        """Logits, [n, C]."""
+        del parameters
+        ctx.backward_half = backward
+        return forward()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_logits: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """The gradient by the parameters, [P]."""
+        return ctx.backward_half(by_logits), None, None
+
+
+class WeightedLoss(torch.autograd.Function):
+    """A loss whose gradient by the logits was computed with it."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: torch.Tensor, loss: torch.Tensor, by_logits: torch.Tensor) -> torch.Tensor:
+        """The loss."""
+        del logits
+        ctx.save_for_backward(by_logits)
+        return loss.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """The gradient by the logits."""
+        return ctx.saved_tensors[0] * upstream, None, None

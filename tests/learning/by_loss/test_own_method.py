@@ -1,0 +1,88 @@
+"""The examples of docs/own_method.md, on native kernels and on modules, and against the built-in methods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clops_sweep import ContinualRun, Memory, RunConfig, native
+from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.learning.by_loss.batch import FrameBatch
+from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
+
+PAGE = (Path(__file__).parents[3] / "docs" / "own_method.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+LENGTHS = {
+    "DarkExperienceReplay": 25,
+    "ElasticWeightConsolidation": 25,
+    "LearningWithoutForgetting": 20,
+    "LossWeightedReplay": 20,
+}
+
+
+@pytest.fixture
+def names() -> Iterator[dict[str, Any]]:
+    """What the blocks of the page define."""
+    found: dict[str, Any] = {}
+    before = set(STRATEGIES.added)
+    exec("\n".join(BLOCKS), found)
+    yield found
+    for name in set(STRATEGIES.added) - before:
+        STRATEGIES.forget(name)
+
+
+def test_the_examples_are_short() -> None:
+    classes = {re.search(r"class (\w+)\(", block)[1]: block for block in BLOCKS if "(Strategy)" in block}  # type: ignore[index]
+    for name, most in LENGTHS.items():
+        code = classes[name].partition("\nSPACE")[0].split('"""\n')[-1]
+        assert len([line for line in code.splitlines() if line.strip()]) <= most, name
+
+
+def test_the_examples_pass_the_contract_suite(names: dict[str, Any]) -> None:
+    names["test_contract"]()
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_the_examples_pass_it_on_modules(name: str, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(native.ENVIRONMENT, "off")
+    check_strategy(names[name], scenarios=["class_il"], stores="anything")
+
+
+def test_ewc_is_the_built_in_method(names: dict[str, Any]) -> None:
+    assert names["ElasticWeightConsolidation"]
+    settings = {"learning_rate": 5e-3, "my_strength": 1000.0, "ewc_strength": 1000.0}
+    mine, built_in, plain = (
+        ContinualRun(tiny_config("class_il", strategy=name, **settings), tiny_frames("class_il")).run().curves["loss"]
+        for name in ("my_ewc", "ewc", "finetune")
+    )
+    np.testing.assert_allclose(mine, built_in, rtol=0, atol=1e-5)
+    assert np.abs(mine - plain).max() > 1e-2
+
+
+@pytest.mark.parametrize("strategy", ["my_derpp", "my_replay"])
+def test_what_is_stored_and_replayed_is_recorded(strategy: str, names: dict[str, Any]) -> None:
+    assert names
+    config = tiny_config("class_il", strategy=strategy, my_size=9, my_places=9)
+    result = ContinualRun(config, tiny_frames("class_il")).run()
+    assert result.runs["memory_instances"].tolist() == [9]
+    assert 1 <= result.instances["stored"].sum() <= 9
+    assert result.instances["times_replayed"].sum() == result.runs["replayed"].sum() > 0
+    assert result.runs["stores"].tolist() == ["raw"]
+
+
+def test_what_the_tables_name_is_there(names: dict[str, Any]) -> None:
+    assert names
+    run = ContinualRun(RunConfig(strategy="my_ewc", dataset="synthetic"), tiny_frames("class_il"))
+    strategy = run._strategy
+    batch = FrameBatch(strategy._steps, strategy._steps.instances.rows[0][:3] * 0)  # type: ignore[attr-defined]
+    owners = {"`self.`": strategy, "`batch.`": batch, "`memory.`": Memory(3)}
+    for table in re.findall(r"(?:^\|.*\|\n)+", PAGE, re.MULTILINE):
+        cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()]
+        (head, _), _, *rows = cells
+        missing = [it for first, _ in rows for it in re.findall(r"`(\w+)", first) if not hasattr(owners[head], it)]
+        assert missing == []

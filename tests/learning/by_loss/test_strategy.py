@@ -1,0 +1,296 @@
+"""Methods written as a loss: the numbers of fine-tuning, gradients of several passes, resuming, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from clops_sweep import ContinualRun, FloatOption, Memory, Reservoir, Strategy, native, strategy
+from clops_sweep.errors import Diverged, UsageError
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
+from clops_sweep.learning import streams
+from clops_sweep.learning.networks.dropout import PaperDropout
+from clops_sweep.learning.networks.network import PaperNetwork
+from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
+from clops_sweep.testing.watch import result_difference
+
+VARIANTS = [*native.available(), "off"]
+
+
+class Plain(Strategy):
+    def loss(self, batch: Any) -> torch.Tensor:
+        return self.criterion(self.model(batch.x), batch.y, batch.weights)
+
+
+class Own(Strategy):
+    """A method whose parts a test sets."""
+
+    setting_up: ClassVar[Any] = staticmethod(lambda self: None)
+    losing: ClassVar[Any] = staticmethod(Plain.loss)
+    ending: ClassVar[Any] = staticmethod(lambda self, task: None)
+
+    def setup(self) -> None:
+        type(self).setting_up(self)
+
+    def loss(self, batch: Any) -> Any:
+        return type(self).losing(self, batch)
+
+    def end_task(self, task: int) -> None:
+        type(self).ending(self, task)
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Makes the run of a method from its loss and its set-up."""
+
+    def run(loss: Any = None, setup: Any = None, end: Any = None, **settings: Any) -> ContinualRun:
+        for name, part in (("losing", loss), ("setting_up", setup), ("ending", end)):
+            if part is not None:
+                monkeypatch.setattr(Own, name, staticmethod(part))
+        return ContinualRun(tiny_config("class_il", strategy="own", **settings), tiny_frames("class_il"))
+
+    with STRATEGIES.temporarily("own", Own):
+        yield run
+
+
+def small(channels: int, samples: int, outputs: int) -> torch.nn.Module:
+    layers = [
+        torch.nn.Conv1d(channels, 4, 7, stride=5),
+        torch.nn.BatchNorm1d(4),
+        torch.nn.ReLU(),
+        torch.nn.Dropout(0.2),
+    ]
+    return torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool1d(3), torch.nn.Flatten(), torch.nn.Linear(12, outputs))
+
+
+@pytest.mark.parametrize("settings", [{}, {"class_weights": "balanced"}, {"network": "small_for_a_test"}], ids=str)
+@pytest.mark.parametrize("scenario", ["class_il", "class_il_union", "domain_il"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_criterion_alone_is_fine_tuning(
+    variant: str, scenario: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(native.ENVIRONMENT, variant)
+    with STRATEGIES.temporarily("plain", Plain), NETWORKS.temporarily("small_for_a_test", small):
+        mine, built_in = (
+            ContinualRun(tiny_config(scenario, strategy=name, **settings), tiny_frames(scenario)).run()
+            for name in ("plain", "finetune")
+        )
+    assert result_difference(mine, built_in, ignore=("run_id", "strategy", "plugins")) is None
+    assert mine.runs["backend"].tolist() == built_in.runs["backend"].tolist()
+
+
+def by_two_passes(self: Any, batch: Any) -> torch.Tensor:
+    logits, shifted = self.model(batch.x), self.model(0.5 * batch.x)
+    return _of_two_passes(logits, shifted, self.predict(batch.x), self.parameters)
+
+
+def _of_two_passes(
+    logits: torch.Tensor, shifted: torch.Tensor, other: torch.Tensor, parameters: torch.Tensor
+) -> torch.Tensor:
+    apart = (logits - shifted).square().mean() + 0.1 * (shifted - other).square().mean()
+    return F.softplus(logits).mean() + apart + 1e-2 * parameters.square().sum()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_several_passes_predictions_and_parameters_add_up(
+    variant: str, own: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first gradient, against the same loss by autograd in float64."""
+    monkeypatch.setenv(native.ENVIRONMENT, variant)
+    run = own(by_two_passes, batch_size=6)
+    learner, gradients = run._training.learner, []
+    apply = learner.apply
+    monkeypatch.setattr(learner, "apply", lambda gradient: (gradients.append(gradient.clone()), apply(gradient)))
+    run.advance()
+    (seed,) = run._training.seeds
+    rows = run._training.tasks[0].rows
+    order = streams.permutations([seed], rows.shape[1], "batch order", 0, 0)[0][:6]
+    x = learner.bank.gather(rows[0][order]).view(6, 1, -1).double()
+    module = PaperNetwork(1, 2500, learner.outputs)
+    module.draw(seed, 0)
+    module.double()
+    first = streams.keys([seed], "training dropout", 0, 0)[0]
+    second = streams.keys([seed], "training dropout of further passes", 0, 0, 1)[0]
+    passes = []
+    for frames, keys in ((x, first), (0.5 * x, second)):
+        with PaperDropout(keys, torch.arange(6)):
+            passes.append(module(frames))
+    parameters = [parameter for _, parameter in module.named_parameters()]
+    with torch.no_grad():
+        evaluated = module.eval()(x)
+    module.train()
+    _of_two_passes(*passes, evaluated, torch.cat([it.flatten() for it in parameters])).backward()
+    expected = torch.cat([it.grad.flatten() for it in parameters if it.grad is not None])
+    found = learner.parameters.by_run(gradients[0])[0].double()
+    assert torch.allclose(found, expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
+
+
+class Varied(Strategy):
+    """State of every kind, and random numbers of every generator."""
+
+    def setup(self) -> None:
+        self.memories = {"a": Memory(5, "ring"), "b": [Memory(6, "task_balanced"), Reservoir(4)]}
+        self.same, self.count, self.teacher = self.memories["a"], 0, None
+        self.table, self.note = np.zeros(3), ("text", None, torch.ones(2))
+
+    def loss(self, batch: Any) -> torch.Tensor:
+        logits = self.model(batch.x)
+        noise = torch.rand(1) + float(np.random.random()) + float(self.rng.random())  # noqa: NPY002
+        loss = self.criterion(logits, batch.y) * (1 + 0.01 * noise.sum())
+        for memory in (self.memories["a"], *self.memories["b"]):
+            if memory:
+                old = memory.sample(3)
+                loss = loss + self.criterion(self.model(old.x), old.y) + (old.logits - self.predict(old.x)).mean() * 0
+            memory.offer(batch, logits=logits)
+        if self.teacher is not None:
+            loss = loss + (logits - self.teacher(batch.x)).square().mean()
+        self.count += 1
+        self.table[0] += float(loss.detach())
+        return loss
+
+    def direction(self, gradient: torch.Tensor) -> torch.Tensor:
+        if not self.memories["a"]:
+            return gradient
+        old = self.memories["a"].sample(2)
+        reference = self.gradient(self.criterion(self.model(old.x), old.y))
+        return gradient - 0.1 * reference
+
+    def end_task(self, task: int) -> None:
+        self.teacher, self.note = self.frozen(), ("text", task, self.importance(task) + float(self.rng.random()))
+        self.memories["b"][0].offer(self.instances(task), logits=self.predict(self.instances(task).x))
+
+
+@pytest.mark.parametrize("settings", [{}, {"network": "small_for_a_test"}], ids=str)
+@pytest.mark.parametrize("variant", VARIANTS[:1] + VARIANTS[-1:])
+def test_a_method_with_state_of_every_kind_resumes(
+    variant: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(native.ENVIRONMENT, variant)
+    with NETWORKS.temporarily("small_for_a_test", small):
+        check_strategy(Varied, scenarios=["class_il"], stores="anything", **settings)
+
+
+def test_shared_state_stays_shared() -> None:
+    with STRATEGIES.temporarily("varied", Varied):
+        config, frames = tiny_config("class_il", strategy="varied"), tiny_frames("class_il")
+        run, resumed = ContinualRun(config, frames), ContinualRun(config, frames)
+        run.advance()
+        resumed.restore(run.state())
+    strategy: Any = resumed._strategy
+    assert strategy.same is strategy.memories["a"]
+    assert (strategy.count, type(strategy.table), strategy.note[0]) == (run._strategy.count, np.ndarray, "text")  # type: ignore[attr-defined]
+    assert torch.equal(strategy.same.index, run._strategy.same.index)  # type: ignore[attr-defined]
+
+
+LOSSES: dict[str, tuple[Any, str]] = {
+    "no scalar": (
+        lambda self, b: self.losses(self.model(b.x), b.y),
+        r"loss\(\) returned a tensor \[\d+\]; expected a scalar",
+    ),
+    "nothing": (lambda self, b: None, "returned NoneType; expected a scalar"),
+    "no gradient": (lambda self, b: self.criterion(self.predict(b.x), b.y), "a loss that depends on no parameter"),
+    "a constant": (lambda self, b: torch.zeros(()), "a loss that depends on no parameter"),
+    "frames of another shape": (
+        lambda self, b: self.model(b.x[:, :, :9]).mean(),
+        r"self.model got a tensor \[\d+, 1, 9\]",
+    ),
+    "no frames": (lambda self, b: self.model(3).mean(), r"self.model got int; expected float32 frames \[n, 1, 2500\]"),
+    "doubles": (lambda self, b: self.model(b.x.double()).mean(), "self.model got torch.float64"),
+    "unlike shapes": (lambda self, b: self.criterion(self.model(b.x), b.y[:1]), "criterion got logits .* and targets"),
+    "an unknown option": (lambda self, b: self.options.my_own, "self.options.my_own: it lists no such option"),
+    "an empty memory": (lambda self, b: Memory(3).sample(2), "memory: sampled while nothing is stored"),
+    "a later task": (lambda self, b: self.instances(1), "task 1 has not begun; expected one from 0 to 0"),
+    "columns of another length": (
+        lambda self, b: Memory(3).offer(b, a=b.x[1:]),
+        r"memory: a is a tensor .*; expected a row",
+    ),
+    "a name of the batch's": (
+        lambda self, b: Memory(3).offer(b, x=b.x),
+        "memory: x=... is not for columns of your own",
+    ),
+    "herding without features": (lambda self, b: Memory(3, "herding").offer(b), "policy 'herding' needs features="),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_that_are_refused(name: str, own: Any) -> None:
+    loss, sentence = LOSSES[name]
+    with pytest.raises(UsageError, match=sentence) as raised:
+        own(loss).advance()
+    assert "\n" not in str(raised.value)
+
+
+def test_a_loss_that_is_no_number_ends_the_run(own: Any) -> None:
+    with pytest.raises(Diverged, match=r"strategy 'own': loss\(\) returned a loss of nan"):
+        own(lambda self, batch: self.model(batch.x).mean() * float("nan")).advance()
+
+
+def test_a_pass_of_an_earlier_step_is_refused(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[torch.Tensor] = []
+
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        kept.append(self.model(batch.x).mean())
+        return kept[0] + kept[-1]
+
+    with pytest.raises((UsageError, RuntimeError), match="earlier step|second time"):
+        own(loss).advance()
+
+
+@pytest.mark.skipif(not native.available(), reason="the native kernels are not built")
+def test_native_kernels_know_no_gradient_by_the_frames(own: Any) -> None:
+    with pytest.raises(UsageError, match="frames that require a gradient, which the native kernels do not compute"):
+        own(lambda self, batch: self.model(batch.x.requires_grad_()).mean()).advance()
+
+
+STATES: dict[str, tuple[Any, str]] = {
+    "an object": (object, "self.kept is object, which a checkpoint cannot hold"),
+    "a function": (lambda: [{"a": len}], r"self.kept\[0\]\['a'\] is builtin_function_or_method"),
+    "a module": (lambda: torch.nn.Linear(1, 1), "self.kept is Linear"),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_state_that_cannot_be_kept_is_refused_before_the_first_epoch(name: str, own: Any) -> None:
+    make, sentence = STATES[name]
+    with pytest.raises(UsageError, match=f"^strategy 'own': {sentence}"):
+        own(setup=lambda self: setattr(self, "kept", make()))
+
+
+def test_live_parameters_and_graphs_are_refused(own: Any) -> None:
+    run = own(end=lambda self, task: setattr(self, "kept", self.parameters.detach()))
+    for _ in range(run._epochs - 1):
+        run.advance()
+    with pytest.raises(UsageError, match=r"self.kept is the network's own memory, which changes; keep a clone\(\)"):
+        run.advance()
+    with pytest.raises(UsageError, match="self.model is for losses; expected a call in loss"):
+        own(setup=lambda self: self.model(torch.zeros(1, 1, 2500)))
+
+    def keeps_a_graph(self: Any, batch: Any) -> torch.Tensor:
+        self.kept = self.model(batch.x)
+        return self.kept.mean()
+
+    run = own(keeps_a_graph, setup=lambda self: None, end=lambda self, task: None)
+    run.advance()
+    with pytest.raises(UsageError, match="self.kept depends on a pass; detach what is kept"):
+        run.state()
+
+
+def test_class_weights_have_to_be_given(own: Any) -> None:
+    with pytest.raises(UsageError, match=r"criterion needs weights=batch.weights"):
+        own(lambda self, batch: self.criterion(self.model(batch.x), batch.y), class_weights="balanced").advance()
+
+
+def test_a_loss_is_computed_one_run_at_a_time(own: Any) -> None:
+    own()
+    configs = [tiny_config("class_il", strategy="own", seed=seed) for seed in range(2)]
+    with pytest.raises(UsageError, match="strategy 'own' is written as a loss, and computes one run at a time"):
+        ContinualRun(configs, tiny_frames("class_il"))
+    with pytest.raises(UsageError, match="leave out lockstep"):
+        strategy("with_lockstep", options={"my_rate": FloatOption(1.0, gt=0)}, lockstep=["my_rate"])(Plain)
+    with pytest.raises(UsageError, match=r"with a method loss\(batch\)"):
+        strategy("without_a_loss")(type("Nothing", (Strategy,), {}))
