@@ -42,7 +42,6 @@ Listed = Mapping[str, Option] | Sequence[str | Mapping[str, Option]]
 """Options that a plug-in uses: existing ones by name, new ones as a mapping from their names to definitions."""
 
 _OF_A_STRATEGY = (
-    "come_to",
     "begin_task",
     "replay",
     "train_epoch",
@@ -52,6 +51,7 @@ _OF_A_STRATEGY = (
     "counts",
     "state",
     "restore",
+    "come_to",
 )
 """The methods that a run calls; they are looked for by name, for the base class of strategies needs torch."""
 

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 
@@ -21,12 +21,10 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.adam import Adam
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.learners.logit_table import LogitTable, pulled
+from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.learners.run_networks import RunNetworks
 from clops_sweep.learning.parameters import Parameters
-
-if TYPE_CHECKING:
-    from clops_sweep.learning.learners.passes import Passes
 
 
 class Learner(RunNetworks):

@@ -83,7 +83,7 @@ class NativeLearner(Learner):
 
     def passes(self) -> Passes:
         """As `Learner.passes`."""
-        return NativePasses(self)
+        return NativePasses(self, self.core_over)
 
     def gradient(
         self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True

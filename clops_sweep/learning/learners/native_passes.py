@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from clops_sweep.errors import UsageError
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss
-
-if TYPE_CHECKING:
-    from clops_sweep.learning.learners.native_learner import NativeLearner
+from clops_sweep.learning.learners.run_networks import RunNetworks
 
 _AT_A_TIME = 512
 """Frames that are predicted at a time."""
 
 
 class NativePasses(Passes):
-    """Passes whose frames are copied to where kernels find them."""
+    """Passes whose frames are copied to where kernels find them.
 
-    def __init__(self, learner: NativeLearner) -> None:
-        super().__init__(learner)
-        self._learner = learner
-        self._generators = GlobalStreams(learner.bank.device)
+    Args:
+        networks: of a single run.
+        core_over: from frames, [n, samples], and a vector for gradients to kernels on the network.
+    """
+
+    def __init__(self, networks: RunNetworks, core_over: Callable[..., Any]) -> None:
+        super().__init__(networks)
+        self._core_over = core_over
+        self._generators = GlobalStreams(networks.bank.device)
         self._workspaces: dict[int, _Workspace] = {}
 
     @property
@@ -44,7 +48,7 @@ class NativePasses(Passes):
     def _workspace(self, number: int, count: int) -> _Workspace:
         found = self._workspaces.get(number)
         if found is None or len(found.rows) < count:
-            found = self._workspaces[number] = _Workspace(self._learner, count)
+            found = self._workspaces[number] = _Workspace(self._core_over, count, self.shape[1], self.parameters)
         return found
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
@@ -97,9 +101,9 @@ class NativePasses(Passes):
 class _Workspace:
     """Kernels over the network, frames of their own, and what they keep between the halves of a pass."""
 
-    def __init__(self, learner: NativeLearner, count: int) -> None:
-        self.frames = torch.empty(count, learner.bank.shape[-1])
+    def __init__(self, core_over: Callable[..., Any], count: int, samples: int, parameters: torch.Tensor) -> None:
+        self.frames = torch.empty(count, samples)
         self.rows = torch.arange(count)
-        self.gradient = torch.empty_like(learner.parameters.flat)
-        self.core = learner.core_over(self.frames, gradient=self.gradient)
+        self.gradient = torch.empty_like(parameters.detach())
+        self.core = core_over(self.frames, gradient=self.gradient)
         self.uses = 0

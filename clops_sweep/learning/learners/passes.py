@@ -13,23 +13,23 @@ from torch.autograd.function import once_differentiable
 from clops_sweep.errors import UsageError
 from clops_sweep.learning import losses
 from clops_sweep.learning.global_streams import GlobalStreams
-from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.run_networks import RunNetworks
 
 
 class Passes(ABC):
     """The passes of the network of one run, and the gradient of a loss on what they return.
 
     Args:
-        learner: of a single run.
+        networks: of a single run.
 
     Attributes:
         parameters: float32 [P], the network's own memory, as a leaf of autograd.
     """
 
-    def __init__(self, learner: Learner) -> None:
-        self.parameters = learner.parameters.flat.detach().requires_grad_()
-        self.shape = (1, *learner.bank.shape)[-2:]
-        self._outputs, self._kind = learner.outputs, learner.kind
+    def __init__(self, networks: RunNetworks) -> None:
+        self.parameters = networks.parameters.flat.detach().requires_grad_()
+        self.shape = (1, *networks.bank.shape)[-2:]
+        self._outputs, self._kind = networks.outputs, networks.kind
         self._keys_of: Callable[[int], torch.Tensor] | None = None
         self._keys: list[torch.Tensor] = []
         self._drawn: list[int] = []

@@ -50,7 +50,7 @@ def _makes_one(training: Any) -> FineTuning:
     return FineTuning(training)
 
 
-STRATEGY = "strategy 'mine': expected a subclass of clops_sweep.learning.strategies.base.LockstepStrategy; "
+STRATEGY = "strategy 'mine': expected a subclass of clops_sweep.Strategy; "
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_drawing(steps: Any) -> None:
     assert int(steps.replayed.sum()) == 6 + 3 + 4000
     assert sorted(memory.sample(2, weights="share").index.tolist()) == [1, 3]
     for wrong in ("nothing", torch.ones(5), torch.tensor([0.0, 1, 0, float("nan"), 0, 0]), torch.zeros(6)):
-        with pytest.raises(UsageError, match="^strategy 'mine': memory: weights: expected"):
+        with pytest.raises(UsageError, match=r"^strategy 'mine': memory: weights: expected"):
             memory.sample(2, weights=wrong)
     with pytest.raises(UsageError, match="3 of them above 0"):
         memory.sample(3, weights="share")
@@ -137,5 +137,5 @@ def test_sizes_that_are_none(size: Any) -> None:
     for make in (Memory, Reservoir):
         with pytest.raises(UsageError, match=f"^{make.__name__}: size = .*: expected a whole number, at least 1"):
             make(size)
-    with pytest.raises(UsageError, match="^Memory: policy = 'fifo': expected one of reservoir, ring"):
+    with pytest.raises(UsageError, match=r"^Memory: policy = 'fifo': expected one of reservoir, ring"):
         Memory(3, "fifo")  # type: ignore[arg-type]
