@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clops_sweep import native
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.learning.mapped_rows import copied_rows
 
@@ -75,10 +76,18 @@ class FrameBank:
         flat = instances.reshape(-1)
         if self.members is not None:
             flat = self.members.index_select(0, flat).flatten()
-        frames = self.stored.index_select(0, flat)
-        if self.gain is not None and self.offset is not None:
-            frames = frames.to(torch.float32).mul_(self.gain[flat, None]).add_(self.offset[flat, None])
-        return frames.view(*instances.shape, *self.shape)
+        return self._signals(flat).view(*instances.shape, *self.shape)
+
+    def _signals(self, rows: torch.Tensor) -> torch.Tensor:
+        """Stored rows, int64 [n], as signals, float32 [n, samples]."""
+        if self.gain is None or self.offset is None:
+            return self.stored.index_select(0, rows)
+        if self.device.type == "cpu" and self.stored.dtype == torch.int16:
+            stored, gain, offset, at = (it.numpy() for it in (self.stored, self.gain, self.offset, rows.contiguous()))
+            if (found := native.gather(stored, gain, offset, at)) is not None:
+                return torch.from_numpy(found)
+        frames = self.stored.index_select(0, rows).to(torch.float32)
+        return frames.mul_(self.gain[rows, None]).add_(self.offset[rows, None])
 
 
 class LastBank:

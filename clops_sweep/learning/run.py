@@ -101,7 +101,7 @@ class ContinualRun:
             bank,
             common.network,
             common.options_of("network"),
-            together=False if computed_alone(common.strategy) else None,
+            **({"together": False} if computed_alone(common.strategy) else {}),
         )
         weights = [class_weights(common, scenario.kind, task.train.targets) for task in scenario.tasks]
         tasks = [

@@ -84,6 +84,16 @@ def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:
     return found
 
 
+def gather(
+    stored: NDArray[np.int16], gain: NDArray[np.float32], offset: NDArray[np.float32], rows: NDArray[np.int64]
+) -> NDArray[np.float32] | None:
+    """gain * stored + offset of some rows, float32 [n, samples]; None where the kernels are not built."""
+    if _kernels is None:
+        return None
+    found: NDArray[np.float32] = _kernels.gather(stored, gain, offset, rows)
+    return found
+
+
 @cache
 def _say_once() -> None:
     logging.getLogger("clops_sweep").warning(why_missing())

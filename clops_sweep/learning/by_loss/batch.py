@@ -34,6 +34,7 @@ class Steps:
         self.task = -1
         self.rng = streams.generator(training.seeds[0], "loss")
         self.waiting: list[Any] | None = None
+        self._shares: dict[int, torch.Tensor] = {}
         self._sizes = [task.rows.shape[1] for task in training.tasks]
         self.replayed = torch.zeros(sum(self._sizes), dtype=torch.int64, device=self.device)
 
@@ -47,6 +48,12 @@ class Steps:
         """The position of each instance's task, int64 [n]."""
         sizes = torch.tensor(self._sizes, device=self.device)
         return torch.arange(len(sizes), device=self.device).repeat_interleave(sizes)
+
+    def shares(self, count: int) -> torch.Tensor:
+        """1 / n for each of n instances, float32 [n]."""
+        if count not in self._shares:
+            self._shares[count] = torch.full((count,), 1 / count, device=self.device)
+        return self._shares[count]
 
     def of_task(self, task: int) -> slice:
         """The instances of a task."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as with_values
@@ -132,8 +133,8 @@ class Strategy(LockstepStrategy):
                 raise self._steps.error(
                     "criterion needs weights=batch.weights, because the config has class_weights = 'balanced'"
                 )
-            weights = torch.ones(len(y), device=y.device)
-        return self._steps.passes.criterion(logits, y, weights * (1 / len(y)))
+            return self._steps.passes.criterion(logits, y, self._steps.shares(len(y)))
+        return self._steps.passes.criterion(logits, y, weights * self._steps.shares(len(y)))
 
     def losses(self, logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """The scenario's loss l_i of each instance, [n]; shapes as in `criterion`."""
@@ -221,7 +222,7 @@ class Strategy(LockstepStrategy):
             raise steps.error(f"{what} {found}; expected a scalar, such as a mean")
         if not loss.requires_grad:
             raise steps.error(f"{what} a loss that depends on no parameter; expected one of what self.model returns")
-        if not loss.isfinite():
+        if not math.isfinite(loss.item()):
             raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}", [0])
         gradient = steps.passes.gradient(loss)
         if gradient is None:

@@ -56,34 +56,27 @@ class NativeLearner(Learner):
         self.backend = f"native-{variant}"
         adam = self.optimizer
         self._adam_memory = [values.numpy() for values in (adam.values, adam.first, adam.second)]
-        self._core = self.core_over(bank.stored, gradient=self._gradient.flat, gain=bank.gain, offset=bank.offset)
+        self._core = self._kernels()
 
-    def core_over(
-        self,
-        frames: torch.Tensor,
-        *,
-        gradient: torch.Tensor,
-        gain: torch.Tensor | None = None,
-        offset: torch.Tensor | None = None,
-    ) -> Any:
-        """The kernels on these networks, with frames, [n, samples], and a vector that gradients are left in."""
+    def _kernels(self) -> Any:
+        """Kernels over these networks, with memory of their own for what they compute."""
         return native.core(
             variant=self.variant,
             softmax=self.kind == "softmax",
             runs=len(self.seeds),
             outputs=self.outputs,
             parameters=self.parameters.flat.numpy(),
-            gradient=gradient.numpy(),
+            gradient=self._gradient.flat.numpy(),
             means=[mean.numpy() for mean in self.statistics[:3]],
             variances=[variance.numpy() for variance in self.statistics[3:]],
-            frames=frames.numpy(),
-            gain=_optional(gain),
-            offset=_optional(offset),
+            frames=self.bank.stored.numpy(),
+            gain=_optional(self.bank.gain),
+            offset=_optional(self.bank.offset),
         )
 
     def passes(self) -> Passes:
         """As `Learner.passes`."""
-        return NativePasses(self, self.core_over)
+        return NativePasses(self, self._kernels)
 
     def gradient(
         self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True

@@ -135,14 +135,15 @@ class WeightedLoss(torch.autograd.Function):
     """A loss whose gradient by the logits was computed with it."""
 
     @staticmethod
-    def forward(ctx: Any, logits: torch.Tensor, loss: torch.Tensor, by_logits: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, logits: torch.Tensor, forward: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+    ) -> torch.Tensor:
         """The loss."""
-        del logits
-        ctx.save_for_backward(by_logits)
-        return loss.clone()
+        loss, ctx.by_logits = forward(logits)
+        return loss
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+    def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None]:
         """The gradient by the logits."""
-        return ctx.saved_tensors[0] * upstream, None, None
+        return ctx.by_logits * upstream, None

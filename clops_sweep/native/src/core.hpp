@@ -117,10 +117,11 @@ class Core {
     }
   }
 
-  // The first half of a gradient of any loss: logits [S, count, outputs].
+  // The first half of a gradient of any loss: logits [S, count, outputs]. Rows are of other frames where those are given.
   void forward(const Longs& rows, const std::optional<Longs>& draws, const std::optional<Array<std::int32_t>>& keys, bool running,
-               bool track, Floats& logits) {
-    const int count = check_rows(rows);
+               bool track, Floats& logits, const std::optional<Floats>& frames) {
+    const int count = check_rows(rows, frames);
+    const Frames of = frames_of(frames);
     const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
     require(!keys || draws, "dropout keys come with draws");
     if (keys) require_shape(*keys, {runs, 2}, "keys");
@@ -135,18 +136,20 @@ class Core {
       const Keys of_run = keys ? keys_of(*keys, run) : Keys{};
       const Statistics<float> tracked = tracked_of(run);
       kernels_.forward(network_of(parameters_.data(), runs_, run, outputs_), outputs_, statistics_of(run), track ? &tracked : nullptr,
-                       {frames_, rows.data() + first, nullptr, count}, keys ? draws->data() : nullptr,
+                       {of, rows.data() + first, nullptr, count}, keys ? draws->data() : nullptr,
                        {under_way_.normalization, keys ? &of_run : nullptr}, to + first * outputs_,
                        halves_[static_cast<std::size_t>(run)].of(kernels_.gradient_workspace(count, outputs_)));
     }
   }
 
-  // The second half, from the gradient by the logits of the last `forward`.
-  void backward(const Floats& by_logits) {
+  // The second half, from the gradient by the logits of the last `forward`; to another vector where one is given.
+  void backward(const Floats& by_logits, std::optional<Floats> gradient) {
     require(under_way_.count > 0, "a pass backward follows one forward");
     const int count = under_way_.count;
     require_shape(by_logits, {static_cast<std::size_t>(runs_), static_cast<std::size_t>(count), static_cast<std::size_t>(outputs_)},
                   "the gradient by the logits");
+    if (gradient) require_shape(*gradient, {static_cast<std::size_t>(parameters_.size())}, "gradient");
+    float* to = gradient ? gradient->mutable_data() : gradient_data_;
     under_way_.count = 0;
     const Keys any{};
     const Pass pass{under_way_.normalization, under_way_.dropout ? &any : nullptr};
@@ -154,7 +157,7 @@ class Core {
     for (int run = 0; run < runs_; ++run) {
       kernels_.backward(network_of(parameters_.data(), runs_, run, outputs_), outputs_, count, pass,
                         by_logits.data() + static_cast<std::ptrdiff_t>(run) * count * outputs_,
-                        network_of(gradient_data_, runs_, run, outputs_),
+                        network_of(to, runs_, run, outputs_),
                         halves_[static_cast<std::size_t>(run)].of(kernels_.gradient_workspace(count, outputs_)));
     }
   }
@@ -192,8 +195,9 @@ class Core {
   }
 
   void predict(const Longs& rows, const std::optional<Floats>& noise, const std::optional<Floats>& parameters, bool probabilities,
-               int samples, const std::optional<Array<std::int32_t>>& keys, Floats& result) {
-    const int count = check_rows(rows);
+               int samples, const std::optional<Array<std::int32_t>>& keys, Floats& result, const std::optional<Floats>& frames) {
+    const int count = check_rows(rows, frames);
+    const Frames of = frames_of(frames);
     const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
     require(samples > 0, "there must be a sample");
     if (noise) require_shape(*noise, {runs, size, kFrameLength}, "noise");
@@ -207,7 +211,7 @@ class Core {
     for (int run = 0; run < runs_; ++run) {
       const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
       const auto frame_length = static_cast<std::ptrdiff_t>(kFrameLength);
-      const Instances instances{frames_, rows.data() + first, noise ? noise->data() + first * frame_length : nullptr, count};
+      const Instances instances{of, rows.data() + first, noise ? noise->data() + first * frame_length : nullptr, count};
       kernels_.predict(network_of(flat, runs_, run, outputs_), outputs_, loss_, statistics_of(run), instances,
                        {keys.has_value(), probabilities, samples}, keys ? keys_of(*keys, run) : Keys{}, to + first * samples * outputs_,
                        workspace);
@@ -242,9 +246,9 @@ class Core {
       Floats& own = logits[number];
       require(own.ndim() == 3, "logits are [S, instances, outputs]");
       const py::ssize_t size = own.shape(1);
-      forward(columns(rows, start, size), counters(start, size), keys, false, true, own);
+      forward(columns(rows, start, size), counters(start, size), keys, false, true, own, std::nullopt);
       const Floats by = floats(by_logits(number));
-      backward(table ? pulled(by, own, *table, static_cast<py::ssize_t>(number)) : by);
+      backward(table ? pulled(by, own, *table, static_cast<py::ssize_t>(number)) : by, std::nullopt);
       adam(values, first, second, gradient_, learning_rate, steps++, std::nullopt);
       start += size;
     }
@@ -373,11 +377,18 @@ class Core {
     return {{frames_, rows.data() + first, nullptr, count}, targets.data() + first * outputs_, weights.data() + first, draws.data()};
   }
 
-  // Rows [S, count] that are all in the data set; returns count.
-  int check_rows(const Longs& rows) const {
+  // Rows [S, count] that are all in the data set, or of other frames; returns count.
+  int check_rows(const Longs& rows, const std::optional<Floats>& frames = std::nullopt) const {
     require(rows.ndim() == 2 && rows.shape(0) == runs_, "rows must be [S, instances]");
-    for (py::ssize_t i = 0; i < rows.size(); ++i) require(rows.data()[i] >= 0 && rows.data()[i] < frame_count_, "a row is not in the data set");
+    if (frames) require(frames->ndim() == 2 && static_cast<std::size_t>(frames->shape(1)) == kFrameLength, "frames must be [n, 2500]");
+    const py::ssize_t end = frames ? frames->shape(0) : frame_count_;
+    for (py::ssize_t i = 0; i < rows.size(); ++i) require(rows.data()[i] >= 0 && rows.data()[i] < end, "a row is not in the data set");
     return static_cast<int>(rows.shape(1));
+  }
+
+  // The frames of the data set, or others, which are the signal already.
+  Frames frames_of(const std::optional<Floats>& others) const {
+    return others ? Frames{others->data(), nullptr, nullptr, nullptr} : frames_;
   }
 
   Statistics<float> tracked_of(int run) const {

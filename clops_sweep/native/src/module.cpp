@@ -15,6 +15,22 @@ Array<double> statistics_of(const Array<T>& stored) {
   return found;
 }
 
+// Frames as signals: gain * stored + offset of some rows, [n, samples].
+Floats gather(const Array<std::int16_t>& stored, const Floats& gain, const Floats& offset, const Longs& rows) {
+  require(stored.ndim() == 2 && gain.size() == stored.shape(0) && offset.size() == gain.size(), "each frame has a gain and an offset");
+  const py::ssize_t samples = stored.shape(1);
+  Floats found({rows.size(), samples});
+  float* to = found.mutable_data();
+  for (py::ssize_t i = 0; i < rows.size(); ++i, to += samples) {
+    const std::int64_t row = rows.data()[i];
+    require(row >= 0 && row < stored.shape(0), "a row is not in the data set");
+    const std::int16_t* from = stored.data() + row * samples;
+    const float scale = gain.data()[row], shift = offset.data()[row];
+    for (py::ssize_t t = 0; t < samples; ++t) to[t] = static_cast<float>(from[t]) * scale + shift;
+  }
+  return found;
+}
+
 }  // namespace clops
 
 PYBIND11_MODULE(_kernels, module) {
@@ -28,6 +44,7 @@ PYBIND11_MODULE(_kernels, module) {
   });
   module.def("frame_statistics", &statistics_of<std::int16_t>, arg("stored").noconvert());
   module.def("frame_statistics", &statistics_of<float>, arg("stored").noconvert());
+  module.def("gather", &gather, arg("stored").noconvert(), arg("gain").noconvert(), arg("offset").noconvert(), arg("rows").noconvert());
   py::class_<Core>(module, "Core")
       .def(py::init<const std::string&, bool, int, int, Floats, Floats, std::vector<Floats>, std::vector<Floats>, const py::array&,
                     std::optional<Floats>, std::optional<Floats>>(),
@@ -36,14 +53,15 @@ PYBIND11_MODULE(_kernels, module) {
       .def("gradient", &Core::gradient, arg("rows").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
            arg("draws").noconvert(), arg("keys").noconvert(), arg("running"), arg("track"), arg("losses").noconvert())
       .def("forward", &Core::forward, arg("rows").noconvert(), arg("draws").noconvert(), arg("keys").noconvert(), arg("running"),
-           arg("track"), arg("logits").noconvert())
-      .def("backward", &Core::backward, arg("by_logits").noconvert())
+           arg("track"), arg("logits").noconvert(), arg("frames").noconvert() = py::none())
+      .def("backward", &Core::backward, arg("by_logits").noconvert(), arg("gradient").noconvert() = py::none())
       .def("loss_by_logits", &Core::loss_by_logits, arg("logits").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
            arg("losses").noconvert(), arg("by_logits").noconvert())
       .def("sum_of_each", &Core::sum_of_each, arg("rows").noconvert(), arg("by_logits").noconvert(), arg("absolute"),
            arg("sums").noconvert())
       .def("predict", &Core::predict, arg("rows").noconvert(), arg("noise").noconvert(), arg("parameters").noconvert(),
-           arg("probabilities"), arg("samples"), arg("keys").noconvert(), arg("result").noconvert())
+           arg("probabilities"), arg("samples"), arg("keys").noconvert(), arg("result").noconvert(),
+           arg("frames").noconvert() = py::none())
       .def("adam", &Core::adam, arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(),
            arg("gradient").noconvert(), arg("learning_rate"), arg("steps"), arg("penalty").noconvert() = py::none())
       .def("train_by_logits", &Core::train_by_logits, arg("rows").noconvert(), arg("keys").noconvert(), arg("logits").noconvert(),
