@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from clops_sweep.experiment.events import EpochEnd, RunEnd, TaskEnd
     from clops_sweep.experiment.plugins.decorators import (
         acquisition_function,
+        augmentation,
         network,
         observer,
         scenario,
@@ -111,6 +112,7 @@ __all__ = [
     "__version__",
     "acquisition",
     "acquisition_function",
+    "augmentation",
     "data_hash",
     "dataset",
     "delete",
@@ -139,7 +141,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("OptunaSearch", "SuccessiveHalving"), "clops_sweep.experiment.spaces.optuna_search"),
     **dict.fromkeys(
-        ("acquisition_function", "network", "observer", "scenario", "storage_function", "strategy"),
+        ("acquisition_function", "augmentation", "network", "observer", "scenario", "storage_function", "strategy"),
         "clops_sweep.experiment.plugins.decorators",
     ),
     **dict.fromkeys(

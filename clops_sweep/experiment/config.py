@@ -145,6 +145,7 @@ class RunConfig(BaseModel):
     class_weights: Literal["balanced"] | None = Field(
         None, description="balanced: a loss is weighted by n / (C n_c), n_c training instances of its class in its task"
     )
+    augment: str | None = Field(None, description="how training frames are changed at random before each pass")
     weight_seed: Seed | None = Field(None, description="seed of the initial weights alone; by default the run's seed")
 
     _aside: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -205,8 +206,8 @@ class RunConfig(BaseModel):
 
     @field_validator(*USERS)
     @classmethod
-    def _known_plugin(cls, value: str, info: ValidationInfo) -> str:
-        return _registered(str(info.field_name), value)
+    def _known_plugin(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else _registered(str(info.field_name), value)
 
     @field_validator("task_order", mode="before")
     @classmethod
@@ -297,7 +298,7 @@ class RunConfig(BaseModel):
         return dict(self.__pydantic_extra__ or {})
 
     def options_of(self, kind: str) -> dict[str, Any]:
-        """The options of the plug-in that one of its fields names, such as `network`, by name."""
+        """The options of the plug-in that one of its fields names, such as `network`, by name; none of nothing."""
         options = self.options
         return {name: options[name] for name in REGISTRIES[kind].options(getattr(self, kind)) if name in options}
 

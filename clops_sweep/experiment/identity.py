@@ -32,7 +32,7 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     return _canonical(seen | effective(fields["strategy"], options, [fields[kind] for kind in USERS]))
 
 
-def effective(strategy: str, options: Mapping[str, Any], plugins: list[str]) -> dict[str, Any]:
+def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> dict[str, Any]:
     """Return the options that have an effect, with those of the plug-ins that they name; `strategy` if it is another.
 
     Args:

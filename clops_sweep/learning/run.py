@@ -22,6 +22,7 @@ from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import result, streams
+from clops_sweep.learning.augmentation.augmenter import Augmenter
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.class_weights import class_weights
 from clops_sweep.learning.frame_bank import FrameBank
@@ -101,8 +102,11 @@ class ContinualRun:
             bank,
             common.network,
             common.options_of("network"),
-            **({"together": False} if computed_alone(common.strategy) else {}),
+            **({"together": False} if computed_alone(common.strategy) or common.augment is not None else {}),
         )
+        if common.augment is not None:
+            seeds = [each.seed for each in self.configs]
+            learner.augment = Augmenter(common.augment, seeds, common.options_of("augment"))
         weights = [class_weights(common, scenario.kind, task.train.targets) for task in scenario.tasks]
         tasks = [
             self._instances(task.train, of_task, runs)
@@ -214,6 +218,8 @@ class ContinualRun:
         with self._timed("seconds_acquire"):
             replay = self._strategy.replay(task, epoch)
         with self._timed("seconds_train"):
+            if training.learner.augment is not None:
+                training.learner.augment.begin_epoch(task, epoch)
             size = instances.rows.shape[1] + (0 if replay is None else replay.instances.rows.shape[1])
             order = streams.permutations(training.seeds, size, "batch order", task, epoch).to(self.device)
             dropout_keys = streams.keys(training.seeds, "training dropout", task, epoch).to(self.device)

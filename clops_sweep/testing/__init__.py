@@ -14,6 +14,7 @@ itself. It raises `ContractViolation` with a sentence that says what is wrong, a
 from __future__ import annotations
 
 from clops_sweep.testing.acquisition_contract import check_acquisition_function
+from clops_sweep.testing.augmentation_contract import check_augmentation
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.network_contract import check_network
 from clops_sweep.testing.observer_contract import check_observer
@@ -27,6 +28,7 @@ __all__ = [
     "SCENARIO_KINDS",
     "ContractViolation",
     "check_acquisition_function",
+    "check_augmentation",
     "check_network",
     "check_observer",
     "check_scenario",

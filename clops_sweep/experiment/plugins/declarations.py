@@ -195,6 +195,13 @@ SCENARIOS: Mapping[str, Declaration] = {
     "domain_il": Declaration(fields=("domain",)),
 }
 
+AUGMENTATIONS: Mapping[str, Declaration] = {
+    "jitter": Declaration({"jitter_std": FloatOption(0.05, gt=0)}),
+    "scaling": Declaration({"scaling_std": FloatOption(0.1, gt=0)}),
+    "time_warp": Declaration({"time_warp_std": FloatOption(0.2, gt=0), "time_warp_knots": IntOption(4, ge=1, le=1000)}),
+    "lead_dropout": Declaration({"lead_dropout_probability": FloatOption(0.2, gt=0, lt=1)}),
+}
+
 
 def checked_lockstep(lockstep: object, options: Options, known: Options) -> Collection[str]:
     """Return the options in which runs of a strategy may differ.

@@ -29,6 +29,7 @@ from clops_sweep.experiment.plugins.declarations import Declaration, checked_loc
 from clops_sweep.experiment.plugins.options import OPTIONS, Option
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
+    AUGMENTATIONS,
     NETWORKS,
     OBSERVERS,
     SCENARIOS,
@@ -143,6 +144,29 @@ def _called_with(kind: str, arguments: Sequence[str]) -> Callable[[str, Any, Dec
             return
 
     return check
+
+
+def augmentation(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
+    """Registers a function that changes training frames at random: `RunConfig(augment=name)`.
+
+    It takes frames, float32 [n, channels, samples], which it must not change in place, and a `numpy.random.Generator`
+    of the run, from which all that is random comes, to frames of the same shape. It is called before each pass whose
+    loss is differentiated in training mode, for the current task's instances and for replayed ones.
+
+    Example::
+
+        @augmentation("shift", options={"most_shift": IntOption(50, ge=1)})
+        def shift(frames, rng, *, most_shift):
+            return frames.roll(int(rng.integers(-most_shift, most_shift + 1)), dims=2)
+
+    Args:
+        name: what configs call it.
+        options: its own hyperparameters, which it gets as keyword arguments.
+
+    Raises:
+        UsageError: the name is taken or is no identifier, an option cannot be, or it cannot be called with the options.
+    """
+    return AUGMENTATIONS.decorator(name, options, _called_with("augment", ["frames", "rng"]))
 
 
 def network(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:

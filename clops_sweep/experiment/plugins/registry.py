@@ -234,6 +234,16 @@ NETWORKS = Registry(
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
 )
 
+AUGMENTATIONS = Registry(
+    "augment",
+    {
+        name: (f"clops_sweep.learning.augmentation.built_in:{name}", declaration)
+        for name, declaration in declarations.AUGMENTATIONS.items()
+    },
+    "augmentation",
+    expected="a function (frames, rng)",
+)
+
 OBSERVERS = Registry(
     "observer",
     {
@@ -256,11 +266,12 @@ REGISTRIES: Mapping[str, Registry] = {
     "acquisition": ACQUISITION_FUNCTIONS,
     "storage_function": STORAGE_FUNCTIONS,
     "network": NETWORKS,
+    "augment": AUGMENTATIONS,
 }
 """Registry of each config field that names a plug-in."""
 
 
-USERS = ("scenario", "strategy", "network")
+USERS = ("scenario", "strategy", "network", "augment")
 """The config fields that name a plug-in. The other registries are those of options that name one."""
 
 BUILT_IN = tuple(OPTIONS)

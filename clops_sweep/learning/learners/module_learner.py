@@ -110,8 +110,9 @@ class ModuleLearner(Learner):
         with self._generators.kept(), torch.enable_grad():
             for run, module in enumerate(self._modules):
                 with nullcontext() if track_statistics else module.buffers_kept():
+                    frames = self._augmented(run, batch.rows[run], mode == "training")
                     with self._random(dropout_keys[run], place, batch.draws):
-                        logits = module.logits(self._frames(batch.rows[run], None), mode)
+                        logits = module.logits(frames, mode)
                     of_run = losses.instance_losses(self.kind, logits, batch.targets[run])
                     (batch.weights[run] * of_run).sum().backward()
                 found.append(of_run.detach())
@@ -140,8 +141,9 @@ class ModuleLearner(Learner):
                     random = self._random(dropout_keys[run], int(draws[0]), draws)
                 if batch_statistics and not track_statistics:
                     buffers.enter_context(module.buffers_kept())
+                frames = self._augmented(run, rows[run], batch_statistics)
                 with torch.enable_grad(), random:
-                    found.append(module.logits(self._frames(rows[run], None), mode))
+                    found.append(module.logits(frames, mode))
             logits = torch.stack([of_run.detach() for of_run in found])
             for of_run, by in zip(found, self._by_runs(by_logits)(logits, *given), strict=True):
                 of_run.backward(by)
@@ -219,6 +221,11 @@ class ModuleLearner(Learner):
         for place in range(0, count, step):
             part = axis, place, min(step, count - place)
             yield place, self._frames(rows.narrow(*part), None if noise is None else noise.narrow(*part))
+
+    def _augmented(self, run: int, rows: torch.Tensor, training: bool) -> torch.Tensor:
+        """Frames of a run; in a training pass as the augmentation makes them."""
+        frames = self._frames(rows, None)
+        return frames if self.augment is None or not training else self.augment(frames, run)
 
     def _frames(self, rows: torch.Tensor, noise: torch.Tensor | None) -> torch.Tensor:
         """Float32 [..., B, channels, samples], which the module may write to."""

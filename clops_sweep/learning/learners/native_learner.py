@@ -94,9 +94,21 @@ class NativeLearner(Learner):
     def _differentiate_batch(
         self, batch: Batch, dropout_keys: torch.Tensor, *, running: bool, track: bool
     ) -> torch.Tensor:
-        losses = torch.empty(batch.rows.shape)
-        self._core.gradient(*self._given(batch, dropout_keys), running, track, losses.numpy())
+        losses, frames = torch.empty(batch.rows.shape), None
+        rows, *given = self._given(batch, dropout_keys)
+        if self.augment is not None and not running:
+            rows, frames = self._augmented(batch.rows)
+        self._core.gradient(rows, *given, running, track, losses.numpy(), frames)
         return losses
+
+    def _augmented(self, rows: torch.Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+        """Positions, [S, B], in frames as the augmentation makes them, [S * B, samples]."""
+        assert self.augment is not None
+        frames = self.bank.gather(rows)
+        if frames.dim() == 3:
+            frames = frames.unsqueeze(2)
+        changed = torch.cat([self.augment(of_run, run) for run, of_run in enumerate(frames)])
+        return np.arange(rows.numel()).reshape(rows.shape), _array(changed.flatten(1))
 
     def _given(self, batch: Batch, dropout_keys: torch.Tensor) -> tuple[NDArray[np.generic], ...]:
         rows = self.bank.rows(batch.rows)
@@ -114,14 +126,17 @@ class NativeLearner(Learner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.backpropagate`."""
         logits = torch.empty(*rows.shape, self.outputs)
-        track = batch_statistics and track_statistics
+        track, frames, at = batch_statistics and track_statistics, None, _array(self.bank.rows(rows))
+        if self.augment is not None and batch_statistics:
+            at, frames = self._augmented(rows)
         self._core.forward(
-            _array(self.bank.rows(rows)),
+            at,
             _optional(draws),
             _optional(dropout_keys),
             not batch_statistics,
             track,
             logits.numpy(),
+            frames,
         )
         self._core.backward(_array(self._by_runs(by_logits)(logits, *given)))
         return logits, self._gradient.flat
@@ -178,6 +193,9 @@ class NativeLearner(Learner):
         table: LogitTable | None = None,
     ) -> None:
         """As `Learner.train_by_logits`; between the kernels of two steps Python does no more than it is asked for."""
+        if self.augment is not None:
+            super().train_by_logits(epoch, by_logits, given, table)
+            return
         shapes = {size: (self.parameters.runs, size, self.outputs) for size in epoch.sizes}
         logits = {size: torch.empty(shape) for size, shape in shapes.items()}
         # Between the kernels Python finds cold caches and leaves some: whatever can be had before is had before.
@@ -207,6 +225,9 @@ class NativeLearner(Learner):
         direction: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     ) -> None:
         """As `Learner.train_along`, with memory gradients in float64: what is made of them is computed in that."""
+        if self.augment is not None:
+            super().train_along(epoch, memories, direction)
+            return
         parameters, whole, keys = self.parameters, epoch.whole, epoch.kept("dropout keys")
         rows, targets, weights, _, dropout = self._given(whole, keys)
         size = parameters.flat.numel() // parameters.runs
@@ -239,7 +260,10 @@ class NativeLearner(Learner):
         beta: TaskInstanceParameters | None = None,
         penalty: Penalty | None = None,
     ) -> None:
-        """As `Learner.train_epoch`, without a return to Python between batches."""
+        """As `Learner.train_epoch`, without a return to Python between batches, where nothing is augmented."""
+        if self.augment is not None:
+            super().train_epoch(task, replay, order, batch_size, dropout_keys, beta, penalty)
+            return
         rows, targets, factors = _in_order(task, replay, order)
         adam = self.optimizer
         arguments: dict[str, Any] = dict.fromkeys(("beta", "beta_first", "beta_second"))

@@ -29,7 +29,7 @@ class Passes(ABC):
     def __init__(self, networks: RunNetworks) -> None:
         self.parameters = networks.parameters.flat.detach().requires_grad_()
         self.shape = (1, *networks.bank.shape)[-2:]
-        self._outputs, self._kind = networks.outputs, networks.kind
+        self._outputs, self._kind, self._networks = networks.outputs, networks.kind, networks
         self._keys_of: Callable[[int], torch.Tensor] | None = None
         self._keys: list[torch.Tensor] = []
         self._drawn: list[int] = []
@@ -78,6 +78,8 @@ class Passes(ABC):
         if number == len(self._keys):
             self._keys.append(self._keys_of(number))
             self._drawn.append(0)
+        if self._networks.augment is not None:
+            x = self._networks.augment(x)
         first = self._drawn[number]
         self._drawn[number] += len(x)
         return self._train(x, self._keys[number], torch.arange(first, first + len(x), device=x.device), number)

@@ -11,6 +11,7 @@ import torch
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
+from clops_sweep.learning.augmentation.augmenter import Augmenter
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.parameters import Parameters
@@ -29,9 +30,11 @@ class RunNetworks(ABC):
         bank: where rows become frames.
         parameters: of all networks.
         backend: what computes, as recorded with every run.
+        augment: changes the frames of training passes, if given.
     """
 
     backend: str = "torch"
+    augment: Augmenter | None = None
 
     def __init__(
         self, seeds: Sequence[int], kind: LossKind, outputs: int, bank: FrameBank, parameters: Parameters

@@ -82,13 +82,14 @@ class Core {
   }
 
   void gradient(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws,
-                const Array<std::int32_t>& keys, bool running, bool track, Floats& losses) {
-    const int count = check_batch(rows, targets, weights, draws, keys);
+                const Array<std::int32_t>& keys, bool running, bool track, Floats& losses, const std::optional<Floats>& frames) {
+    const int count = check_batch(rows, targets, weights, draws, keys, frames);
+    const Frames of = frames_of(frames);
     require_shape(losses, {static_cast<std::size_t>(runs_), static_cast<std::size_t>(count)}, "losses");
     float* losses_at = losses.mutable_data();
     const py::gil_scoped_release release;
     for (int run = 0; run < runs_; ++run) {
-      differentiate(run, batch_of(run, count, rows, targets, weights, draws), keys_of(keys, run),
+      differentiate(run, batch_of(of, run, count, rows, targets, weights, draws), keys_of(keys, run),
                     running ? Normalization::running : Normalization::batch, track, losses_at + static_cast<std::ptrdiff_t>(run) * count);
     }
   }
@@ -101,7 +102,7 @@ class Core {
     const std::size_t size = parameter_count(outputs_);
     require_shape(result, {static_cast<std::size_t>(runs_), batches.size(), size}, "gradients");
     std::vector<int> counts;
-    for (const auto& batch : batches) counts.push_back(std::apply([&](const auto&... parts) { return check_batch(parts...); }, batch));
+    for (const auto& batch : batches) counts.push_back(std::apply([&](const auto&... parts) { return check_batch(parts..., std::nullopt); }, batch));
     double* to = result.mutable_data();
     const auto sizes = parameter_sizes(outputs_);
     const py::gil_scoped_release release;
@@ -111,7 +112,7 @@ class Core {
       for (std::size_t j = 0; j < batches.size(); ++j) {
         const auto& [rows, targets, weights, draws, keys] = batches[j];
         losses.resize(static_cast<std::size_t>(counts[j]));
-        differentiate(run, batch_of(run, counts[j], rows, targets, weights, draws), keys_of(keys, run), Normalization::running, false, losses.data());
+        differentiate(run, batch_of(frames_, run, counts[j], rows, targets, weights, draws), keys_of(keys, run), Normalization::running, false, losses.data());
         for (std::size_t i = 0; i < sizes.size(); ++i) to = std::copy_n(found[i], sizes[i], to);
       }
     }
@@ -268,7 +269,7 @@ class Core {
       gradients(past, memory_gradients);
       Floats losses({static_cast<py::ssize_t>(runs_), size});
       gradient(columns(rows, start, size), columns(targets, start, size), columns(weights, start, size), counters(start, size), keys,
-               false, true, losses);
+               false, true, losses, std::nullopt);
       adam(values, first, second, floats(direction()), learning_rate, steps++, std::nullopt);
       start += size, ++number;
     }
@@ -361,8 +362,9 @@ class Core {
   }
 
   // A batch [S, count] as `gradient` takes it; returns count.
-  int check_batch(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws, const Array<std::int32_t>& keys) const {
-    const int count = check_rows(rows);
+  int check_batch(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws, const Array<std::int32_t>& keys,
+                  const std::optional<Floats>& frames = std::nullopt) const {
+    const int count = check_rows(rows, frames);
     const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
     require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
     require_shape(weights, {runs, size}, "weights");
@@ -372,9 +374,9 @@ class Core {
   }
 
   // One run's part of it.
-  Batch batch_of(int run, int count, const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws) const {
+  Batch batch_of(const Frames& frames, int run, int count, const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws) const {
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
-    return {{frames_, rows.data() + first, nullptr, count}, targets.data() + first * outputs_, weights.data() + first, draws.data()};
+    return {{frames, rows.data() + first, nullptr, count}, targets.data() + first * outputs_, weights.data() + first, draws.data()};
   }
 
   // Rows [S, count] that are all in the data set, or of other frames; returns count.

@@ -51,7 +51,8 @@ PYBIND11_MODULE(_kernels, module) {
            arg("variant"), arg("softmax"), arg("runs"), arg("outputs"), arg("parameters").noconvert(), arg("gradient").noconvert(),
            arg("means").noconvert(), arg("variances").noconvert(), arg("frames"), arg("gain").noconvert(), arg("offset").noconvert())
       .def("gradient", &Core::gradient, arg("rows").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
-           arg("draws").noconvert(), arg("keys").noconvert(), arg("running"), arg("track"), arg("losses").noconvert())
+           arg("draws").noconvert(), arg("keys").noconvert(), arg("running"), arg("track"), arg("losses").noconvert(),
+           arg("frames").noconvert() = py::none())
       .def("forward", &Core::forward, arg("rows").noconvert(), arg("draws").noconvert(), arg("keys").noconvert(), arg("running"),
            arg("track"), arg("logits").noconvert(), arg("frames").noconvert() = py::none())
       .def("backward", &Core::backward, arg("by_logits").noconvert(), arg("gradient").noconvert() = py::none())

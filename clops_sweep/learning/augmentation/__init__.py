@@ -1,0 +1,1 @@
+"""Augmentation: training frames are changed at random before each pass."""

@@ -1,0 +1,46 @@
+"""Augmenter: an augmentation with the random numbers of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.plugins.registry import AUGMENTATIONS
+from clops_sweep.learning import streams
+
+
+class Augmenter:
+    """Changes the frames of training passes, drawing from the stream "augmentation" of each run.
+
+    Args:
+        name: of the augmentation.
+        seeds: one a run.
+        options: the augmentation's own.
+    """
+
+    def __init__(self, name: str, seeds: Sequence[int], options: Mapping[str, Any]) -> None:
+        self._name, self._function, self._options = name, AUGMENTATIONS[name], options
+        self._seeds = seeds
+        self.begin_epoch(0, 0)
+
+    def begin_epoch(self, task: int, epoch: int) -> None:
+        """Begin the streams of an epoch."""
+        self._generators = [streams.generator(seed, "augmentation", task, epoch) for seed in self._seeds]
+
+    def __call__(self, frames: torch.Tensor, run: int = 0) -> torch.Tensor:
+        """Frames of a run, float32 [n, channels, samples], changed; those that are given stay what they are.
+
+        Raises:
+            UsageError: the function returns something else than such frames.
+        """
+        found: Any = self._function(frames, self._generators[run], **self._options)
+        if not isinstance(found, torch.Tensor) or (found.shape, found.dtype) != (frames.shape, frames.dtype):
+            shape = f" {list(found.shape)} of {found.dtype}" if isinstance(found, torch.Tensor) else ""
+            raise UsageError(
+                f"augment = {self._name!r}: returned {type(found).__name__}{shape}; expected frames "
+                f"{list(frames.shape)} of {frames.dtype}"
+            )
+        return found.detach()

@@ -1,0 +1,61 @@
+"""The built-in augmentations, as compared by Iwana and Uchida (2021), "Data augmentation for time series".
+
+Each is a function of frames, float32 [n, channels, samples], and a `numpy.random.Generator`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.interpolate import CubicSpline
+
+from clops_sweep.errors import UsageError
+
+
+def jitter(frames: torch.Tensor, rng: np.random.Generator, *, jitter_std: float) -> torch.Tensor:
+    """x + sigma s e: noise e of N(0, 1) for each sample, s being the standard deviation of the frame's channel."""
+    scale = jitter_std * frames.std(dim=2, correction=0, keepdim=True)
+    return frames + scale * _normal(rng, frames.shape, frames)
+
+
+def scaling(frames: torch.Tensor, rng: np.random.Generator, *, scaling_std: float) -> torch.Tensor:
+    """(1 + sigma e) x, with one e of N(0, 1) for each channel of a frame."""
+    return frames * (1 + scaling_std * _normal(rng, (*frames.shape[:2], 1), frames))
+
+
+def time_warp(
+    frames: torch.Tensor, rng: np.random.Generator, *, time_warp_std: float, time_warp_knots: int
+) -> torch.Tensor:
+    """x(tau(t)), interpolated linearly; tau keeps both ends, and is the same for all channels of a frame.
+
+    Its slope follows a cubic spline through values of N(1, sigma^2) at both ends and at `time_warp_knots` times evenly
+    between them (Um et al., 2017); a slope below 0.1 is taken for 0.1, so that time does not go back.
+    """
+    count, _, samples = frames.shape
+    times, knots = np.arange(samples), np.linspace(0, samples - 1, time_warp_knots + 2)
+    slopes = CubicSpline(knots, rng.normal(1, time_warp_std, (len(knots), count)))(times).clip(0.1)
+    path = np.cumsum((slopes[1:] + slopes[:-1]) / 2, axis=0)
+    path = np.concatenate([np.zeros((1, count)), path]) * ((samples - 1) / path[-1])
+    tau = torch.from_numpy(path.T.clip(0, samples - 1)).to(frames.device)
+    left = tau.floor().clamp_max(samples - 2).long()
+    share = (tau - left).to(frames.dtype)[:, None]
+    at = left[:, None].expand(-1, frames.shape[1], -1)
+    return frames.gather(2, at) * (1 - share) + frames.gather(2, at + 1) * share
+
+
+def lead_dropout(frames: torch.Tensor, rng: np.random.Generator, *, lead_dropout_probability: float) -> torch.Tensor:
+    """Each channel of a frame is 0 with a probability, but for one at random that always stays.
+
+    Raises:
+        UsageError: frames have one channel.
+    """
+    count, channels, _ = frames.shape
+    if channels == 1:
+        raise UsageError("augment = 'lead_dropout': frames have one channel; expected several, as with leads = 'all'")
+    kept = rng.random((count, channels)) >= lead_dropout_probability
+    kept[np.arange(count), rng.integers(0, channels, count)] = True
+    return frames * torch.from_numpy(kept).to(frames.device)[:, :, None]
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...] | torch.Size, like: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(rng.standard_normal(tuple(shape), np.float32)).to(like.device)
