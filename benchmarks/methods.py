@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,6 +35,10 @@ METHODS: dict[str, dict[str, Any]] = {
 """Settings of each, beside the defaults."""
 
 
+EXAMPLES = {"my_derpp": "derpp", "my_ewc": "ewc", "my_lwf": "lwf", "my_replay": "er"}
+"""The methods of docs/own_method.md, which are written as a loss, and the built-in method that each is like."""
+
+
 class TrainedTwice:
     """A run in the middle of its third task, whose epochs can be trained again and again.
 
@@ -49,6 +55,7 @@ class TrainedTwice:
         for _ in range(TASK):
             self._run.advance()
         self._strategy, self._training = self._run._strategy, self._run._training
+        self._strategy.come_to(TASK, end=False)
         self._strategy.begin_task(TASK)
         self._instances = self._training.tasks[TASK].rows.shape[1]
         trained = len(self._strategy.memory) if strategy == "gdumb" else self._instances
@@ -77,13 +84,25 @@ def run(*, quick: bool) -> str:
         beside, own = (min(times) for times in zip(*pairs, strict=True))
         said = "".join(f", `{option} = {value}`" for option, value in settings.items())
         rows.append([f"`{name}`{said}", f"{1e6 * beside:.0f}", f"{1e6 * own:.0f}", f"{own / beside:.2f}"])
+    examples = []
+    page = (Path(__file__).parents[1] / "docs" / "own_method.md").read_text()
+    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[: len(EXAMPLES)]), {})
+    for name, like in EXAMPLES.items():
+        methods = TrainedTwice(frames, like), TrainedTwice(frames, name)
+        pairs = [tuple(method.seconds() for method in methods) for _ in range(rounds)]
+        built_in, own = (min(times) for times in zip(*pairs, strict=True))
+        examples.append([f"`{name}`", f"`{like}`", f"{1e6 * built_in:.0f}", f"{1e6 * own:.0f}"])
     header = ["method", "step of fine-tuning, us", "step, us", "ratio"]
     return (
         "## A training step of every method\n\nThe third of six tasks of the paper's Class-IL shape, batch "
         f"{BATCH}, one core: an epoch with all that belongs to it, by its steps; the best of {rounds}, fine-tuning and "
         "the method taking "
         "turns. `er` and `er_ace` (on the union of the classes) differentiate 16 stored instances beside every 16, "
-        "`derpp` 32.\n\n" + table(header, rows)
+        "`derpp` 32.\n\n"
+        + table(header, rows)
+        + "\n\nThe examples of docs/own_method.md, which are written as a loss, "
+        "beside the built-in methods that they are like:\n\n"
+        + table(["method", "built in", "its step, us", "step, us"], examples)
     )
 
 
