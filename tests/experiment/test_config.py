@@ -242,7 +242,7 @@ def _refused(name: str, value: object) -> None:
 
 ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
-    *("split_seed", "seed", "weight_seed", "leads", "network", "task_classes", "class_weights"),
+    *("split_seed", "seed", "weight_seed", "leads", "network", "task_classes", "class_weights", "augment"),
 }
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 USED = {
@@ -263,7 +263,7 @@ USED = {
 
 def test_the_run_id_is_the_hash_of_canonical_json() -> None:
     config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
-    names = (ALWAYS - {"weight_seed", "task_classes", "class_weights"}) | USED["clops"]  # None is left out
+    names = (ALWAYS - {"weight_seed", "task_classes", "class_weights", "augment"}) | USED["clops"]  # None is left out
     fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(names))
     text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
     text = text.replace("[1, 0, 2]", "[1,0,2]")
