@@ -56,7 +56,7 @@ def chosen() -> str | None:
 @cache
 def why_missing() -> str:
     """A sentence on why this process has no kernels, and what to do."""
-    slow = "so a CPU computes with PyTorch, four to five times slower"
+    slow = "so a CPU computes with PyTorch, about fifteen times slower"
     if _error is not None and not isinstance(_error, ModuleNotFoundError):
         return f"the native kernels cannot be loaded ({_error}), {slow}: install clops-sweep again"
     here = Path(__file__).parent
