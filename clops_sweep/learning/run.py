@@ -329,8 +329,8 @@ def _on_device(state: Any, device: torch.device) -> Any:
         return state.to(device)
     if isinstance(state, dict):
         return {key: _on_device(value, device) for key, value in state.items()}
-    if isinstance(state, list):
-        return [_on_device(value, device) for value in state]
+    if isinstance(state, list | tuple):
+        return type(state)(_on_device(value, device) for value in state)
     return state
 
 

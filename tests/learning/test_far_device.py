@@ -30,6 +30,7 @@ CASES = [
     ("si", "random", "class_il", "clops_cnn"),
     ("clops", "bald_mcd", "class_il", "own"),
     ("er", "random", "class_il", "own"),
+    *((name, "random", "class_il", "own") for name in ("my_derpp", "my_ewc", "my_lwf", "my_replay")),
 ]
 
 

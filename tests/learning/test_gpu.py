@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig
+from clops_sweep import ContinualRun, Memory, RunConfig, Strategy, native
 from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK, STRATEGIES
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.stacked_learner import can_be_stacked
@@ -125,3 +126,40 @@ def test_runs_of_a_recurrent_network_one_after_another() -> None:
 )
 def test_built_in_networks_are_computed_at_once(network: str, shape: tuple[int, int]) -> None:
     assert can_be_stacked(network, shape, 5, {}, torch.device("cuda"))
+
+
+class Replay(Strategy):
+    """A loss of three passes with everything that a method may keep."""
+
+    def setup(self) -> None:
+        self.memory, self.before = Memory(7, "class_balanced"), None
+
+    def begin_task(self, task: int) -> None:
+        self.before = (self.frozen(), self.parameters.detach().clone()) if task else None
+
+    def loss(self, batch: Any) -> torch.Tensor:
+        logits = self.model(batch.x)
+        loss = self.criterion(logits, batch.y)
+        if self.memory and self.before is not None:
+            old = self.memory.sample(4, weights="losses")
+            loss = loss + self.criterion(self.model(old.x), old.y) + (logits - self.before[0](batch.x)).square().mean()
+            loss = loss + 1e-3 * (self.parameters - self.before[1]).square().sum()
+        self.memory.offer(batch, losses=self.losses(logits, batch.y))
+        return loss
+
+
+def test_a_method_written_as_a_loss_is_that_of_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(native.ENVIRONMENT, "off")
+    with STRATEGIES.temporarily("replay_by_loss", Replay):
+        config = tiny_config("class_il", strategy="replay_by_loss", epochs_per_task=2)
+        cpu, gpu = run(config, "cpu"), run(config, "cuda")
+        frames = tiny_frames("class_il")
+        first = ContinualRun(config, frames, "cuda")
+        for _ in range(3):
+            first.advance()
+        resumed = ContinualRun(config, frames, "cuda")
+        resumed.restore(saved_and_loaded(first.state()))
+        found = resumed.run()
+    assert gpu.runs["backend"].tolist() == ["torch-module"]
+    np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
+    np.testing.assert_allclose(found.curves["loss"], gpu.curves["loss"], rtol=1e-4)

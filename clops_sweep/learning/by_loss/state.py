@@ -32,7 +32,7 @@ class Attributes:
     def __init__(self, steps: Steps, values: Mapping[str, object]) -> None:
         self.objects: list[Memory | Frozen] = []
         self._steps = steps
-        self._live = steps.passes.parameters.untyped_storage().data_ptr()
+        self._live = _memory_of(steps.passes.parameters)
         self.values = {name: self._stored(f"self.{name}", value) for name, value in values.items()}
 
     def state(self) -> dict[str, Any]:
@@ -66,9 +66,14 @@ class Attributes:
     def _tensor(self, where: str, value: torch.Tensor) -> torch.Tensor:
         if value.grad_fn is not None:
             raise self._steps.error(f"{where} depends on a pass; detach what is kept")
-        if value.untyped_storage().data_ptr() == self._live:
+        if self._live is not None and _memory_of(value) == self._live:
             raise self._steps.error(f"{where} is the network's own memory, which changes; keep a clone() of it")
         return value.detach()
+
+
+def _memory_of(value: torch.Tensor) -> int | None:
+    """Address of the memory that a tensor is a view of; None on devices without addresses."""
+    return value.untyped_storage().data_ptr() if value.device.type in ("cpu", "cuda") else None
 
 
 def restored(steps: Steps, state: Mapping[str, Any]) -> dict[str, Any]:
