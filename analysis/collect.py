@@ -17,6 +17,8 @@ from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
+from .statistics import Partition, partitions
+
 REPLICATE_AXIS = "split_seed"
 """An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""
 
@@ -100,6 +102,11 @@ class Experiment:
     def replicates(self) -> tuple[tuple[int, int], ...]:
         """The pairs (split seed, seed) that cells are repeated with, ascending."""
         return tuple(sorted(set(zip(self.runs["split_seed"].tolist(), self.runs["seed"].tolist(), strict=True))))
+
+    @cached_property
+    def partitions(self) -> dict[int, Partition]:
+        """The partition of the people behind each patient split, where the runs record it."""
+        return partitions(self.runs)
 
     def by_replicate(self, column: str) -> npt.NDArray[np.float64]:
         """A number of every finished run, shape (cells, replicates); NaN where there is none or it is not finite.

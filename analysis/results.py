@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .collect import Cell, Experiment
 from .metrics import METRICS
 from .published import Departure, PublishedValue, departures, published_values
-from .statistics import MIN_PAIRS, Estimate, estimates, paired_differences
+from .statistics import Estimate, Partition, Replicate, estimates, paired_differences
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,18 +80,19 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     drafts = _rows(sources, names, len(experiment.cells))
     best: dict[int, set[str]] = {}
     for metric in METRICS:
-        for winner in clear_winners(*aligned(sources, metric)):
+        for winner in clear_winners(*aligned(sources, metric), metric):
             best.setdefault(winner, set()).add(metric)
     rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
     return ResultTable(experiment.name, label_names, tuple(rows))
 
 
-def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[int]]:
+def aligned(
+    sources: Sequence[tuple[Experiment, int]], metric: str
+) -> tuple[Floats, list[Replicate], dict[int, Partition]]:
     """Values of cells of several experiments on common replicates.
 
     Returns:
-        An array of shape (sources, replicates), NaN where there is no run, and for each replicate its unit: the
-        patient split where there are several, else the seed.
+        An array of shape (sources, replicates), NaN where there is no run; the replicates; and their partitions.
     """
     experiments = {id(experiment): experiment for experiment, _ in sources}
     replicates = sorted({pair for experiment in experiments.values() for pair in experiment.replicates})
@@ -101,11 +102,13 @@ def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Flo
     values = np.full((len(sources), len(replicates)), np.nan)
     for row, (experiment, cell) in enumerate(sources):
         values[row, columns[id(experiment)]] = by_experiment[id(experiment)][cell]
-    several_splits = len({split for split, _ in replicates}) > 1
-    return values, [split if several_splits else seed for split, seed in replicates]
+    known = {split: it for experiment in experiments.values() for split, it in experiment.partitions.items()}
+    return values, replicates, known
 
 
-def clear_winners(values: Floats, units: Sequence[int]) -> tuple[int, ...]:
+def clear_winners(
+    values: Floats, replicates: Sequence[Replicate], known: Mapping[int, Partition], measure: str = "auc"
+) -> tuple[int, ...]:
     """The row with the highest mean, if its paired difference to every other row has an interval that excludes zero.
 
     Rows that are equal to it value by value, as acquisition functions are where everything is replayed, win with it. A
@@ -119,9 +122,10 @@ def clear_winners(values: Floats, units: Sequence[int]) -> tuple[int, ...]:
     best = values[order[0]]
     equal = [int(row) for row in order if np.array_equal(values[row], best, equal_nan=True)]
     others = [row for row in order if row not in equal]
-    if not others or np.isfinite(best).sum() < MIN_PAIRS:
+    if not others:
         return ()
-    differences = paired_differences(np.broadcast_to(best, (len(others), best.size)), values[others], units)
+    repeated = np.broadcast_to(best, (len(others), best.size))
+    differences = paired_differences(repeated, values[others], replicates, known, measure)
     clear = all(difference.excludes_zero for difference in differences)
     return tuple(equal) if clear else ()
 

@@ -1,20 +1,65 @@
-"""Means, spreads, and paired differences over common seeds with a bootstrap interval."""
+"""Means, spreads, and paired differences with the corrected resampled t-test.
+
+Several random splits of the same people are not independent samples: their training sets overlap. With n splits the
+variance of the mean difference is therefore estimated as (Nadeau and Bengio, 2003)
+
+    SE^2 = s^2 (1 / n + rho),    rho = evaluated people / training people,
+
+and (mean - bound) / SE is compared with Student's t of n - 1 degrees of freedom. The same formula serves folds and
+repeated folds, with n their number (Bouckaert and Frank, 2004). Runs on a single split differ by their seeds alone:
+there rho = 0, and the result is about that split.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import pandas as pd
+from scipy import special
 
-RESAMPLES = 10_000
 CONFIDENCE = 0.95
 MIN_PAIRS = 3
 
 Floats = npt.NDArray[np.float64]
+Replicate = tuple[int, int]
+"""Patient split and seed."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Who is in training, validation and test, as the runs of a split record it.
+
+    Attributes:
+        name: the same for splits of the same people.
+        validation: validation people / training people; NaN where the runs do not record them.
+        test: likewise of test people.
+    """
+
+    name: str
+    validation: float = np.nan
+    test: float = np.nan
+
+
+@dataclass(frozen=True)
+class Units:
+    """What counts as one difference: a partition of the people with all its seeds, or a seed of a single partition.
+
+    Attributes:
+        members: positions of the replicates in each unit.
+        kind: "patient splits"; "seeds", where there is a single partition; "runs", which are patient splits whose runs
+            do not record how many people they have: tested as if independent, about these runs only.
+        overlap: rho, the mean over the units; 0 unless the units are patient splits.
+        uneven: whether units are means over different seeds, because no seed is common to all.
+    """
+
+    members: tuple[tuple[int, ...], ...]
+    kind: Literal["patient splits", "seeds", "runs"]
+    overlap: float = 0.0
+    uneven: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,16 +72,14 @@ class Estimate:
 
 
 _NOTHING = Estimate(np.nan, np.nan, 0)
-_AT_ONCE = 2_000_000
-"""Means of resamples that are held in memory."""
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The mean of differences over common seeds, with a bootstrap interval and a p-value.
+    """The mean of differences over n units, with a 95 % interval and the two-sided p of the corrected t-test.
 
-    `low` and `high` are NaN below 3 pairs, where no interval means anything. `p` is the paired t-test's, NaN where
-    it is not defined.
+    `low`, `high` and `p` are NaN below 3 units, and where all units are equal, which leaves no spread to judge by.
+    `units` says what was counted; None where nothing was.
     """
 
     mean: float
@@ -44,6 +87,7 @@ class PairedDifference:
     high: float
     p: float
     n: int
+    units: Units | None = None
 
     @property
     def excludes_zero(self) -> bool:
@@ -71,89 +115,142 @@ def estimates(values: Floats) -> list[Estimate]:
     return found
 
 
-def highest_coverage(pairs: int) -> float:
-    """The coverage that no bootstrap interval over so few pairs can pass: 1 - 2^(1 - n).
+def partitions(runs: pd.DataFrame) -> dict[int, Partition]:
+    """The partition of the people behind each patient split, by `split_seed`.
 
-    With probability 2^(1 - n) all n differences fall on the same side of their median; every resample then does too.
+    Args:
+        runs: rows of the table `runs`, with `split_seed` and, where recorded, `split_hash` and `patients_*`.
     """
-    return 1 - 2.0 ** (1 - pairs)
+    found: dict[int, Partition] = {}
+    if "split_hash" not in runs or "patients_train" not in runs:
+        return found
+    recorded = runs.dropna(subset=["split_hash", "patients_train"])
+    for split, rows in recorded.groupby("split_seed"):
+        trained = rows["patients_train"].where(rows["patients_train"] > 0).astype(float)
+        ratios = [float((rows[f"patients_{part}"] / trained).mean()) for part in ("validation", "test")]
+        found[int(str(split))] = Partition("+".join(sorted(set(rows["split_hash"]))), *ratios)
+    return found
+
+
+def units_of(replicates: Sequence[Replicate], known: Mapping[int, Partition], measure: str = "auc") -> Units:
+    """What counts as one difference among replicates.
+
+    A unit has the mean over its seeds: those common to all units or, where there are none, all of its own.
+
+    Args:
+        replicates: (patient split, seed) of the values at hand.
+        known: partitions by patient split.
+        measure: the column compared; the prefix `test_` makes test people the evaluated ones.
+    """
+    names = [known[split].name if split in known else f"split {split}" for split, _ in replicates]
+    several = len(set(names)) > 1
+    groups: dict[str | int, list[int]] = {}
+    for position, (name, (_, seed)) in enumerate(zip(names, replicates, strict=True)):
+        groups.setdefault(name if several else seed, []).append(position)
+    if not several:
+        return Units(tuple(map(tuple, groups.values())), "seeds")
+    seeds = [{replicates[position][1] for position in group} for group in groups.values()]
+    common = set.intersection(*seeds)
+    kept = common or set.union(*seeds)
+    members = tuple(tuple(at for at in group if replicates[at][1] in kept) for group in groups.values())
+    part = "test" if measure.startswith("test_") else "validation"
+    missing = Partition("")
+    ratios = [getattr(known.get(replicates[group[0]][0], missing), part) for group in members]
+    overlap = float(np.mean(ratios))
+    uneven = not common and any(it != seeds[0] for it in seeds)
+    return Units(members, "patient splits", overlap, uneven) if overlap > 0 else Units(members, "runs", 0.0, uneven)
+
+
+def standard_error(units: Floats, overlap: float = 0.0) -> Floats:
+    """SE of the mean of each row of differences [..., n], n >= 2: s sqrt(1 / n + overlap)."""
+    return np.asarray(units.std(axis=-1, ddof=1) * np.sqrt(1 / units.shape[-1] + overlap))
 
 
 def paired_difference(
-    ours: npt.ArrayLike, theirs: npt.ArrayLike, units: Sequence[int] | None = None
+    ours: npt.ArrayLike,
+    theirs: npt.ArrayLike,
+    replicates: Sequence[Replicate] | None = None,
+    known: Mapping[int, Partition] | None = None,
+    measure: str = "auc",
 ) -> PairedDifference:
-    """Mean of `ours` - `theirs` over the positions where both are numbers.
+    """Mean of `ours` - `theirs` over the units where both are numbers, with the corrected resampled t-test.
 
-    The interval is the percentile bootstrap's over the units, its tail probabilities widened for few units from a/2
-    to Phi(-sqrt(n / (n - 1)) t(1 - a/2; n - 1)) (Hesterberg 2015, "expanded percentile"), 10,000 resamples, always
-    the same ones for the same n.
+    With d_i the difference of unit i, the mean over its seeds, the 95 % interval is mean(d) ± t(0.975; n - 1) SE,
+    SE^2 = s^2 (1 / n + rho); see the module's description and `Units`.
 
     Args:
         ours: values by replicate, NaN where missing.
         theirs: the same replicates in the same order.
-        units: what is resampled as a whole, such as a patient split with all its seeds; default: each position.
+        replicates: patient split and seed of each; by default each position is a seed of one split.
+        known: partitions by patient split, from `partitions`; without them patient splits count as independent.
+        measure: the column compared.
     """
-    one = paired_differences(np.asarray(ours, dtype=float)[None], np.asarray(theirs, dtype=float)[None], units)
+    one = paired_differences(
+        np.asarray(ours, dtype=float)[None], np.asarray(theirs, dtype=float)[None], replicates, known, measure
+    )
     return one[0]
 
 
-def paired_differences(ours: Floats, theirs: Floats, units: Sequence[int] | None = None) -> list[PairedDifference]:
+def paired_differences(
+    ours: Floats,
+    theirs: Floats,
+    replicates: Sequence[Replicate] | None = None,
+    known: Mapping[int, Partition] | None = None,
+    measure: str = "auc",
+) -> list[PairedDifference]:
     """`paired_difference` of every row of two arrays of shape (rows, replicates), all rows at once."""
     differences = ours - theirs
-    if not len(differences):
-        return []
-    labels = np.arange(differences.shape[1]) if units is None else np.asarray(units)
+    labels = [(0, seed) for seed in range(differences.shape[1])] if replicates is None else list(replicates)
     found = [PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)] * len(differences)
+    if not len(differences):
+        return found
     there, group_of = np.unique(np.isfinite(differences), axis=0, return_inverse=True)
     for group, columns in enumerate(there):
         if not columns.any():
             continue
-        rows = np.flatnonzero(group_of.reshape(-1) == group)
-        by_unit, units_there = differences[np.ix_(rows, np.flatnonzero(columns))], labels[columns]
-        each = np.unique(units_there)
-        if each.size < units_there.size:
-            by_unit = np.stack([by_unit[:, units_there == unit].mean(axis=1) for unit in each], axis=1)
-        low, high = bootstrap_intervals(by_unit)
-        values = zip(rows.tolist(), by_unit.mean(axis=1), low, high, _t_tests(by_unit), strict=True)
-        for row, mean, at_least, at_most, p in values:
-            found[row] = PairedDifference(float(mean), float(at_least), float(at_most), float(p), by_unit.shape[1])
+        rows, places = np.flatnonzero(group_of.reshape(-1) == group), np.flatnonzero(columns)
+        units = units_of([labels[place] for place in places], known or {}, measure)
+        present = differences[np.ix_(rows, places)]
+        by_unit = np.stack([present[:, list(members)].mean(axis=1) for members in units.members], axis=1)
+        mean, n = by_unit.mean(axis=1), by_unit.shape[1]
+        half, p = _t_tests(by_unit, units.overlap)
+        for row, middle, reach, chance in zip(rows.tolist(), mean.tolist(), half.tolist(), p.tolist(), strict=True):
+            found[row] = PairedDifference(middle, middle - reach, middle + reach, chance, n, units)
     return found
 
 
-def bootstrap_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """An interval for the mean of a few values; (NaN, NaN) below 3."""
-    low, high = bootstrap_intervals(values[None], confidence)
-    return float(low[0]), float(high[0])
-
-
-def bootstrap_intervals(values: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """`bootstrap_interval` of every row of an array of shape (rows, values)."""
-    rows, n = values.shape
+def _t_tests(units: Floats, overlap: float) -> tuple[Floats, Floats]:
+    """Half the 95 % interval and two-sided p against 0 of each row; NaN below 3 units and where all are equal."""
+    rows, n = units.shape
     if n < MIN_PAIRS:
         return np.full(rows, np.nan), np.full(rows, np.nan)
-    tail = _tail(n, confidence)
-    weights, counts = _weights(n)
-    step = max(1, _AT_ONCE // len(weights))
-    parts = []
-    for first in range(0, rows, step):
-        means = values[first : first + step] @ weights.T
-        order = np.argsort(means, axis=1)
-        upto = np.cumsum(counts[order], axis=1)
-        ordered = np.take_along_axis(means, order, axis=1)
-        parts.append([_quantile(ordered, upto, at) for at in (tail, 1 - tail)])
-    low, high = np.concatenate(parts, axis=1) if parts else np.empty((2, 0))
-    return low, high
+    error = np.where(np.ptp(units, axis=1) > 0, standard_error(units, overlap), np.nan)
+    half = special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * error
+    return half, 2 * special.stdtr(n - 1, -np.abs(units.mean(axis=1) / error))
 
 
-def _quantile(ordered: Floats, upto: npt.NDArray[np.int64], share: float) -> Floats:
-    """The quantile, between neighbours by their distance, of rows in which the first of `upto` are as large or less."""
-    place = share * (RESAMPLES - 1)
-    first, part = int(place), place - int(place)
-    below, above = (
-        np.take_along_axis(ordered, (upto <= rank).sum(axis=1)[:, None], axis=1)[:, 0]
-        for rank in (first, min(first + 1, RESAMPLES - 1))
-    )
-    return below + (above - below) * part
+def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
+    """Sentences on what intervals and p-values were computed over, for the notes of a table."""
+    present = [it for it in units if it is not None]
+    overlaps = [it.overlap for it in present if it.kind == "patient splits"]
+    kinds, said = {it.kind for it in present}, []
+    if overlaps:
+        low, high = min(overlaps), max(overlaps)
+        rho = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+        said.append(
+            "A patient split with all its seeds counts once. Splits share people, so SE² = s² (1/n + rho) with "
+            f"rho = evaluated / training people = {rho} (corrected t-test; Nadeau and Bengio, 2003)."
+        )
+    if "seeds" in kinds:
+        said.append("Over the seeds of one patient split intervals and p-values are about that split.")
+    if "runs" in kinds:
+        said.append(
+            "These runs do not record how many people they have: intervals and p-values are about these runs, and "
+            "would be wider for other splits of the people."
+        )
+    if any(it.uneven for it in present):
+        said.append("The seeds differ between splits; each split has the mean over its own.")
+    return tuple(said)
 
 
 def holm(p_values: npt.ArrayLike) -> Floats:
@@ -165,30 +262,3 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     factors = np.arange(order.size, 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
     return corrected
-
-
-@cache
-def _tail(n: int, confidence: float) -> float:
-    return float(stats.norm.cdf(-np.sqrt(n / (n - 1)) * stats.t.ppf((1 + confidence) / 2, n - 1)))
-
-
-def _t_tests(values: Floats) -> Floats:
-    """Two-sided p of a one-sample t-test of each row against 0; written out, as scipy's checks take longer."""
-    n = values.shape[1]
-    if n < 2:
-        return np.full(len(values), np.nan)
-    # Equal differences have no variance, and a t-test of them no answer.
-    unlike = np.ptp(values, axis=1) > 0
-    spread = np.where(unlike, values.std(axis=1, ddof=1), 1.0) / np.sqrt(n)
-    return np.where(unlike, 2 * special.stdtr(n - 1, -np.abs(values.mean(axis=1) / spread)), np.nan)
-
-
-@cache
-def _weights(n: int) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Resampling as a matrix: a row holds how often each of n values is drawn, divided by n; and how often it occurs.
-
-    Of few values most resamples are alike: of five there are 126 kinds.
-    """
-    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
-    kinds, counts = np.unique(drawn, axis=0, return_counts=True)
-    return kinds / n, counts.astype(np.int64)

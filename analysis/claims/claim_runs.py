@@ -18,11 +18,8 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import Edition, Experiment
 from ..selection import departures
-from ..statistics import MIN_PAIRS
+from ..statistics import MIN_PAIRS, Partition, Replicate, Units, partitions, units_of
 from .catalogue import Claim, Contrast, Settings, Side
-
-Replicate = tuple[int, int]
-"""Patient split and seed."""
 
 Pair = tuple[str | None, str | None]
 """Ids of the runs on both sides, None where there is the number 0."""
@@ -48,6 +45,12 @@ class ContrastRuns:
     pairs: Mapping[Replicate, tuple[Pair, ...]] = field(hash=False)
     missing: str = ""
     lacking: int = 0
+    partitions: Mapping[int, Partition] = field(default_factory=dict, hash=False)
+
+    @property
+    def units(self) -> Units:
+        """What counts as one difference."""
+        return units_of(list(self.pairs), self.partitions, self.contrast.measure)
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,7 @@ class ClaimRuns:
     @property
     def units(self) -> int:
         """Patient splits that every contrast has, or of a single one the seeds."""
-        return min(len(units_of(found.pairs)) for found in self.contrasts)
-
-
-def units_of(replicates: Mapping[Replicate, Any]) -> dict[int, list[Replicate]]:
-    """Replicates by what is independent of each other: patient splits where there are several, else seeds."""
-    several = len({split for split, _ in replicates}) > 1
-    units: dict[int, list[Replicate]] = {}
-    for split, seed in sorted(replicates):
-        units.setdefault(split if several else seed, []).append((split, seed))
-    return units
+        return min(len(found.units.members) for found in self.contrasts)
 
 
 class FinishedRuns:
@@ -116,6 +110,7 @@ class FinishedRuns:
             for place in np.flatnonzero(experiment.counts("finished")).tolist():
                 self._see(experiment.cells[place].config)
         self._known: dict[RunConfig, _Ids] = {}
+        self._partitions: dict[tuple[str, str], dict[int, Partition]] = {}
         self._configs: dict[tuple[Any, ...], RunConfig] = {}
         self._replicates: dict[tuple[str, str], list[Replicate]] = {}
         if len(self.runs):
@@ -143,7 +138,7 @@ class FinishedRuns:
             if best is not None and preferred[:2] == (MIN_PAIRS, 0) and -len(unlike) < preferred[2]:
                 break  # nothing can be preferred to it any more
             contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
-            units, lacking = min(len(units_of(it.pairs)) for it in contrasts), sum(it.lacking for it in contrasts)
+            units, lacking = min(len(it.units.members) for it in contrasts), sum(it.lacking for it in contrasts)
             preference = min(units, MIN_PAIRS), -lacking, -len(unlike), units
             if best is None or preference > preferred:
                 best, preferred = (background, unlike, contrasts), preference
@@ -213,7 +208,11 @@ class FinishedRuns:
             return _no_runs(contrast, by_place)
         most = max((frozenset(of_it) for of_it in had.values()), key=lambda places: (len(places), sorted(places)))
         pairs = {it: tuple(of_it[n] for n in sorted(most)) for it, of_it in sorted(had.items()) if most <= of_it.keys()}
-        return ContrastRuns(contrast, pairs)
+        data = background.dataset, background.scenario
+        if data not in self._partitions:
+            of_data = (self.runs["dataset"] == data[0]) & (self.runs["scenario"] == data[1])
+            self._partitions[data] = partitions(self.runs[of_data])
+        return ContrastRuns(contrast, pairs, partitions=self._partitions[data])
 
     def _sides(self, contrast: Contrast, place: Settings, background: RunConfig) -> tuple[_Ids, _Ids]:
         found = [None if it is None else self._side(it, place, background) for it in (contrast.ours, contrast.theirs)]

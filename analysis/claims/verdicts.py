@@ -1,10 +1,10 @@
 """Which of the paper's claims hold on given runs: holds, does not hold, undecided.
 
-The difference behind a claim is taken run by run. Its units are patient splits, each the mean over its seeds, for the
-seeds of one split share its patients; of a single split the units are seeds, and the verdict is about that split. With
-n units of mean d and standard deviation sd, (d - x) / (sd / sqrt(n)) is compared with Student's t of n - 1 degrees of
-freedom, one-sided, and m is the smallest difference that would matter. What a claim says, where this is rejected it
-holds, and where that is it does not hold::
+The difference behind a claim is taken run by run. Its units are patient splits, each the mean over its seeds; of a
+single split the units are seeds, and the verdict is about that split. With n units of mean d, (d - x) / SE is compared
+with Student's t of n - 1 degrees of freedom, one-sided, where SE^2 = s^2 (1/n + rho) and rho is the number of evaluated
+people over that of training people (`clops_sweep.analysis.statistics`; 0 for seeds); m is the smallest difference that
+would matter. A claim holds where the first hypothesis is rejected, and does not hold where the second is::
 
     more      d <= 0                                                   d >= m
     same      abs(d) >= m, by two one-sided tests (Schuirmann, 1987)   abs(d) <= m, twice the smaller p
@@ -33,12 +33,18 @@ from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
 from ..figures.tracings import Frames
-from ..statistics import CONFIDENCE, MIN_PAIRS, holm
+from ..statistics import CONFIDENCE, MIN_PAIRS, Partition, Replicate, holm, standard_error, units_of
 from .catalogue import CLAIMS, Claim, Contrast, Says
-from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns, Replicate, units_of
+from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
 from .run_measures import MEASURES, OF_TWO, RunTables
 
 ALPHA = 0.05
+
+_UNITS = {
+    "patient splits": "patient splits",
+    "seeds": "seeds of patient split {}",
+    "runs": "patient splits, about these runs",
+}
 
 Floats = npt.NDArray[np.float64]
 Outcome = Literal["holds", "does not hold", "undecided"]
@@ -46,9 +52,10 @@ Outcome = Literal["holds", "does not hold", "undecided"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """The difference of one contrast: mean over units with Student's 95 % interval, NaN below 3 units.
+    """The difference of one contrast: mean over units with the 95 % interval of the corrected t-test.
 
-    `p_for` and `p_against` are not corrected; NaN below 3 units.
+    `p_for` and `p_against` are not adjusted by Holm. Interval and p-values are NaN below 3 units, and where all are
+    equal.
     """
 
     contrast: Contrast
@@ -70,7 +77,8 @@ class Verdict:
         dataset: on what.
         outcome: holds, does not hold, or undecided.
         evidence: by contrast.
-        unit: what `n` counts: "patient splits", or "seeds of patient split 0", which the verdict is then about.
+        unit: what `n` counts: "patient splits", or "seeds of patient split 0", which the verdict is then about, or
+            "patient splits, about these runs", where the runs do not record their numbers of people.
         p_for: corrected over all claims on the data set; NaN where it could not be tested.
         p_against: likewise.
         runs: behind it.
@@ -131,7 +139,11 @@ def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verd
     for (runs, evidence), ours, theirs in zip(tested, p_for.tolist(), p_against.tolist(), strict=True):
         outcome = outcome_of(runs.claim.says, ours, theirs)
         splits = {split for contrast in runs.contrasts for split, _ in contrast.pairs}
-        unit = "patient splits" if len(splits) > 1 else f"seeds of patient split {min(splits)}" if splits else ""
+        kinds = {contrast.units.kind for contrast in runs.contrasts if contrast.pairs}
+        unit = ""
+        if splits:
+            unit = _UNITS["runs" if "runs" in kinds else "patient splits" if "patient splits" in kinds else "seeds"]
+            unit = unit.format(min(splits))
         verdicts.append(Verdict(runs.claim, runs.dataset, outcome, tuple(evidence), unit, ours, theirs, runs))
     return verdicts
 
@@ -148,38 +160,48 @@ def outcome_of(says: Says, p_for: float, p_against: float) -> Outcome:
     return "holds" if holds else "does not hold" if fails else "undecided"
 
 
-def evidence_of(contrast: Contrast, says: Says, matters: float, values: Mapping[Replicate, float]) -> Evidence:
-    """What the differences of a contrast say, by patient split and seed; those that are NaN count as missing."""
-    known = {it: value for it, value in values.items() if np.isfinite(value)}
-    units = np.array([np.mean([known[it] for it in of_unit]) for of_unit in units_of(known).values()])
-    n, mean = len(units), float(units.mean()) if len(units) else np.nan
+def evidence_of(
+    contrast: Contrast,
+    says: Says,
+    matters: float,
+    values: Mapping[Replicate, float],
+    partitions: Mapping[int, Partition] | None = None,
+) -> Evidence:
+    """What the differences of a contrast say, by patient split and seed; NaN counts as missing."""
+    known = {it: value for it, value in sorted(values.items()) if np.isfinite(value)}
+    if not known:
+        return _nothing(contrast, "")
+    found, each = units_of(list(known), partitions or {}, contrast.measure), np.array(list(known.values()))
+    units = np.array([each[list(members)].mean() for members in found.members])
+    n, mean = len(units), float(units.mean())
     if n < MIN_PAIRS:
-        what = "patient split" if len({split for split, _ in known}) > 1 else "seed"
-        missing = f"{n} {what}{'s' if n > 1 else ''} where {MIN_PAIRS} are needed" if n else ""
+        what = "seed" if found.kind == "seeds" else "patient split"
+        missing = f"{n} {what}{'s' if n > 1 else ''} where {MIN_PAIRS} are needed"
         return Evidence(contrast, mean, np.nan, np.nan, n, np.nan, np.nan, missing)
-    half = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * units.std(ddof=1) / np.sqrt(n))
-    p_for, p_against = p_values(units, says, matters)
+    if np.ptp(units) == 0:
+        missing = f"all {n} differences are {mean:g}: without spread there is no test"
+        return Evidence(contrast, mean, np.nan, np.nan, n, np.nan, np.nan, missing)
+    half = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2) * standard_error(units, found.overlap))
+    p_for, p_against = p_values(units, says, matters, found.overlap)
     return Evidence(contrast, mean, mean - half, mean + half, n, p_for, p_against)
 
 
-def p_values(units: Floats, says: Says, matters: float) -> tuple[float, float]:
-    """One-sided p-values for and against a claim from independent differences, three or more of them."""
+def p_values(units: Floats, says: Says, matters: float, overlap: float = 0.0) -> tuple[float, float]:
+    """One-sided p-values for and against a claim from three or more differences that are not all equal."""
+
+    def above(values: Floats, bound: float) -> float:
+        """p of the hypothesis that the mean is not above a bound."""
+        t = (values.mean() - bound) / standard_error(values, overlap)
+        return float(special.stdtr(len(values) - 1, -t))
+
     match says:
         case "more":
-            return _above(units, 0.0), _above(-units, -matters)
+            return above(units, 0.0), above(-units, -matters)
         case "same":
-            equal = max(_above(units, -matters), _above(-units, -matters))
-            return equal, min(1.0, 2 * min(_above(units, matters), _above(-units, matters)))
+            equal = max(above(units, -matters), above(-units, -matters))
+            return equal, min(1.0, 2 * min(above(units, matters), above(-units, matters)))
         case "not less":
-            return _above(units, -matters), _above(-units, 0.0)
-
-
-def _above(units: Floats, bound: float) -> float:
-    """p of the t-test that the mean is not above a bound; of differences that are all equal there is no doubt."""
-    if np.ptp(units) == 0:
-        return 0.0 if units[0] > bound else 1.0
-    t = (units.mean() - bound) / (units.std(ddof=1) / np.sqrt(len(units)))
-    return float(special.stdtr(len(units) - 1, -t))
+            return above(units, -matters), above(-units, 0.0)
 
 
 def _all_of(p_values: Sequence[float]) -> float:
@@ -223,7 +245,7 @@ class Values:
             replicate: float(np.mean([self._difference(found.contrast, *pair) for pair in pairs]))
             for replicate, pairs in found.pairs.items()
         }
-        evidence = evidence_of(found.contrast, claim.says, claim.matters, values)
+        evidence = evidence_of(found.contrast, claim.says, claim.matters, values, found.partitions)
         if found.missing or evidence.n:
             return evidence if evidence.n else _nothing(found.contrast, found.missing)
         signal = found.contrast.measure == "signal_to_noise_by_s"

@@ -15,6 +15,7 @@ from clops_sweep.errors import UsageError
 
 from ..collect import Experiment
 from ..metrics import Metric, known_metric
+from ..statistics import MIN_PAIRS, units_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,12 +35,14 @@ class VarianceBySource:
         components: by the factors that have to be known together for the effect: {SPLIT} is what a split does to all
             runs on it, {METHOD, SPLIT} what it does to a method beyond that. Estimates below 0 stand for 0.
         n: runs.
+        overlap: evaluated people / training people; 0 where the runs do not record them.
     """
 
     metric: Metric
     sizes: Mapping[str, int] = field(hash=False)
     components: Mapping[frozenset[str], float] = field(hash=False)
     n: int
+    overlap: float = 0.0
 
     @property
     def by_source(self) -> dict[str, float]:
@@ -65,12 +68,12 @@ class VarianceBySource:
         A split counts with the mean over its seeds, of which each changes initial weights and order.
         """
         between, within = self.of_a_difference
-        return power_of_t_test(splits, np.sqrt(between + within / seeds), difference)
+        return power_of_t_test(splits, np.sqrt(between + within / seeds), difference, self.overlap)
 
-    def splits_needed(self, seeds: int, difference: float = DIFFERENCE) -> int | None:
-        """The smallest number of splits that gives a power of 80 %; None where it is more than 500."""
+    def splits_needed(self, seeds: int, difference: float = DIFFERENCE) -> float | None:
+        """The fewest splits that give a power of 80 %; None where it is more than 500, inf where no number does."""
         between, within = self.of_a_difference
-        return splits_needed(np.sqrt(between + within / seeds), difference)
+        return splits_needed(np.sqrt(between + within / seeds), difference, overlap=self.overlap)
 
 
 def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceBySource:
@@ -112,6 +115,7 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
         dict(zip(FACTORS, values.shape, strict=True)),
         variance_components(values, FACTORS),
         values.size,
+        units_of(experiment.replicates, experiment.partitions, metric).overlap,
     )
 
 
@@ -154,19 +158,34 @@ def _mean_square(values: Floats, factors: Sequence[str], effect: frozenset[str])
     return float((left**2).sum() * values.size / left.size / freedom)
 
 
-def power_of_t_test(n: int, deviation: float, difference: float) -> float:
-    """Of a two-sided t-test of n differences with this standard deviation, at a level of 5 %."""
-    if n < 2:
+def power_of_t_test(n: float, deviation: float, difference: float, overlap: float = 0.0) -> float:
+    """Power of the two-sided corrected t-test of n differences at a level of 5 %.
+
+    The standard error is deviation sqrt(1 / n + overlap), with overlap = evaluated / training people; at n = inf the
+    test is that of a normal deviate.
+    """
+    if n < MIN_PAIRS:
         return 0.0
     if deviation == 0:
         return 1.0
-    critical, shift = stats.t.ppf(1 - ALPHA / 2, n - 1), np.sqrt(n) * difference / deviation
+    if 1 / n + overlap == 0:
+        return 1.0 if difference else ALPHA
+    shift = abs(difference) / (deviation * np.sqrt(1 / n + overlap))
+    if np.isinf(n):
+        critical = stats.norm.ppf(1 - ALPHA / 2)
+        return float(stats.norm.sf(critical - shift) + stats.norm.cdf(-critical - shift))
+    critical = stats.t.ppf(1 - ALPHA / 2, n - 1)
     return float(stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift))
 
 
-def splits_needed(deviation: float, difference: float = DIFFERENCE, power: float = POWER) -> int | None:
-    """The smallest n that gives a t-test this power; None where it is more than 500."""
-    return next((n for n in range(2, MOST_SPLITS + 1) if power_of_t_test(n, deviation, difference) >= power), None)
+def splits_needed(
+    deviation: float, difference: float = DIFFERENCE, power: float = POWER, overlap: float = 0.0
+) -> float | None:
+    """The smallest n that gives the test this power; None where it is more than 500, inf where no n suffices."""
+    if power_of_t_test(np.inf, deviation, difference, overlap) < power:
+        return np.inf
+    tried = range(MIN_PAIRS, MOST_SPLITS + 1)
+    return next((n for n in tried if power_of_t_test(n, deviation, difference, overlap) >= power), None)
 
 
 def _source(factors: frozenset[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isinf
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -54,7 +56,8 @@ def needed_in_words(record: VarianceBySource) -> str:
     parts = []
     for seeds in SEEDS:
         needed = record.splits_needed(seeds)
-        parts.append(f"{needed if needed is not None else 'more than 500'} with {plural(seeds, 'seed')} each")
+        splits = "more than 500" if needed is None else "no number suffices" if isinf(needed) else f"{needed:g}"
+        parts.append(f"{splits} with {plural(seeds, 'seed')} each")
     return (
         f"To find a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}, a comparison needs "
         f"so many patient splits: {', '.join(parts)}."
@@ -63,4 +66,4 @@ def needed_in_words(record: VarianceBySource) -> str:
 
 def _splits_shown(record: VarianceBySource) -> int:
     needed = record.splits_needed(SEEDS[0])
-    return max(_LEAST_SPLITS, min(_MOST_SPLITS, 2 * (needed or _MOST_SPLITS)))
+    return int(max(_LEAST_SPLITS, min(_MOST_SPLITS, 2 * (needed or _MOST_SPLITS))))

@@ -48,7 +48,7 @@ def difference_in_words(verdict: Verdict) -> str:
 def units_in_words(verdict: Verdict) -> str:
     """How many independent differences there are, and of what."""
     found = verdict.weakest
-    return plural(found.n, "split" if verdict.unit == "patient splits" else "seed") if found.n else DASH
+    return plural(found.n, "split" if verdict.unit.startswith("patient splits") else "seed") if found.n else DASH
 
 
 def claims_text(verdicts: Sequence[Verdict], others: int = 0) -> TextTable:

@@ -27,7 +27,7 @@ from ..metrics import METRICS
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
-from ..statistics import CONFIDENCE, MIN_PAIRS, Estimate, estimate, highest_coverage
+from ..statistics import Estimate, estimate
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, comparisons_csv
 from ..tables.latex import to_latex
 from .page import LinkedTable, RunEntry, RunList, Section
@@ -173,8 +173,8 @@ def _difference_pictures(
             continue
         record = difference_heatmap(experiment, compared, metric, axes)
         caption = (
-            "Mean paired differences over common seeds. An asterisk: p below 0.05 in a paired t-test, corrected by "
-            "Holm over all cells and variants."
+            "Mean paired differences over common seeds. An asterisk: p below 0.05 in the corrected t-test, "
+            "adjusted by Holm over all cells and variants."
         )
         if record.is_large:
             caption = caption.replace("An asterisk", "A dot") + _WHERE_VALUES_ARE
@@ -196,8 +196,8 @@ def _result_tables(
         f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}."
         if len(experiment.replicates) > 1
         else "Values of single runs.",
-        "Bold: the best, where the bootstrap interval of its paired difference to every other row excludes zero.",
-        *_coverage_notes(experiment),
+        "Bold: the best, where the 95 % interval of its paired difference to every other row excludes zero.",
+        *compared.notes,
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
     text = result_text(table, f"{prefix}-results", f"Results of {_words(experiment.name)}", notes, metrics)
@@ -213,15 +213,6 @@ def _result_tables(
         text = published_text(published, f"{prefix}-published", title, tuple(_published_notes(published)))
         kept = [link for link, row in zip(links, table.rows, strict=True) if row.published]
         yield LinkedTable(text, tuple(kept), files.add_table(text, results_csv(published)))
-
-
-def _coverage_notes(experiment: Experiment) -> Iterator[str]:
-    """What a 95 % interval over so few seeds, or patient splits, is worth."""
-    pairs = len({split for split, _ in experiment.replicates})
-    pairs = pairs if pairs > 1 else len({seed for _, seed in experiment.replicates})
-    if pairs >= MIN_PAIRS and highest_coverage(pairs) < CONFIDENCE:
-        most = f"{highest_coverage(pairs):.1%}"
-        yield f"With {pairs} pairs no such interval covers more than {most}: bold is a hint, not a proof."
 
 
 def _published_notes(published: ResultTable) -> Iterator[str]:

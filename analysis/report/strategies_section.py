@@ -39,9 +39,10 @@ def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], 
         which = "; ".join(
             f"{strategy}: {name}" for strategy, name in zip(record.strategies, record.configurations, strict=True)
         )
+        most = max((d.n for row in record.differences.rows for d in row.differences.values()), default=0)
         caption = (
             f"{where}: mean differences between strategies over common patient splits and seeds "
-            f"({plural(record.differences.pairs, 'pair')} at most). Filled: the interval excludes 0. Each strategy by "
+            f"({plural(most, 'pair')} at most). Filled: the interval excludes 0. Each strategy by "
             f"its configuration that is the most like the paper's, not by its best ({which})."
         )
         name = f"{anchor}-{number + 1}-{file_name(f'{record.dataset}-{record.scenario}')}"

@@ -14,7 +14,7 @@ from ..formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
 from ..metrics import METRICS
 from ..results import Reference, aligned
 from ..selection import cell_name
-from ..statistics import MIN_PAIRS, PairedDifference, highest_coverage, holm, paired_differences
+from ..statistics import PairedDifference, holm, paired_differences, units_in_words
 
 Kind = Literal["variant", "reference"]
 
@@ -46,9 +46,9 @@ class Comparisons:
     rows: tuple[Comparison, ...]
 
     @property
-    def pairs(self) -> int:
-        """The largest number of common replicates behind any difference."""
-        return max((d.n for row in self.rows for d in row.differences.values()), default=0)
+    def notes(self) -> tuple[str, ...]:
+        """What the intervals and p-values were computed over."""
+        return units_in_words([d.units for row in self.rows for d in row.differences.values()])
 
 
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
@@ -80,10 +80,12 @@ def paired(
     found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
     corrected: list[dict[str, float]] = [{} for _ in pairs]
     for metric in METRICS:
-        values, units = aligned(sources, metric)
+        values, replicates, known = aligned(sources, metric)
         cells, baselines = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         for differences, difference in zip(
-            found, paired_differences(values[cells], values[baselines], units), strict=True
+            found,
+            paired_differences(values[cells], values[baselines], replicates, known, metric),
+            strict=True,
         ):
             differences[metric] = difference
         for kind in ("variant", "reference"):
@@ -113,10 +115,9 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
             cells.append(TextCell(p_text(row.corrected[column]), row.corrected[column]))
         rows.append(tuple(cells))
     notes = (
-        "Mean of paired differences over common seeds [95 % bootstrap interval, given from three pairs on].",
-        "Where there are several patient splits, a split with all its seeds counts as one pair.",
-        *_coverage(record.pairs),
-        "p: paired t-test, corrected by Holm over all rows of the column with the same kind of baseline.",
+        "Mean of paired differences [95 % interval of the t-test]; from three pairs on.",
+        *record.notes,
+        "p: two-sided, corrected by Holm over all rows of the column with the same kind of baseline.",
     )
     return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes)
 
@@ -165,8 +166,3 @@ def _interval(difference: PairedDifference) -> str:
     if not difference.n:
         return DASH
     return with_interval(difference.mean, difference.low, difference.high)
-
-
-def _coverage(pairs: int) -> Iterator[str]:
-    if pairs >= MIN_PAIRS:
-        yield f"With {pairs} pairs no such interval can cover more than {highest_coverage(pairs):.1%}."

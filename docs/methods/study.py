@@ -23,7 +23,7 @@ from clops_sweep import ContinualRun, read
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.drawing.labels import name_rows
 from clops_sweep.analysis.drawing.style import GRID, MUTED, as_png, colour, new_figure, styled
-from clops_sweep.analysis.statistics import Estimate, PairedDifference, estimate, holm, paired_difference
+from clops_sweep.analysis.statistics import Estimate, PairedDifference, estimate, holm, paired_difference, partitions
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 
@@ -126,7 +126,9 @@ def compared(
         pairs = of_size[name].assign(theirs=of_size.get(baseline, usual[baseline])[column])
         units = pairs.index.get_level_values(study.unit)
         over = pairs.groupby(units)[[column, study.forgotten]].mean()
-        difference = paired_difference(pairs[column], pairs["theirs"], units.to_list())
+        difference = paired_difference(
+            pairs[column], pairs["theirs"], list(pairs.index), partitions(here.reset_index()), column
+        )
         found.append((name, estimate(over[column]), estimate(over[study.forgotten]), difference))
     corrected = holm([difference.p for *_, difference in found])
     return [Row(*row, float(p)) for row, p in zip(found, corrected, strict=True)]

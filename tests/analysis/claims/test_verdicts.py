@@ -22,7 +22,7 @@ from clops_sweep.analysis.claims.verdicts import (
     verdicts,
 )
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.statistics import paired_difference
+from clops_sweep.analysis.statistics import Partition, paired_difference
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
@@ -107,10 +107,21 @@ def test_p_values_are_those_of_scipy() -> None:
     assert p_values(x, "not less", 0.02) == pytest.approx((above[0], below[1]))
 
 
-def test_differences_that_are_all_equal_leave_no_doubt() -> None:
-    assert p_values(np.zeros(3), "more", 0.02) == (1.0, 0.0)
-    assert p_values(np.zeros(3), "same", 0.02) == (0.0, 1.0)
-    assert p_values(np.full(3, 0.5), "more", 0.02) == (0.0, 1.0)
+def test_differences_that_are_all_equal_are_undecided() -> None:
+    (verdict,) = on(apart(0.5, 0.0), [claim()])
+    assert verdict.outcome == "undecided"
+    assert "without spread there is no test" in verdict.missing
+
+
+def test_shared_people_widen_the_interval() -> None:
+    it, differences = claim(), np.array([0.03, 0.01, 0.05, -0.01, 0.02])
+    known = {split: Partition(f"hash {split}", validation=0.25, test=0.5) for split in range(5)}
+    values = {(split, 0): float(value) for split, value in enumerate(differences)}
+    found = evidence_of(it.contrasts[0], "more", 0.02, values, known)
+    error = differences.std(ddof=1) * np.sqrt(1 / 5 + 0.25)
+    interval = stats.t.interval(0.95, 4, differences.mean(), error)
+    assert (found.low, found.high) == pytest.approx(interval)
+    assert found.p_for == pytest.approx(stats.t.sf(differences.mean() / error, 4))
 
 
 # --- what is missing --------------------------------------------------------------------------------------------------
@@ -133,7 +144,10 @@ def test_too_few_seeds(seeds: tuple[int, ...], said: str) -> None:
 
 def test_two_splits_are_too_few_whatever_the_seeds() -> None:
     (verdict,) = on(apart(0.1), [claim()], seeds=range(4), splits=(0, 1))
-    assert (verdict.unit, verdict.missing) == ("patient splits", "2 patient splits where 3 are needed")
+    assert (verdict.unit, verdict.missing) == (
+        "patient splits, about these runs",
+        "2 patient splits where 3 are needed",
+    )
 
 
 def test_seeds_that_are_not_the_same() -> None:
@@ -172,11 +186,11 @@ def test_seeds_of_one_split_are_one_difference() -> None:
     """Five seeds that agree in each of three splits that do not: fifteen differences would be taken for a proof."""
     auc = apart(0.03, noise=0.001, split=0.06)
     (verdict,) = on(auc, [claim()], splits=(0, 1, 2))
-    assert (verdict.outcome, verdict.unit, verdict.weakest.n) == ("undecided", "patient splits", 3)
+    assert (verdict.outcome, verdict.unit, verdict.weakest.n) == ("undecided", "patient splits, about these runs", 3)
     configs = [RunConfig(split_seed=split, seed=seed) for split in range(3) for seed in range(5)]
     by_seed = [auc(c) - auc(c.replace(strategy="finetune")) for c in configs]
     assert stats.ttest_1samp(by_seed, 0, alternative="greater").pvalue < ALPHA
-    by_split = paired_difference(by_seed, np.zeros(15), [c.split_seed for c in configs])
+    by_split = paired_difference(by_seed, np.zeros(15), [(c.split_seed, c.seed) for c in configs])
     assert verdict.weakest.mean == pytest.approx(by_split.mean)
     assert verdict.weakest.p_for == pytest.approx(by_split.p / 2)
 
