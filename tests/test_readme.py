@@ -171,7 +171,7 @@ def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
     monkeypatch.chdir(tmp_path)
     config = RunConfig(strategy="finetune", epochs_per_task=1)
     run = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root), keep_predictions=True)
-    store = RunStore("results", keep_predictions=True)
+    store = RunStore("results", keep=["predictions"])
     store.open_for_writing()
     result = run.run()
     record_result(store, {str(result.runs["run_id"].item()): config}, result, lambda config: "0", {})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
 from clops_sweep.learning.threads import one_thread
+from clops_sweep.learning.trained_model import ModelFacts, model_bytes
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class ContinualRun:
         frames: the data set, opened with the config's `split_seed` and `normalize`.
         device: where to compute. On a CPU a run takes one thread, whatever PyTorch is set to.
         keep_predictions: whether the probabilities of every test instance after every task are part of the result.
+        keep_models: whether the networks after the last task, or after all tasks, are part of the result.
         bank_of: makes the frame bank; a `LastBank` shares it among several runs.
 
     Raises:
@@ -73,6 +75,7 @@ class ContinualRun:
         device: str | torch.device = "cpu",
         *,
         keep_predictions: bool = False,
+        keep_models: Literal["last", "all"] | None = None,
         bank_of: Callable[[FrameSet, torch.device, NDArray[np.int64]], FrameBank] = FrameBank,
     ) -> None:
         begun, cpu_begun = time.perf_counter(), time.process_time()
@@ -123,6 +126,8 @@ class ContinualRun:
         self._curves: list[Evaluation] = []
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in result.EVALUATED_SPLITS}
         self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
+        self._keep_models = keep_models
+        self._models: list[list[dict[str, torch.Tensor]]] = []
         self._started_at = datetime.now(UTC)
         self._seconds = {
             "seconds": time.perf_counter() - begun,
@@ -211,6 +216,9 @@ class ContinualRun:
                         self._r["test"].append(evaluation)
                         self._predictions.append(predictions)
                 self._task, self._epoch = task + 1, 0
+                if self._keep_models == "all" or (self._keep_models and self.finished):
+                    learner = self._training.learner
+                    self._models.append([learner.weights(run) for run in range(len(self.configs))])
         return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
 
     def _train_epoch(self, task: int, epoch: int) -> None:
@@ -253,6 +261,7 @@ class ContinualRun:
                 predictions=self._predictions or (),
             )
             found = result.assemble(self.configs, self.frames, self.scenario, history)
+        found.models = self._model_bytes()
         for tables in found.columns.values():  # only now is it known
             for name in ("seconds", "cpu_seconds"):
                 tables["runs"][name] = [self._seconds[name] / len(self.configs)]
@@ -264,6 +273,17 @@ class ContinualRun:
         if not self._strategy.joint:
             return records
         return records[0].split([len(task.train.rows) for task in self.scenario.tasks])
+
+    def _model_bytes(self) -> dict[str, dict[int, bytes]]:
+        """The models of each run by id, and by the number of tasks that they were trained on."""
+        tasks, found = len(self.scenario.tasks), dict[str, dict[int, bytes]]()
+        for run, config in enumerate(self.configs if self._models else ()):
+            of_run = {}
+            for trained, weights in enumerate(self._models, start=1 + tasks - len(self._models)):
+                facts = ModelFacts.of(config, self.frames, self.scenario, trained)
+                of_run[trained] = model_bytes(weights[run], facts)
+            found[config.run_id(self.frames.data_hash)] = of_run
+        return found
 
     def state(self) -> dict[str, Any]:
         """All that has happened so far, as tensors, numbers and text; between two calls of `advance`."""
@@ -277,19 +297,24 @@ class ContinualRun:
             "seconds": dict(self._seconds),
             "started_at": self._started_at.isoformat(),
             **({} if self._predictions is None else {"predictions": list(map(torch.from_numpy, self._predictions))}),
+            **({"models": self._models} if self._keep_models else {}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Goes on from a state of the same configs; what follows is what would have followed then.
 
         Raises:
-            KeyError: predictions are to be kept, and the run was begun without.
+            KeyError: predictions or models are to be kept, and the run was begun without.
             ValueError: there is no such task or epoch.
         """
         if state["task"] not in range(len(self._stages) + 1) or state["epoch"] not in range(self._epochs):
             raise ValueError(f"task {state['task']!r}, epoch {state['epoch']!r}: not of this run")
         if self._predictions is not None:
             self._predictions = [kept.numpy().copy() for kept in state["predictions"]]
+        if self._keep_models:
+            self._models = state["models"]
+            if self._keep_models == "all" and len(self._models) != state["task"]:
+                raise KeyError("models")
         self._task, self._epoch = state["task"], state["epoch"]
         self._training.learner.restore(state["learner"])
         self._strategy.restore(_on_device(state["strategy"], self.device), self._task)

@@ -219,3 +219,17 @@ def test_the_command_that_resumes_is_printed_without_the_secret() -> None:
     assert resume_command(["space.py", "--results", f"s3://key:{SECRET}@{BUCKET}/r"]) == (
         f"clops-sweep space.py --results 's3://key:***@{BUCKET}/r'"
     )
+
+
+def test_models_lie_there_too(server: Server, finished_tables: Tables) -> None:
+    store = RunStore(server.store("models").uri, keep=["models"])
+    store.open_for_writing()
+    for run_id in (_id(0), _id(1)):
+        store.write_finished(run_id, finished_tables(run_id, RunConfig()), {3: b"weights"})
+    assert set(store.statuses()) == {_id(0), _id(1)}
+    assert store.models.read(_id(0)) == b"weights"
+    assert list(store.models.faults()) == []
+    delete(store.uri, f"run_id == '{_id(0)}'")
+    assert store.models.runs("last") == {_id(1)}
+    left = store.files.system.get_file_info(fs.FileSelector(f"{store.files.root}/models", recursive=True))
+    assert [info.base_name for info in left if info.is_file] == ["last.json", "task_3.safetensors"]

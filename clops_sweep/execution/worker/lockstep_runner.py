@@ -268,9 +268,15 @@ class LockstepRunner:
             return self._new_run(device), False
 
     def _new_run(self, device: torch.device) -> ContinualRun:
-        configs, keep = self._job.configs, self._workplace.keep_predictions
-        frames = self._frames[configs[0].data_key]
-        return ContinualRun(configs, frames, device, keep_predictions=keep, bank_of=self._bank_of)
+        configs, store = self._job.configs, self._store
+        return ContinualRun(
+            configs,
+            self._frames[configs[0].data_key],
+            device,
+            keep_predictions=store.keep_predictions,
+            keep_models=store.keep_models,
+            bank_of=self._bank_of,
+        )
 
     def _facts(self) -> dict[str, Any]:
         """Where the job is computed, as columns of the `runs` table."""

@@ -18,7 +18,7 @@ from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.module_probe import probed
-from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trained
+from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trained, weights_of
 from clops_sweep.learning.parameters import Parameters
 
 _MULTIPLE = 32
@@ -249,6 +249,10 @@ class ModuleLearner(Learner):
             for name, parameter in trained(fresh).items():
                 self.parameters.views[name][run].copy_(parameter)
             module.take_buffers(dict(fresh.named_buffers()))
+
+    def weights(self, run: int) -> dict[str, torch.Tensor]:
+        """As `Learner.weights`."""
+        return weights_of(self._network, self._modules[run].module)
 
     def state(self) -> dict[str, Any]:
         """As `Learner.state`."""

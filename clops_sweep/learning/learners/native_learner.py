@@ -162,6 +162,14 @@ class NativeLearner(Learner):
         for number, tensor in enumerate(self.statistics):
             tensor.fill_(0 if number < 3 else 1)
 
+    def weights(self, run: int) -> dict[str, torch.Tensor]:
+        """As `Learner.weights`."""
+        found = {name: view[run].clone() for name, view in self.parameters.views.items()}
+        for number, values in enumerate(self.statistics):
+            kind = "running_mean" if number < 3 else "running_var"
+            found[f"norm{number % 3 + 1}.{kind}"] = values.view(self.parameters.runs, -1)[run].clone()
+        return found | {f"norm{block}.num_batches_tracked": torch.tensor(0) for block in (1, 2, 3)}
+
     def state(self) -> dict[str, Any]:
         """As `Learner.state`."""
         return super().state() | {"statistics": self.statistics}

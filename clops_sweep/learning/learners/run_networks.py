@@ -231,6 +231,10 @@ class RunNetworks(ABC):
             float32 [S, m, T, C].
         """
 
+    @abstractmethod
+    def weights(self, run: int) -> dict[str, torch.Tensor]:
+        """The state dict of the network of a run, as its `nn.Module` has it: copies on the CPU."""
+
     def losses(self, rows: torch.Tensor, targets: torch.Tensor, *, shift: torch.Tensor | None = None) -> torch.Tensor:
         """Losses l_i in evaluation mode, float32 [S, m]; arguments as in `logits`, targets float32 [S, m, C]."""
         return losses.instance_losses(self.kind, self.logits(rows, shift=shift), targets)

@@ -151,3 +151,17 @@ class RunModule:
 def trained(module: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that training changes, by name; those that ask for no gradient stay what they are."""
     return {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+
+
+def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
+    """Copies of a module's state dict on the CPU.
+
+    Raises:
+        UsageError: it holds something other than tensors.
+    """
+    found = module.state_dict()
+    if wrong := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
+        raise UsageError(
+            f"network {network!r}: its state dict has {wrong[0]!r}, which is no tensor; models of it cannot be kept"
+        )
+    return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in found.items()}
