@@ -33,11 +33,8 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
 
 SPACE = '''
-import builtins
 import os
 import random
-import sys
-import warnings
 
 import numpy as np
 import torch
@@ -62,10 +59,6 @@ def endless(*arguments):
     return endless(*arguments)
 
 
-def no_streams():
-    sys.stdout = sys.stderr = None
-
-
 def spoils(kind):
     def plugin(*arguments):
         {
@@ -73,15 +66,6 @@ def spoils(kind):
             "threads": lambda: torch.set_num_threads(3),
             "dtype": lambda: torch.set_default_dtype(torch.float64),
             "gradients": lambda: torch.set_grad_enabled(False),
-            "folder": lambda: os.chdir("/"),
-            "environment": lambda: os.environ.clear(),
-            "recursion_limit": lambda: sys.setrecursionlimit(200),
-            "stdout": lambda: sys.stdout.close(),
-            "stderr": lambda: sys.stderr.close(),
-            "no_streams": no_streams,
-            "open": lambda: setattr(builtins, "open", None),
-            "warnings": lambda: warnings.simplefilter("error"),
-            "path": lambda: sys.path.clear(),
         }[kind]()
         return as_scores(arguments[-1])
     return plugin
@@ -162,10 +146,6 @@ NETWORKS = {
     "tuple": lambda logits: (logits,),
     "nan": lambda logits: logits * float("nan"),
     "exit": ends,
-    "stdout": after(lambda: sys.stdout.close()),
-    "no_streams": after(no_streams),
-    "recursion": after(lambda: sys.setrecursionlimit(200)),
-    "open": after(lambda: setattr(builtins, "open", None)),
     "dtype": after(lambda: torch.set_default_dtype(torch.float64)),
 }
 
@@ -224,10 +204,10 @@ EXPECTED = {
     "acquisition_memory": "MemoryError",
     "acquisition_stop": "StopIteration",
     "network_backward": "RuntimeError: no way back",
-    "network_sparse": "the network returned logits of torch.sparse_coo",
+    "network_sparse": r"the network returned logits \[.*\] of torch.sparse_coo",
     "network_no_gradient": "hang on none of its parameters",
-    "network_shape": r"the network returned logits \[\d+\] for \d+ instances; expected a dense float32 tensor",
-    "network_double": "the network returned logits of torch.strided torch.float64",
+    "network_shape": r"the network returned logits \[\d+\] of .* for \d+ instances; expected a dense float32 tensor",
+    "network_double": r"the network returned logits \[.*\] of torch.strided torch.float64",
     "network_tuple": "the network returned tuple for",
     "network_nan": "the network has diverged in epoch 1 of task 1",
     "network_exit": "SystemExit: 0",
@@ -240,10 +220,7 @@ EXPECTED = {
 }
 """What has failed, with how; everything else finishes."""
 
-SPOILING = (
-    "seeds", "threads", "dtype", "gradients", "folder", "environment", "recursion_limit", "stdout", "stderr",
-    "no_streams", "open", "warnings", "path",
-)  # fmt: skip
+SPOILING = ("seeds", "threads", "dtype", "gradients")
 
 
 @pytest.fixture(scope="module")
@@ -345,10 +322,13 @@ TRIED: dict[str, tuple[Callable[..., Any], str]] = {
         r"raises in its backward pass on frames \[3, 1, 20\] \(RuntimeError: no",
     ),
     "exit in backward": (with_outputs(LeavesBackward.apply), r"raises in its backward pass .*SystemExit: 0\)"),
-    "sparse": (with_outputs(lambda logits: logits.to_sparse()), "returns logits that are sparse; expected a dense"),
+    "sparse": (
+        with_outputs(lambda logits: logits.to_sparse()),
+        r"returned logits \[3, 3\] of torch.sparse_coo .*; expected a dense",
+    ),
     "exit": (with_outputs(ends), r"raises on frames .*\(SystemExit: 0\)"),
     "exit when made": (ends, r"raises when made for .*\(SystemExit: 0\)"),
-    "generator": (with_outputs(lambda logits: (row for row in logits)), "returns generator; expected a tensor"),
+    "generator": (with_outputs(lambda logits: (row for row in logits)), "returned generator for 3 instances; expected a dense"),
 }
 
 
