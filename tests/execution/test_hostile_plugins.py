@@ -122,14 +122,11 @@ SCORES = {
     "huge": lambda *given: torch.zeros(1).expand(10**12),
     "complex": lambda *given: as_scores(given[-1]).to(torch.complex64),
     "nan": lambda *given: as_scores(given[-1]) * float("nan"),
-    "sparse": lambda *given: as_scores(given[-1]).to_sparse(),
-    "meta": lambda *given: as_scores(given[-1]).to("meta"),
     "raises": raising(ValueError("out of order")),
     "exit": raising(SystemExit("enough")),
     "recursion": endless,
 }
 OF_ONE = {
-    "quantized": lambda *given: torch.quantize_per_tensor(as_scores(given[-1]).float(), 1.0, 0, torch.qint8),
     "unprintable": raising(Unprintable),
     "long": raising(ValueError("x" * 10**7)),
     "memory": raising(MemoryError),
@@ -182,7 +179,6 @@ SPACE = SearchSpace("hostile", RunConfig(epochs_per_task=1, mc_samples=2), {"var
 '''
 """Plug-ins of four kinds, all computed by the same worker, and good runs after those of each kind."""
 
-DENSE = "a sparse, quantized or meta tensor; expected a dense one"
 ANSWERS = {
     "none": "returned NoneType; expected a tensor of scores",
     "generator": "returned generator; expected a tensor of scores",
@@ -190,15 +186,12 @@ ANSWERS = {
     "huge": r"returned scores of shape \[1000000000000\]; expected",
     "complex": "returned torch.complex64; expected scores that are real numbers",
     "nan": "returned NaN for",
-    "sparse": DENSE,
-    "meta": DENSE,
     "raises": "ValueError: out of order",
     "exit": "SystemExit: enough",
     "recursion": "RecursionError: maximum recursion depth exceeded",
 }
 EXPECTED = {
     **{f"{field}_{name}": answer for field in ("acquisition", "storage_function") for name, answer in ANSWERS.items()},
-    "acquisition_quantized": DENSE,
     "acquisition_unprintable": "Unprintable",
     "acquisition_long": "xxx",
     "acquisition_memory": "MemoryError",
