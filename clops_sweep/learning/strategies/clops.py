@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
