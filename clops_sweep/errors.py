@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 
 _LONGEST_SENTENCE, _BEGINNING, _END = 560, 380, 160
 """Characters of an error that a user reads, and of its two ends where it is longer."""
@@ -109,37 +108,25 @@ def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
         raise refused(error) from error
 
 
-@dataclass
-class Streams:
-    """What a user's code did to standard output and error.
-
-    Attributes:
-        closed: whether it closed one of them.
-    """
-
-    closed: bool = False
-
-
 @contextmanager
-def streams_kept() -> Iterator[Streams]:
+def streams_kept() -> Iterator[None]:
     """Put standard output and error back when the block ends, if the user's code in it closed or replaced them.
 
     Otherwise the next file that the command opens would get the number 1, and the command would print into it.
     """
-    streams, harm = (sys.stdout, sys.stderr), Streams()
+    streams = sys.stdout, sys.stderr
     kept = {number: os.dup(number) for number in _OUTPUTS if _is_open(number)}
     try:
-        yield harm
+        yield
     finally:
-        closed = [stream is not None and stream.closed for stream in streams]
-        lost = [number for number in kept if not _is_open(number)]
-        for number in lost:
-            os.dup2(kept[number], number)
+        for number in kept:
+            if not _is_open(number):
+                os.dup2(kept[number], number)
         for duplicate in kept.values():
             os.close(duplicate)
         sys.stdout = streams[0]
-        sys.stderr = os.fdopen(2, "w", closefd=False) if closed[1] else streams[1]
-        harm.closed = any(closed) or bool(lost)
+        closed = streams[1] is not None and streams[1].closed
+        sys.stderr = os.fdopen(2, "w", closefd=False) if closed else streams[1]
 
 
 _OUTPUTS = (1, 2)

@@ -170,8 +170,6 @@ SPACES: list[tuple[str, str]] = [
     (raising("ValueError('\\x1b[2J\\udcff\\u202e')"), "space.py raises ValueError in line 3: \\x1b[2J\\udcff\\u202e"),
     (raising("MemoryError"), "space.py raises MemoryError in line 3"),
     ("def f():\n    f()\nf()\n", "space.py raises RecursionError in line 2"),
-    ("import sys\nsys.setrecursionlimit(150)\n" + grid(), "space.py: lowers Python's recursion limit to 150; expec"),
-    ("import builtins\nbuiltins.open = None\n" + grid(), "space.py: replaces the built-in 'open'; give your own fun"),
     # names, labels, collisions
     (grid(name="None"), "space.py: search space name None: expected text"),
     (grid(name="''"), "space.py: search space name '': expected a name that can stand in a file name"),
@@ -731,9 +729,8 @@ def test_a_refusal_of_a_process(clops_sweep: Command, tmp_path: Path) -> None:
 def test_a_file_that_closes_a_stream(clops_sweep: Command, tmp_path: Path, closing: str) -> None:
     (tmp_path / "space.py").write_text(f"import os, sys\n{closing}\n{GOOD}")
     done = clops_sweep("plan", "space.py", PYTHONUNBUFFERED="")  # with a Python of its own, whose streams end with it
-    assert (done.returncode, done.stdout) == (2, "")
-    expected = "closes standard output or standard error, which the command writes to"
-    assert done.stderr == f"clops-sweep: space.py: {expected}\n"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "runs asked for" in done.stdout
 
 
 def test_a_user_s_code_that_exits_where_no_error_is_expected(clops_sweep: Command, tmp_path: Path) -> None:

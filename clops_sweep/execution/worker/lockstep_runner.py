@@ -42,7 +42,6 @@ from clops_sweep.execution.worker.epoch_watch import EpochWatch, leave_word
 from clops_sweep.experiment.events import Event
 from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
-from clops_sweep.learning.replay.checked import BadScores
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.store.checkpoint import CheckpointFile, ForeignCheckpoint
@@ -156,12 +155,12 @@ class LockstepRunner:
         job, runs = self._job, len(self._job.run_ids)
         self._process.restore()
         self._run = self._taken_up = None
-        if isinstance(error, Diverged | BadScores) and len(error.runs) < runs:
+        if isinstance(error, Diverged) and len(error.runs) < runs:
             self._record_failure(job.part(error.runs))
             if job.until is None:
                 return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
             return Failed(self._runs_failed)
-        own_fault = isinstance(error, UsageError | Diverged | BadScores)
+        own_fault = isinstance(error, UsageError | Diverged)
         certain = own_fault or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
         if self._retries_left and not certain:
             self._retries_left -= 1

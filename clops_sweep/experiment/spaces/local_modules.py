@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import importlib
 import os
 import sys
@@ -13,7 +12,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
-from clops_sweep.errors import UsageError, streams_kept
+from clops_sweep.errors import UsageError
 
 _ENDINGS = (".py", *EXTENSION_SUFFIXES)
 _INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -48,34 +47,6 @@ def importable(folder: Path) -> Iterator[None]:
         for name in _imported(folder, before):
             del sys.modules[name]
         sys.modules.update(hidden)
-
-
-@contextmanager
-def unharmed() -> Iterator[None]:
-    """Around the execution of a user's file: refuse changes that would break the rest of the command.
-
-    Raises:
-        UsageError: the file closes standard output or error, lowers Python's recursion limit, or replaces a built-in
-            function or class.
-    """
-    limit, before = sys.getrecursionlimit(), dict(vars(builtins))
-    replaced, lowered = list[str](), limit
-    with streams_kept() as streams:
-        try:
-            yield
-        finally:
-            lowered = sys.getrecursionlimit()
-            sys.setrecursionlimit(max(lowered, limit))
-            replaced = [
-                name for name, value in before.items() if vars(builtins).get(name) is not value and name[0] != "_"
-            ]
-            vars(builtins).update({name: before[name] for name in replaced})
-    if lowered < limit:
-        raise UsageError(f"lowers Python's recursion limit to {lowered}; expected {limit} or more")
-    if replaced:
-        raise UsageError(f"replaces the built-in {replaced[0]!r}; give your own function another name")
-    if streams.closed:
-        raise UsageError("closes standard output or standard error, which the command writes to")
 
 
 def _names_in(folder: Path) -> Iterator[str]:

@@ -12,14 +12,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
+from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown, streams_kept
 from clops_sweep.experiment.config import RunConfig, any_combination, default_plugin, known_key, nearest, owners
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, may_use, used_options
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import Grid
-from clops_sweep.experiment.spaces.local_modules import importable, unharmed
+from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 
 _LONGEST_NAME = 100  # figures and tables add their own to it, and file names end at 255 bytes
@@ -359,7 +359,7 @@ def names_in(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UsageError(f"{path}: no such search-space file")
     try:
-        with importable(path.resolve().parent), unharmed():
+        with importable(path.resolve().parent), streams_kept():
             return runpy.run_path(str(path), run_name="clops_sweep_search_space")
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None

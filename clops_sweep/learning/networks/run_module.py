@@ -107,14 +107,20 @@ class RunModule:
         Raises:
             ValueError: they are not.
         """
+        wrong = self.wrong(logits, instances, dtype)
+        if wrong:
+            raise ValueError(f"the network {wrong}")
+
+    def wrong(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> str | None:
+        """What is wrong with logits, such as "returned tuple ..."; None if nothing is."""
+        expected = [instances, self._outputs]
+        found = type(logits).__name__
+        if isinstance(logits, torch.Tensor):
+            if list(logits.shape) == expected and logits.layout == torch.strided and logits.dtype == dtype:
+                return None
+            found = f"logits {list(logits.shape)} of {logits.layout} {logits.dtype}"
         kind = str(dtype).removeprefix("torch.")
-        expected = f"for {instances} instances; expected a dense {kind} tensor {[instances, self._outputs]}"
-        if not isinstance(logits, torch.Tensor):
-            raise ValueError(f"the network returned {type(logits).__name__} {expected}")
-        if logits.shape != (instances, self._outputs):
-            raise ValueError(f"the network returned logits {list(logits.shape)} {expected}")
-        if logits.layout != torch.strided or logits.dtype != dtype:
-            raise ValueError(f"the network returned logits of {logits.layout} {logits.dtype} {expected}")
+        return f"returned {found} for {instances} instances; expected a dense {kind} tensor {expected}"
 
     @property
     def buffers(self) -> dict[str, torch.Tensor]:
