@@ -27,6 +27,7 @@ from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.class_weights import class_weights
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.learners.optimizers import scheduled
 from clops_sweep.learning.lockstep import computed_alone, free_fields, lockstep_key
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.networks.multitask import joint_scenario
@@ -104,7 +105,9 @@ class ContinualRun:
             common.learning_rate,
             bank,
             common.network,
-            common.options_of("network"),
+            common.network_options,
+            optimizer=common.optimizer,
+            weight_decay=common.weight_decay,
             **({"together": False} if computed_alone(common.strategy) or common.augment is not None else {}),
         )
         if common.augment is not None:
@@ -223,6 +226,8 @@ class ContinualRun:
 
     def _train_epoch(self, task: int, epoch: int) -> None:
         training, instances = self._training, self._training.tasks[task]
+        config = training.config
+        training.learner.learning_rate = config.learning_rate * scheduled(config.schedule, epoch, self._epochs)
         with self._timed("seconds_acquire"):
             replay = self._strategy.replay(task, epoch)
         with self._timed("seconds_train"):

@@ -79,7 +79,7 @@ class ModelFacts:
             scenario=config.scenario,
             tasks=tuple(task.name for task in scenario.tasks[:trained]),
             network=config.network,
-            network_options=dict(config.options_of("network")),
+            network_options=dict(config.network_options),
             kind=scenario.kind,
             classes=_classes(frames, scenario),
             channels=_channels(frames, scenario),

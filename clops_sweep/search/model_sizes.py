@@ -29,7 +29,7 @@ def disk_for_models(asked: Request, plan: Plan) -> tuple[int, int]:
             continue
         key = (
             *(config.data_key, config.scenario, config.task_classes, config.domain, config.network, config.strategy),
-            *(*config.options_of("network").items(), *config.options_of("scenario").items()),
+            *(*config.network_options.items(), *config.options_of("scenario").items()),
         )
         if key not in sizes:
             sizes[key] = _of_run(asked, config)
@@ -59,6 +59,6 @@ def _of_run(asked: Request, config: RunConfig) -> tuple[int, int]:
     joint = STRATEGIES[config.strategy].joint
     outputs = (joint_scenario(scenario) if joint else scenario).outputs
     shape = (frames.channels, frames.samples)
-    module = made(config.network, NETWORKS[config.network], 0, shape, outputs, config.options_of("network"))
+    module = made(config.network, NETWORKS[config.network], 0, shape, outputs, config.network_options)
     weights = sum(value.numel() * value.element_size() for value in module.state_dict().values())
     return 1 if joint else len(scenario.tasks), weights

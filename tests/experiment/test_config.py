@@ -243,7 +243,10 @@ def _refused(name: str, value: object) -> None:
 ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
     *("split_seed", "seed", "weight_seed", "leads", "network", "task_classes", "class_weights", "augment"),
+    *("norm", "optimizer", "weight_decay", "schedule"),
 }
+LEFT_OUT = {"weight_seed", "task_classes", "class_weights", "augment", "norm", "optimizer", "weight_decay", "schedule"}
+"""Left out of the identity at their defaults."""
 BY_BETA = {"storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"}
 USED = {
     "clops": {"storage_fraction", "acquisition_fraction", "storage_order", "acquisition", "acquire_every", "mc_samples"}
@@ -263,7 +266,7 @@ USED = {
 
 def test_the_run_id_is_the_hash_of_canonical_json() -> None:
     config = RunConfig(storage_fraction=0.1, task_order=(1, 0, 2), seed=4)
-    names = (ALWAYS - {"weight_seed", "task_classes", "class_weights", "augment"}) | USED["clops"]  # None is left out
+    names = (ALWAYS - LEFT_OUT) | USED["clops"]
     fields = ",".join(f'"{name}":{json.dumps(getattr(config, name))}' for name in sorted(names))
     text = f'{{"config":{{{fields}}},"data_hash":"abc","semantics_version":{SEMANTICS_VERSION}}}'
     text = text.replace("[1, 0, 2]", "[1,0,2]")
@@ -301,7 +304,7 @@ OTHERS = {
     "memory_size": 120,
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
     **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "memory_division": "task_balanced"},
-    **{"storage_order": "bottom", "class_weights": "balanced"},
+    **{"storage_order": "bottom", "class_weights": "balanced", "weight_decay": 0.1},
 }
 
 

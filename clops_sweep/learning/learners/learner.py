@@ -51,6 +51,17 @@ class Learner(RunNetworks):
         self._learning_rate = learning_rate
         self._excerpts: dict[tuple[int, ...], Self] = {}
 
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if value != self._learning_rate:
+            self._learning_rate = value
+            self.optimizer.set_rate(value)
+
     def apply(self, gradient: torch.Tensor) -> None:
         """One Adam step along a gradient that is laid out like `parameters.flat`."""
         self.optimizer.step(gradient)
@@ -194,7 +205,7 @@ class Learner(RunNetworks):
         return part
 
     def copy(self) -> Self:
-        """Networks of the same parameters and running statistics, with an optimiser of their own."""
+        """Networks of the same parameters and running statistics, to be asked and not to be trained."""
         found = self._of_seeds(self.seeds)
         found.restore(self.state())
         return found

@@ -70,8 +70,7 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
     own = [config for config in configs if config.network in NETWORKS.added]
     fields = ("network", "data_key", "scenario", "task_order", "task_classes", "domain", "strategy", "batch_size")
     asked = {
-        (*(getattr(config, name) for name in fields), *sorted(config.options_of("network").items())): config
-        for config in own
+        (*(getattr(config, name) for name in fields), *sorted(config.network_options.items())): config for config in own
     }
     for config in asked.values():
         of_config = frames[config.data_key]
@@ -79,7 +78,7 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
         if STRATEGIES[config.strategy].joint:
             scenario = joint_scenario(scenario)
         shape = (of_config.channels, of_config.samples)
-        found = probed(config.network, NETWORKS[config.network], shape, scenario.outputs, config.options_of("network"))
+        found = probed(config.network, NETWORKS[config.network], shape, scenario.outputs, config.network_options)
         found.check_batch(config.network, config.batch_size)
 
 

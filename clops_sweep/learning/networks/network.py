@@ -59,7 +59,8 @@ class PaperNetwork(nn.Module):
             assert conv.bias is not None
             # Batch statistics cancel the bias. Its gradient would be rounding noise, which Adam turns into full steps:
             # here it is exactly zero.
-            bias = conv.bias.detach() + 0 * conv.bias if norm.training else conv.bias
+            cancelled = norm.training and isinstance(norm, nn.BatchNorm1d)
+            bias = conv.bias.detach() + 0 * conv.bias if cancelled else conv.bias
             hidden = norm(F.conv1d(hidden, conv.weight, bias, STRIDE))
             hidden = self.dropout(F.max_pool1d(hidden, 2).relu())
         logits: torch.Tensor = self.linear2(self.linear1(hidden.flatten(1)).relu())

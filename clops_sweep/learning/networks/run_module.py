@@ -42,7 +42,7 @@ def made(
         seed: of the run.
         shape: channels and samples of a frame.
         outputs: C.
-        options: the network's own.
+        options: the network's own, and `norm` if its batch norm is to be replaced.
         task: for which it is made anew.
 
     Raises:
@@ -55,15 +55,47 @@ def made(
         given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
         wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
         with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
-            module: Any = make(*shape, outputs, **options)
+            own = {name: value for name, value in options.items() if name != "norm"}
+            module: Any = make(*shape, outputs, **own)
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
     if not isinstance(module, nn.Module):
         raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
+    if "norm" in options:
+        replace_norm(name, module, options["norm"])
     if isinstance(module, PaperNetwork):
         module.draw(seed, task)
     return module
+
+
+def replace_norm(name: str, module: nn.Module, norm: str) -> None:
+    """Replace the batch norm layers of a module in place.
+
+    "layer" is layer norm over the channels and samples of an instance, with a gain and bias per channel; "group" is
+    group norm (Wu and He, 2018) over at most 8 groups of at least two channels; "none" removes the layers.
+
+    Raises:
+        UsageError: the module has no batch norm layer, or is one.
+    """
+    batch_norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+    found = False
+    for parent in list(module.modules()):
+        for child, layer in list(parent.named_children()):
+            if isinstance(layer, batch_norms):
+                setattr(parent, child, _other_norm(norm, layer.num_features))
+                found = True
+    if not found:
+        raise UsageError(
+            f"norm = {norm!r}: network {name!r} has no batch norm layer to replace; expected norm = 'batch'"
+        )
+
+
+def _other_norm(norm: str, channels: int) -> nn.Module:
+    if norm == "none":
+        return nn.Identity()
+    most = 1 if norm == "layer" else max(1, min(8, channels // 2))
+    return nn.GroupNorm(max(groups for groups in range(1, most + 1) if channels % groups == 0), channels)
 
 
 class RunModule:

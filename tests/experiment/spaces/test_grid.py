@@ -148,6 +148,9 @@ def plainly(config: RunConfig) -> str:
     }
     if config.task_order == tuple(range(6)) or config.task_order == (0, 1, 2):
         seen["task_order"] = "sequential"
+    for name, default in {"norm": "batch", "optimizer": "adam", "weight_decay": 0, "schedule": "constant"}.items():
+        if seen[name] == default:
+            del seen[name]
     if config.weight_seed == config.seed:
         del seen["weight_seed"]
     own = {name: config.get(name) for name in STRATEGIES.options(config.strategy)}
