@@ -331,8 +331,10 @@ class RunConfig(BaseModel):
 
     @property
     def network_options(self) -> dict[str, Any]:
-        """What the network is made with: its options, and `norm` unless it is "batch"."""
-        return self.options_of("network") | ({} if self.norm == "batch" else {"norm": self.norm})
+        """What the network is made with: its options, `norm` unless it is "batch", the method's `projection_size`."""
+        found = self.options_of("network") | ({} if self.norm == "batch" else {"norm": self.norm})
+        size = self.options.get("projection_size")
+        return found if size is None else found | {"projection": size}
 
     @property
     def initial_seed(self) -> int:

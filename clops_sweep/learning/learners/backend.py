@@ -33,7 +33,7 @@ def make_learner(
 
     Runs of a module are computed in lockstep on a GPU, where that is possible, or wherever `together` says so.
     """
-    plain = optimizer != "sgd" and not weight_decay and "norm" not in (options or {})
+    plain = optimizer != "sgd" and not weight_decay and not {"norm", "projection"}.intersection(options or {})
     if network == PAPER_NETWORK and bank.device.type == "cpu" and plain and not together:
         variant = native.chosen()
         if variant is not None:

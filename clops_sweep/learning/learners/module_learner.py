@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, Self
 
 import torch
+from torch import nn
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
@@ -249,6 +250,11 @@ class ModuleLearner(Learner):
             for name, parameter in trained(fresh).items():
                 self.parameters.views[name][run].copy_(parameter)
             module.take_buffers(dict(fresh.named_buffers()))
+
+    def module(self, run: int) -> nn.Module:
+        """As `Learner.module`."""
+        self._modules[run].set("evaluation")
+        return self._modules[run].module
 
     def weights(self, run: int) -> dict[str, torch.Tensor]:
         """As `Learner.weights`."""

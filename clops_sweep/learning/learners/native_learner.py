@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep import native
+from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
@@ -20,7 +21,7 @@ from clops_sweep.learning.learners.native_passes import NativePasses
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.learning.learners.run_networks import Loss
-from clops_sweep.learning.networks.network import CHANNELS, initial_parameters
+from clops_sweep.learning.networks.network import CHANNELS, PaperNetwork, initial_parameters
 
 
 class NativeLearner(Learner):
@@ -161,6 +162,12 @@ class NativeLearner(Learner):
         self.parameters.flat.copy_(initial_parameters(self.seeds, self.outputs, task).flat)
         for number, tensor in enumerate(self.statistics):
             tensor.fill_(0 if number < 3 else 1)
+
+    def module(self, run: int) -> torch.nn.Module:
+        """As `Learner.module`."""
+        found = PaperNetwork(1, FRAME_LENGTH, self.outputs).eval()
+        found.load_state_dict(self.weights(run))
+        return found
 
     def weights(self, run: int) -> dict[str, torch.Tensor]:
         """As `Learner.weights`."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal
 
 import torch
+from torch import nn
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
@@ -230,6 +231,10 @@ class RunNetworks(ABC):
         Returns:
             float32 [S, m, T, C].
         """
+
+    @abstractmethod
+    def module(self, run: int) -> nn.Module:
+        """The network of a run as a module in evaluation mode, on the device of the bank; not to be changed."""
 
     @abstractmethod
     def weights(self, run: int) -> dict[str, torch.Tensor]:

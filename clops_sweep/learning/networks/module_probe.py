@@ -18,6 +18,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.global_streams import GlobalStreams
+from clops_sweep.learning.networks.head import head_of
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.run_module import MakeModule, Mode, RunModule, made, trained
 from clops_sweep.learning.process_state import torch_state_kept
@@ -80,6 +81,9 @@ def check_networks(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameS
         shape = (of_config.channels, of_config.samples)
         found = probed(config.network, NETWORKS[config.network], shape, scenario.outputs, config.network_options)
         found.check_batch(config.network, config.batch_size)
+        if STRATEGIES[config.strategy].needs_head:
+            make, options = NETWORKS[config.network], config.network_options
+            head_of(config.network, made(config.network, make, 0, shape, scenario.outputs, options), scenario.outputs)
 
 
 def probed(

@@ -50,7 +50,8 @@ class PaperNetwork(nn.Module):
         """Takes the initial parameters of a run."""
         views = initial_parameters([seed], self._outputs, task).views
         for name, parameter in self.named_parameters():
-            parameter.copy_(views[name][0])
+            if name in views:  # not that of a layer that replaces one of this class
+                parameter.copy_(views[name][0])
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """Float32 [B, 1, 2500] to logits [B, C]."""

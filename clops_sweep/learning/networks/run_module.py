@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from clops_sweep.errors import UsageError, reason, user_code
 from clops_sweep.learning import streams
 from clops_sweep.learning.global_streams import GlobalStreams
+from clops_sweep.learning.networks.head import add_projection
 from clops_sweep.learning.networks.network import PaperNetwork
 from clops_sweep.learning.process_state import torch_state_kept
 
@@ -42,7 +43,7 @@ def made(
         seed: of the run.
         shape: channels and samples of a frame.
         outputs: C.
-        options: the network's own, and `norm` if its batch norm is to be replaced.
+        options: the network's own, and `norm` and `projection` if parts of it are to be replaced.
         task: for which it is made anew.
 
     Raises:
@@ -55,11 +56,13 @@ def made(
         given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
         wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
         with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
-            own = {name: value for name, value in options.items() if name != "norm"}
+            own = {name: value for name, value in options.items() if name not in ("norm", "projection")}
             module: Any = make(*shape, outputs, **own)
             if isinstance(module, nn.Module) and any(is_lazy(parameter) for parameter in module.parameters()):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
+        if isinstance(module, nn.Module) and "projection" in options:
+            add_projection(name, module, outputs, options["projection"])
     if not isinstance(module, nn.Module):
         raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     if "norm" in options:
