@@ -104,7 +104,7 @@ def test_the_order_of_tasks_does_not_matter(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_network_predicts_with_the_head(method: str) -> None:
-    run, frames = run_of(method)
+    run, _ = run_of(method)
     x, _ = data_of(run)
     weight, bias = head(run)
     rows = torch.cat([task.rows for task in run._training.tasks], dim=1)
