@@ -172,7 +172,7 @@ class Epoch:
     def batches(self) -> Iterator[EpochBatch]:
         """The batches, one after another."""
         parts = zip(*(values.split(self.sizes, dim=min(1, values.dim() - 1)) for values in self._all), strict=True)
-        return (EpochBatch(*part, number) for number, part in enumerate(parts))
+        return (EpochBatch(*part, number=number) for number, part in enumerate(parts))
 
     def keep(self, name: str, values: torch.Tensor) -> None:
         """Puts something that steps need where they find it."""

@@ -56,8 +56,8 @@ class Looks:
         self._bank = RecordingBank(learner.bank)
         self._trained: set[int] = set()
         learner.bank = self._bank
-        names = ("gradient", "memory_gradient", "backpropagate", "logits", "losses", "probabilities")
-        for name in (*names, "dropout_probabilities"):
+        names = ("gradient", "backpropagate", "logits", "losses", "probabilities", "dropout_probabilities")
+        for name in names:
             setattr(learner, name, self._noting(getattr(learner, name)))
         for name in ("train_by_logits", "train_along"):  # step by step, by the methods that are noted
             setattr(learner, name, partial(getattr(Learner, name), learner))
@@ -81,8 +81,7 @@ class Looks:
         def noting(what: Batch | torch.Tensor, *arguments: Any, **options: Any) -> Any:
             rows = set((what if isinstance(what, torch.Tensor) else what.rows).flatten().tolist())
             self._bank.asked |= rows
-            in_training = method.__name__ == "backpropagate" and options.get("batch_statistics", True)
-            if method.__name__ == "gradient" or in_training:
+            if method.__name__ in ("gradient", "backpropagate") and options.get("batch_statistics", True):
                 self._trained |= rows
             return method(what, *arguments, **options)
 
