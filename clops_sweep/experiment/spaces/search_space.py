@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import runpy
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -94,8 +93,8 @@ class SearchSpace:
         object.__setattr__(self, "axes", {axis: self._plain_axis(axis, it) for axis, it in self.axes.items()})
         if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
             raise UsageError(f"search space name {self.name!r}: expected a name that can stand in a file name")
-        if len(self.name) > _LONGEST_NAME:
-            raise UsageError(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} characters at most")
+        if len(self.name.encode("utf-8", "replace")) > _LONGEST_NAME:
+            raise UsageError(f"search space name {self.name[:20]!r}...: expected {_LONGEST_NAME} bytes at most")
         if not len(self.seeds):
             raise UsageError(f"search space {self.name!r}: seeds has no values")
         _check_twice(f"search space {self.name!r}: seeds", self.seeds)
@@ -132,8 +131,7 @@ class SearchSpace:
 
     def _check_count(self, what: str, runs: int, hint: str = "") -> None:
         if runs > MOST_RUNS:
-            count = f"{runs:,}" if runs < sys.maxsize else "too many"
-            raise UsageError(f"search space {self.name!r}: {what} {count} runs; expected {MOST_RUNS:,} at most{hint}")
+            raise UsageError(f"search space {self.name!r}: {what} {runs:,} runs; expected {MOST_RUNS:,} at most{hint}")
 
     def _plain_axis(self, axis: Any, values: Any) -> Axis:
         """An axis with its values as Python's own, so that labels, ids and JSON are the same for equal values."""

@@ -105,7 +105,11 @@ class Where:
 
 
 class _WordsForSigns(ast.NodeTransformer):
-    """Puts `and`, `or` and `not` where pandas has &, | and ~."""
+    """Puts `and`, `or` and `not` where pandas has &, | and ~, and tuples, which configs hold, where lists are."""
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        self.generic_visit(node)
+        return ast.Tuple(node.elts, node.ctx)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
