@@ -114,7 +114,7 @@ class _WordsForSigns(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         words = {ast.BitAnd: ast.And, ast.BitOr: ast.Or}
-        word = words.get(type(node.op))  # type: ignore[call-overload]
+        word = words.get(type(node.op))
         return node if word is None else ast.BoolOp(word(), [node.left, node.right])
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
