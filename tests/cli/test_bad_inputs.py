@@ -285,16 +285,6 @@ SPACES: list[tuple[str, str]] = [
         search("").replace("n_trials=2", "n_trials=10**9"),
         "space.py: search space 's': 1,000,000,000 trials of 1 seed make 1,000,000,000 runs; expected",
     ),
-    (search("storage='sqlite://'"), "space.py: OptunaSearch: storage = 'sqlite://': a study in memory is lost"),
-    (
-        search("storage='sqlite:///:memory:'"),
-        "space.py: OptunaSearch: storage = 'sqlite:///:memory:': a study in memory",
-    ),
-    (search("storage='sqlite+pysqlite:///file::memory:?cache=shared&uri=true'"), "space.py: OptunaSearch: storage = "),
-    (
-        search("storage='sqlite:///file:s?mode=memory&uri=true'"),
-        "space.py: OptunaSearch: storage = 'sqlite:///file:s?mo",
-    ),
     (search("storage=''"), "space.py: OptunaSearch: storage = '': expected the URL of a database"),
     (search("", "{'learning_rate': FloatDistribution('a', 2)}"), "space.py raises "),
     (search("", "{'learning_rate': FloatDistribution(1, 10**400)}"), "space.py raises "),

@@ -262,11 +262,6 @@ class _ModulePasses(Passes):
         super().__init__(learner)
         self._learner = learner
 
-    @property
-    def generators(self) -> GlobalStreams:
-        """As of `Passes`."""
-        return self._learner._generators
-
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
         del number
         learner = self._learner
