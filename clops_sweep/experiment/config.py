@@ -54,7 +54,8 @@ RUN_ID_LENGTH = 24
 PositiveInt = Annotated[int, BeforeValidator(IntOption(1, ge=1, le=LARGEST).checked)]
 PositiveFloat = Annotated[float, BeforeValidator(FloatOption(1, gt=0).checked)]
 NonNegativeFloat = Annotated[float, BeforeValidator(FloatOption(0, ge=0).checked)]
-Seed = Annotated[int, BeforeValidator(IntOption(0, ge=0, le=2**32 - 1).checked)]
+SEED = IntOption(0, ge=0, le=2**32 - 1)
+Seed = Annotated[int, BeforeValidator(SEED.checked)]
 
 
 def _leads(dataset: str, scenario: str, domain: str) -> Leads:
@@ -79,9 +80,6 @@ _NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_O
 
 
 _MOST_TASKS = 10_000
-
-NUMBERS = ("epochs_per_task", "batch_size", "learning_rate", "weight_decay", "split_seed", "seed", "weight_seed")
-"""The fields that hold numbers. No check of several fields looks at one, and no other field's default depends on it."""
 
 
 class RunConfig(BaseModel):

@@ -171,8 +171,8 @@ class Epoch:
 
     def batches(self) -> Iterator[EpochBatch]:
         """The batches, one after another."""
-        parts = zip(*(values.split(self.sizes, dim=min(1, values.dim() - 1)) for values in self._all), strict=True)
-        return (EpochBatch(*part, number) for number, part in enumerate(parts))
+        parts = (values.split(self.sizes, dim=min(1, values.dim() - 1)) for values in self._all)
+        return (EpochBatch(*part) for part in zip(*parts, range(len(self.sizes)), strict=True))
 
     def keep(self, name: str, values: torch.Tensor) -> None:
         """Puts something that steps need where they find it."""

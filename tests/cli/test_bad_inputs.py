@@ -36,8 +36,6 @@ from sys import exit
 import numpy as np
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace
 base = RunConfig()
-LOOP = [0]
-LOOP.append(LOOP)
 """
 RUN = "a" * 24
 
@@ -175,8 +173,8 @@ SPACES: list[tuple[str, str]] = [
     (grid(name="''"), "space.py: search space name '': expected a name that can stand in a file name"),
     (grid(name="'a/b'"), "space.py: search space name 'a/b': expected a name that can stand in a file name"),
     (grid(name="'.hidden'"), "space.py: search space name '.hidden': expected a name that can stand in a file name"),
-    (grid(name="'x' * 101"), "space.py: search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 characters at most"),
-    (grid(name="'\\u4e2d' * 60"), "search space '\u4e2d\u4e2d"),
+    (grid(name="'x' * 101"), "space.py: search space name 'xxxxxxxxxxxxxxxxxxxx'...: expected 100 bytes at most"),
+    (grid(name="'\\u4e2d' * 60"), "space.py: search space name '\u4e2d\u4e2d"),
     (grid(name="'a\\tb'"), "search space name 'a\\tb': expected characters that can be printed"),
     (grid(name="'a\\x1b[2J'"), "search space name 'a\\x1b[2J': expected characters that can be printed"),
     (grid(name="'a\\udcff'"), "search space name 'a\\udcff': expected characters that can be printed"),
@@ -222,15 +220,12 @@ SPACES: list[tuple[str, str]] = [
     (grid("axes={'mc_samples': (it for it in [5])}"), "space.py: search space 's', axis 'mc_samples': expected a list"),
     (grid("axes={'mc_samples': itertools.count(1)}"), "space.py: search space 's', axis 'mc_samples': expected a list"),
     (grid("axes={'mc_samples': range(1, 10**12)}"), "space.py: search space 's': its axes and seeds make 999,999,999"),
-    (grid("axes={'mc_samples': range(1, 10**30)}"), "space.py: search space 's': its axes and seeds make too many ru"),
     (
         grid("axes={'mc_samples': range(1, 10**4), 'batch_size': range(1, 10**8)}"),
         "space.py: search space 's': its axes and seeds make 999,899,990,001 runs; expected 250,000 at most",
     ),
     (grid("axes={3: [1]}"), "space.py: search space 's': axis 3: expected text"),
     (grid("axes={'v': {'a': {3: 4}}}"), "space.py: unknown key 3: expected text"),
-    (grid("axes={'task_order': [LOOP]}"), "space.py: search space 's', axis 'task_order': expected numbers, text or l"),
-    (grid("axes={'task_order': [0, LOOP]}"), "space.py: search space 's', axis 'task_order': expected numbers, text "),
     (grid("axes={'task_classes': [[[0, 1]], {'a'}]}"), "space.py: search space 's', axis 'task_classes': expected nu"),
     (grid("seeds=range(10**12)"), "space.py: search space 's': its axes and seeds make 1,000,000,000,000 runs; expec"),
     (grid("seeds='012'"), "space.py: search space 's': seeds: expected a list of values, not text"),
@@ -289,16 +284,6 @@ SPACES: list[tuple[str, str]] = [
     (
         search("").replace("n_trials=2", "n_trials=10**9"),
         "space.py: search space 's': 1,000,000,000 trials of 1 seed make 1,000,000,000 runs; expected",
-    ),
-    (search("storage='sqlite://'"), "space.py: OptunaSearch: storage = 'sqlite://': a study in memory is lost"),
-    (
-        search("storage='sqlite:///:memory:'"),
-        "space.py: OptunaSearch: storage = 'sqlite:///:memory:': a study in memory",
-    ),
-    (search("storage='sqlite+pysqlite:///file::memory:?cache=shared&uri=true'"), "space.py: OptunaSearch: storage = "),
-    (
-        search("storage='sqlite:///file:s?mode=memory&uri=true'"),
-        "space.py: OptunaSearch: storage = 'sqlite:///file:s?mo",
     ),
     (search("storage=''"), "space.py: OptunaSearch: storage = '': expected the URL of a database"),
     (search("", "{'learning_rate': FloatDistribution('a', 2)}"), "space.py raises "),

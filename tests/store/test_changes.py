@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from stepping import Worker
 
 from clops_sweep import RunConfig, delete, merge
 from clops_sweep.errors import UsageError
@@ -18,7 +19,6 @@ from clops_sweep.store.rewriting import same_rows
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 from clops_sweep.store.verification import damages
-from clops_sweep.testing.stepping import Worker
 from tests.store.test_migration import TABLES, predictions, row
 
 Tables = Callable[..., dict[str, pa.Table]]

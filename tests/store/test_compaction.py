@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from preloaded import Preloaded
+from stepping import Worker
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore
@@ -35,7 +36,6 @@ from clops_sweep.store.part_names import Part, parsed
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
-from clops_sweep.testing.stepping import Worker
 from tests.conftest import MEMORY
 
 Tables = Callable[..., dict[str, pa.Table]]

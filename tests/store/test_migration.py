@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from stepping import Worker
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
@@ -31,7 +32,6 @@ from clops_sweep.store.rewriting import finish_interrupted, same_rows
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 from clops_sweep.store.verification import damages
-from clops_sweep.testing.stepping import Worker
 
 Tables = Callable[..., dict[str, pa.Table]]
 DATA = "a" * 64

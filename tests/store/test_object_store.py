@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyarrow import fs
+from stepping import Worker
 
 from clops_sweep import RunConfig, delete, merge
 from clops_sweep.cli.commands import command
@@ -22,7 +23,6 @@ from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.migration import migrate
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
-from clops_sweep.testing.stepping import Worker
 from tests.store.test_migration import Old, check_migrated, fill
 
 Tables = Callable[..., dict[str, pa.Table]]

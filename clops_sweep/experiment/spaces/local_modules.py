@@ -8,13 +8,9 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
-from clops_sweep.errors import UsageError
-
-_ENDINGS = (".py", *EXTENSION_SUFFIXES)
 _INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
@@ -26,9 +22,6 @@ def importable(folder: Path) -> Iterator[None]:
     have some of the same names. Whoever holds on to them keeps them, and what is handed to workers takes with it what
     it needs of them: they need not lie on the workers' machines. So they are to be imported where the file begins, and
     not in a function that is called later.
-
-    Raises:
-        UsageError: a module from there is a compiled one, which cannot be handed to workers.
     """
     folder = folder.resolve()
     offered = {name for name in _names_in(folder) if _is_replaceable(name)}
@@ -40,7 +33,6 @@ def importable(folder: Path) -> Iterator[None]:
     importlib.invalidate_caches()  # a module may have been written a moment ago
     try:
         yield
-        _refuse_compiled(folder, before)
     finally:
         if place in sys.path:
             sys.path.remove(place)
@@ -58,7 +50,8 @@ def _names_in(folder: Path) -> Iterator[str]:
     for name in names:
         if (folder / name / "__init__.py").is_file():
             yield name
-        yield from (name.removesuffix(end) for end in _ENDINGS if name.endswith(end))
+        if name.endswith(".py"):
+            yield name.removesuffix(".py")
 
 
 def _is_replaceable(name: str) -> bool:
@@ -77,16 +70,6 @@ def _imported(folder: Path, before: set[str]) -> list[str]:
         name for name in set(packages.values()) - before if name in sys.modules and _place(sys.modules[name]) == folder
     }
     return [name for name, package in packages.items() if package in roots]
-
-
-def _refuse_compiled(folder: Path, before: set[str]) -> None:
-    for name in _imported(folder, before):
-        origin = getattr(sys.modules[name], "__file__", None)
-        if origin and origin.endswith(tuple(EXTENSION_SUFFIXES)):
-            raise UsageError(
-                f"imports {Path(origin).name}, a compiled module beside it, which cannot be handed to workers; install "
-                "it as a package"
-            )
 
 
 def _place(module: ModuleType) -> Path | None:

@@ -80,27 +80,20 @@ class NativeLearner(Learner):
         return NativePasses(self, self._kernels)
 
     def gradient(
-        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+        self,
+        batch: Batch,
+        dropout_keys: torch.Tensor,
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.gradient`."""
-        return self._differentiate_batch(
-            batch, dropout_keys, running=False, track=track_statistics
-        ), self._gradient.flat
-
-    def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
-        """As `Learner.memory_gradient`."""
-        self._differentiate_batch(batch, dropout_keys, running=True, track=False)
-        return self._gradient.flat
-
-    def _differentiate_batch(
-        self, batch: Batch, dropout_keys: torch.Tensor, *, running: bool, track: bool
-    ) -> torch.Tensor:
-        losses, frames = torch.empty(batch.rows.shape), None
+        losses, frames, track = torch.empty(batch.rows.shape), None, batch_statistics and track_statistics
         rows, *given = self._given(batch, dropout_keys)
-        if self.augment is not None and not running:
+        if self.augment is not None and batch_statistics:
             rows, frames = self._augmented(batch.rows)
-        self._core.gradient(rows, *given, running, track, losses.numpy(), frames)
-        return losses
+        self._core.gradient(rows, *given, not batch_statistics, track, losses.numpy(), frames)
+        return losses, self._gradient.flat
 
     def _augmented(self, rows: torch.Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
         """Positions, [S, B], in frames as the augmentation makes them, [S * B, samples]."""

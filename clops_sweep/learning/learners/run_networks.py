@@ -49,13 +49,19 @@ class RunNetworks(ABC):
 
     @abstractmethod
     def gradient(
-        self, batch: Batch, dropout_keys: torch.Tensor, *, track_statistics: bool = True
+        self,
+        batch: Batch,
+        dropout_keys: torch.Tensor,
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Loss and gradient of a batch in training mode: batch statistics, dropout on.
 
         Args:
             batch: the instances and their weights.
             dropout_keys: int32 [S, 2].
+            batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
             track_statistics: whether the running statistics take in this batch.
 
         Returns:
@@ -63,9 +69,9 @@ class RunNetworks(ABC):
             `parameters.flat`; the next gradient overwrites it.
         """
 
-    @abstractmethod
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """The gradient of sum_i weights_i l_i with dropout on and batch norm in evaluation mode; else as `gradient`."""
+        return self.gradient(batch, dropout_keys, batch_statistics=False)[1]
 
     @abstractmethod
     def backpropagate(

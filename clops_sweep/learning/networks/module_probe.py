@@ -269,8 +269,9 @@ def _changed(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tenso
 
 
 def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Equal in shape and every value, nan being equal to nan."""
-    return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
+    """Equal in shape, type and every value, nan being equal to nan."""
+    alike = (one.shape, one.dtype) == (other.shape, other.dtype)
+    return alike and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def _leaves(result: torch.Tensor) -> Iterator[torch.Tensor]:

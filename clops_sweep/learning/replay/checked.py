@@ -52,7 +52,7 @@ def _scores(registry: Registry, name: str, shape: list[int], *given: Any, **opti
         raise ValueError(f"{what} scores of shape {list(scores.shape)}; expected {shape}")
     if scores.is_complex() or scores.dtype == torch.bool:
         raise ValueError(f"{what} {scores.dtype}; expected scores that are real numbers")
-    scores = scores.detach().to(given[-1].device)
-    if name in registry.added and (missing := int(scores.isnan().sum())):
-        raise ValueError(f"{what} NaN for {missing} of {scores.numel()} instances; expected numbers")
-    return scores
+    found: torch.Tensor = scores.detach().to(given[-1].device)
+    if name in registry.added and (missing := int(found.isnan().sum())):
+        raise ValueError(f"{what} NaN for {missing} of {found.numel()} instances; expected numbers")
+    return found

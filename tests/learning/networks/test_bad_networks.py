@@ -235,7 +235,7 @@ DECLARATIONS: list[tuple[Callable[[], object], str]] = [
     (lambda: network(Base), r'expected the name that configs call it by, as in @network\("mine"\)'),  # type: ignore[arg-type]
     (lambda: network("mine")(3), r"expected a function \(channels, samples, outputs\) .*, not something of type int"),  # type: ignore[type-var]
     (lambda: network("mine")(Base()), "a new one for each run; this is a module itself"),
-    (lambda: network("mine")(lambda channels: Base()), r"cannot be called with these \(too many positional"),
+    (lambda: network("mine")(lambda channels: Base()), r"cannot be called so \(too many positional"),
     (lambda: RunConfig(network="resnet"), r"network = 'resnet': not known \(did you mean 'resnet1d_wang'\?\); known: "),
     (lambda: RunConfig(network=3), "network = 3: input should be a valid string"),
 ]
