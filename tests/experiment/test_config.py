@@ -259,6 +259,8 @@ USED = {
     "derpp": {"replay_ratio", "memory_fraction", "memory_size"},
     "agem": {"memory_fraction", "memory_size"},
     "gdumb": {"memory_fraction", "memory_size"},
+    "icarl": {"memory_fraction", "memory_size"},
+    "ranpac": {"projection_size"},
     "finetune": set(),
     "multitask": set(),
 }

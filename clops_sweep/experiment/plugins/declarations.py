@@ -171,6 +171,7 @@ STRATEGIES: Mapping[str, Declaration] = {
     ),
     "agem": Declaration(_using("memory_fraction", "memory_size") | {"agem_batch_size": IntOption(256, ge=1)}),
     "gdumb": Declaration(_using("memory_fraction", "memory_size")),
+    "icarl": Declaration(_using("memory_fraction", "memory_size"), per_class_outputs=True),
     "ncm": Declaration(per_class_outputs=True),
     "slda": Declaration({"slda_shrinkage": FloatOption(1e-4, gt=0, le=1, log=True)}, per_class_outputs=True),
     "ranpac": Declaration(

@@ -214,6 +214,7 @@ _CLASSES = {
     "derpp": "derpp:DarkExperienceReplay",
     "agem": "agem:AveragedGEM",
     "gdumb": "gdumb:GreedyDumb",
+    "icarl": "icarl:IncrementalClassifier",
     "ncm": "ncm:NearestClassMean",
     "slda": "slda:StreamingLDA",
     "ranpac": "ranpac:RandomProjections",

@@ -9,14 +9,8 @@ from typing import Any, ClassVar
 import torch
 
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.networks.head import features_of, head_of
+from clops_sweep.learning.learners.features import FeatureHead
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
-
-_AT_A_TIME = 512
-"""Instances whose features are computed together."""
-
-_NOT_SEEN = -1e4
-"""Logit of a class without instances so far."""
 
 Statistics = dict[str, torch.Tensor]
 
@@ -35,11 +29,9 @@ class ClosedForm(LockstepStrategy):
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        learner, network = training.learner, training.config.network
-        self._head, layer = head_of(network, learner.module(0), learner.outputs)
-        self._statistics = [self.begin(learner.outputs, layer.in_features) for _ in training.configs]
-        own = {f"{self._head}.weight", f"{self._head}.bias"}
-        self._trains_features = bool(set(learner.parameters.views) - own)
+        self.head = FeatureHead(training.learner, training.config.network)
+        size = training.learner.outputs, self.head.features_size
+        self.statistics = [self.begin(*size) for _ in training.configs]
 
     @abstractmethod
     def begin(self, classes: int, features: int) -> Statistics:
@@ -57,45 +49,28 @@ class ClosedForm(LockstepStrategy):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Backpropagation on the first task, if it trains features; then one pass for the head."""
-        config, by_backpropagation = self.training.config, task == 0 and self._trains_features
+        config, by_backpropagation = self.training.config, task == 0 and self.head.trains_features
         if by_backpropagation:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
         if epoch != (config.epochs_per_task - 1 if by_backpropagation else 0):
             return
         instances = self.training.tasks[task]
-        for run, statistics in enumerate(self._statistics):
-            self.update(statistics, self._features(run, instances.rows[run]), instances.targets[run].double().cpu())
-            self._write(run, statistics)
-
-    def _features(self, run: int, rows: torch.Tensor) -> torch.Tensor:
-        learner = self.training.learner
-        module = learner.module(run)
-        layer = module.get_submodule(self._head)
-        assert isinstance(layer, torch.nn.Linear)
-        shape = (1, *learner.bank.shape)[-2:]
-        parts = [
-            features_of(layer, module, learner.bank.gather(part).reshape(-1, *shape)).double().cpu()
-            for part in rows.split(_AT_A_TIME)
-        ]
-        return torch.cat(parts)
-
-    def _write(self, run: int, statistics: Statistics) -> None:
-        weight, bias = self.solve(statistics)
-        bias = torch.where(statistics["counts"] > 0, bias, _NOT_SEEN)
-        views = self.training.learner.parameters.views
-        views[f"{self._head}.weight"][run].copy_(weight)
-        views[f"{self._head}.bias"][run].copy_(bias)
+        for run, statistics in enumerate(self.statistics):
+            self.update(statistics, self.head.features(run, instances.rows[run]), instances.targets[run].double().cpu())
+            weight, bias = self.solve(statistics)
+            bias = torch.where(statistics["counts"] > 0, bias, self.head.NOT_SEEN)
+            self.head.write(weight[None], bias[None], slice(run, run + 1))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """As `LockstepStrategy.memory_use`: no instance, and the bytes of the statistics."""
-        kept = [sum(it.numel() * it.element_size() for it in each.values()) for each in self._statistics]
+        kept = [sum(it.numel() * it.element_size() for it in each.values()) for each in self.statistics]
         return MemoryUse([0] * len(kept), [0] * len(kept), kept)
 
     def state(self) -> dict[str, Any]:
         """The statistics of every run."""
-        return {"statistics": self._statistics}
+        return {"statistics": self.statistics}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
         """As `LockstepStrategy.restore`."""
         del task
-        self._statistics = [{name: value.cpu().clone() for name, value in each.items()} for each in state["statistics"]]
+        self.statistics = [{name: value.cpu().clone() for name, value in each.items()} for each in state["statistics"]]

@@ -50,7 +50,7 @@ def data_of(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, An
     """What the head sees of all training instances, float64, and their classes."""
     strategy = run._strategy
     assert isinstance(strategy, ClosedForm)
-    seen = [strategy._features(0, task.rows[0]).numpy() for task in run._training.tasks]
+    seen = [strategy.head.features(0, task.rows[0]).numpy() for task in run._training.tasks]
     return np.concatenate(seen), np.concatenate([task.targets[0].argmax(1).numpy() for task in run._training.tasks])
 
 
@@ -58,7 +58,7 @@ def head(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
     """The solution in float64."""
     strategy = run._strategy
     assert isinstance(strategy, ClosedForm)
-    weight, bias = strategy.solve(strategy._statistics[0])
+    weight, bias = strategy.solve(strategy.statistics[0])
     return weight.numpy(), bias.numpy()
 
 
