@@ -75,7 +75,10 @@ def data_hashes(asked: Request, space: SearchSpace) -> dict[str, str]:
         content = asked.data_hash(config)
         if content is not None:
             key = config.data_key
-            found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}"] = content
+            of_split = "".join(
+                f", {it}" for it in (key.split, key.validation and f"validation {key.validation:g}") if it
+            )
+            found[f"{key.dataset}, split {key.split_seed}{of_split}, normalize {key.normalize}"] = content
     return found
 
 
