@@ -34,4 +34,5 @@ class BestCell:
         """In words; empty where there is none yet."""
         if self._best is None:
             return ""
-        return f"{'test ' * self._of_test}AUC {self._mean(self._best):.3f} ({self._best}, {several(len(self._found[self._best]), 'seed')})"
+        of = "test " * self._of_test
+        return f"{of}AUC {self._mean(self._best):.3f} ({self._best}, {several(len(self._found[self._best]), 'seed')})"
