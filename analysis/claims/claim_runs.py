@@ -242,9 +242,9 @@ class FinishedRuns:
     def _ids(self, config: RunConfig) -> Iterator[tuple[Replicate, str]]:
         """The finished runs of a config but for its seeds."""
         by_split: dict[int, OfAnySeed | None] = {}
+        family = family_of(getattr(config, name) for name in FAMILY)
         for split, seed in self._replicates.get((config.dataset, config.scenario), ()):
-            family = {name: getattr(config, name) for name in FAMILY} | {"split_seed": split}
-            edition = self._editions.get(family_of(family.values()))
+            edition = self._editions.get((*family[:4], split, *family[5:]))
             if edition is None:
                 continue
             if split not in by_split:
