@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
     from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances
+    from clops_sweep.data.splits.fold_names import folds
     from clops_sweep.errors import UsageError
     from clops_sweep.experiment.config import RunConfig
     from clops_sweep.experiment.events import EpochEnd, RunEnd, TaskEnd
@@ -120,6 +121,7 @@ __all__ = [
     "dataset",
     "delete",
     "division",
+    "folds",
     "load_model",
     "losses",
     "merge",
@@ -181,6 +183,7 @@ _LAZY = {
     **dict.fromkeys(("ModelFacts", "TrainedModel"), "clops_sweep.learning.trained_model"),
     "Strategy": "clops_sweep.learning.by_loss.strategy",
     "dataset": "clops_sweep.data.declared.dataset",
+    "folds": "clops_sweep.data.splits.fold_names",
     "read_study": "clops_sweep.search.study",
 }
 """Where names are imported from on first use: the command can be interrupted before that."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from torch import nn
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.normalization import frame_statistics, normalized_gain_offset
 from clops_sweep.data.scenarios import LossKind, Scenario
+from clops_sweep.data.scenarios.leaks import person_hash
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS
@@ -48,7 +48,7 @@ class ModelFacts:
         sampling_rate: in Hz; None if unknown.
         normalize: how frames are normalised: "none", "minmax" or "zscore", per frame and channel.
         unit: of frames that are not normalised.
-        people: a SHA-256 per person in the training and validation splits (see `person_hash`).
+        people: the people in the training and validation splits, by `leaks.person_hash`.
     """
 
     run_id: str
@@ -89,11 +89,6 @@ class ModelFacts:
             unit=frames.unit,
             people=tuple(sorted(person_hash(frames.name, person) for person in people)),
         )
-
-
-def person_hash(dataset: str, person: str) -> str:
-    """The SHA-256 that stands for a person of a data set in a model, whose names may not be public."""
-    return hashlib.sha256(f"{dataset}\0{person}".encode()).hexdigest()
 
 
 class TrainedModel(nn.Module):

@@ -12,11 +12,12 @@ from torch import nn
 
 from clops_sweep import ContinualRun, ModelFacts, UsageError, network
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios.leaks import person_hash
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.result import RunResult
-from clops_sweep.learning.trained_model import facts_in, model_from, person_hash
+from clops_sweep.learning.trained_model import facts_in, model_from
 from clops_sweep.testing import tiny_config, tiny_frames
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_each_class_has_an_equal_share_and_keeps_the_first_of_its_order() -> Non
             classes = memory.looked_up(memory.instances).targets[0].argmax(1)
             held.append({int(c): set(memory.instances[0][classes == c].tolist()) for c in classes.unique()})
     assert [{len(rows) for rows in each.values()} for each in held] == [{5}, {3}, {2}]  # 5 of a class are all
-    for one, other in zip(held, held[1:], strict=False):
+    for one, other in pairwise(held):
         assert all(other[c] <= one[c] for c in one)
 
 
