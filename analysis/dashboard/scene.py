@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import MEASURES
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 

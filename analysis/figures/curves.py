@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.columns import MEASURES
+from clops_sweep.experiment.metrics import MEASURES
 
 from ..drawing.labels import in_lines, in_one_size
 from ..drawing.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width

@@ -14,7 +14,8 @@ from clops_sweep import FloatOption, RunConfig, strategy
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import under_way_in_words
 from clops_sweep.cli.show import sections
-from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store.run_store import RunStore

@@ -26,7 +26,7 @@ from ray._private.runtime_env.constants import RAY_JOB_CONFIG_JSON_ENV_VAR
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.execution.cluster.forked_worker import PLACE
-from clops_sweep.experiment.columns import METRICS
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.store.tables import SCHEMAS
 
 TABLES = ("runs", "r_matrix", "curves", "instances")

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, r
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances, class_il, class_il_union, domain_il, time_il
-from clops_sweep.experiment.columns import MEASURES, metrics_of
+from clops_sweep.experiment.metrics import MEASURES, metrics_of
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.hits import TaskHits

@@ -18,7 +18,8 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report, WorkerDied
 from clops_sweep.execution.retries import Retries
-from clops_sweep.experiment.columns import METRICS, config_row
+from clops_sweep.experiment.columns import config_row
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.metrics import PAPER
 from clops_sweep.experiment.plugins import declarations
 from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration
 from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Option, Options, PluginOption
@@ -291,6 +292,11 @@ def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
             if isinstance(option, PluginOption):
                 used |= REGISTRIES[option.registry].options(value(name))
     return used
+
+
+def headline(scenario: str) -> tuple[str, ...]:
+    """Return the headline metrics of a scenario; those of the paper where nothing here registers it."""
+    return SCENARIOS.declaration(scenario).headline if scenario in SCENARIOS else PAPER
 
 
 def may_use(name: str, stated: Mapping[str, Any]) -> bool:

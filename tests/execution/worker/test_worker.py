@@ -19,7 +19,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.reports import Failed, Finished, Noted, Paused, Report, Resumed, Running, Unrecorded
-from clops_sweep.experiment.columns import METRICS
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.store.run_store import RunStore
 
