@@ -17,6 +17,7 @@ from ..figures.curves import LearningCurves, learning_curves
 from ..figures.heatmaps import Heatmap, Panel, heatmap
 from ..figures.r_matrices import RMatrix, r_matrix
 from ..figures.task_titles import TaskTitles
+from ..metrics import metric_named
 from ..selection import cell_name
 from .snapshot import Followed, Snapshot
 from .view import View
@@ -54,7 +55,7 @@ class Scene:
         name = view.experiment if view.experiment in names else names[0]
         followed = snapshot.followed[name]
         metrics = followed.metrics
-        metric = view.metric if view.metric in metrics else next(iter(metrics), "auc")
+        metric = view.metric if view.metric in metrics else next(iter(metrics), followed.experiment.headline[0])
         axes = list(with_two_axes(followed.experiment).axes)
         scales = [axis for axis in followed.experiment.number_axes if axis in axes]
         preferred = [*scales, *(axis for axis in axes if axis not in scales)]
@@ -116,7 +117,7 @@ class Scene:
         Raises:
             UsageError: its runs have none, or trained different tasks.
         """
-        measure = self.view.metric if self.view.metric in MEASURES else "auc"
+        measure = metric_named(self.view.metric).measure or self.experiment.measure
         rows = self._rows("curves", cell)
         return learning_curves(rows, self.name_of(cell), measure if rows[measure].notna().any() else "auc")
 
@@ -128,7 +129,7 @@ class Scene:
         """
         metric = self.view.metric
         split = "test" if metric.startswith("test_") else "validation"
-        measure = metric.removeprefix("test_")
+        measure = metric_named(metric).measure or self.experiment.measure
         rows = self._rows("r_matrix", cell)
         known = measure in MEASURES and rows[measure].notna().any()
         return r_matrix(rows, self.name_of(cell), measure if known else "auc", split)

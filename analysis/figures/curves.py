@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.metrics import MEASURES
+from clops_sweep.experiment.metrics import MEASURES, words
 
 from ..drawing.labels import in_lines, in_one_size
 from ..drawing.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
@@ -57,8 +57,7 @@ class LearningCurves:
     @property
     def quantity(self) -> str:
         """What is shown, in words."""
-        words = {"auc": "AUC", "f1": "F1"}
-        return "validation " + " ".join(words.get(part, part) for part in self.measure.split("_"))
+        return f"validation {words(self.measure)}"
 
 
 def learning_curves(curves: pd.DataFrame, title: str = "", measure: str = "auc") -> LearningCurves:
@@ -67,7 +66,7 @@ def learning_curves(curves: pd.DataFrame, title: str = "", measure: str = "auc")
     Args:
         curves: rows of the store's table `curves`, of the runs of one configuration.
         title: how the configuration is called.
-        measure: a column of numbers of the table: auc, accuracy, balanced_accuracy, f1 or loss.
+        measure: a column of numbers of the table, one of `MEASURES` or loss.
 
     Raises:
         UsageError: no such column, no rows, or runs that trained different tasks at the same epoch.

@@ -14,6 +14,7 @@ from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
+from ..metrics import words
 from ..results import Reference
 from ..selection import chosen_how, typical_cell, variants
 from .curves import describe_learning_curves, draw_learning_curves, learning_curves
@@ -50,24 +51,26 @@ def task_figures(
     if scales:
         which += (
             " The title names the configuration shown of each variant: the nearest to the paper's settings, of equally "
-            "near ones that with the best average AUC."
+            "near ones the best."
         )
     if len(chosen) > MAX_PANELS:
         which += f" The first {MAX_PANELS} of {len(chosen)} configurations are shown."
 
-    def records(table: TableName, make: Callable[[pd.DataFrame, str], Record]) -> list[Record]:
+    measure, metric = experiment.measure, words(experiment.measure)
+
+    def records(table: TableName, make: Callable[[pd.DataFrame, str, str], Record]) -> list[Record]:
         found = []
         for shown in chosen[:MAX_PANELS]:
             rows = store.read(table, list(shown.experiment.run_ids(shown.cell)))
             try:
-                found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title))
+                found.append(make(titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
             except UsageError:  # no rows, or tasks that differ from run to run: there is no such picture of them
                 continue
         return found
 
     if curves := records("curves", learning_curves):
         caption = (
-            "Validation AUC of every task after every epoch: mean and one standard deviation over runs. Coloured "
+            f"Validation {metric} of every task after every epoch: mean and one standard deviation over runs. Coloured "
             f"blocks show the task that is being trained.{which}"
         )
         alt = describe_learning_curves(curves)
@@ -75,7 +78,7 @@ def task_figures(
     matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
     if matrices:
         caption = (
-            "R[i][j], the validation AUC of task j (column) after training on task i (row): means over runs, one "
+            f"R[i][j], the validation {metric} of task j (column) after training on task i (row): means over runs, one "
             "colour scale for all panels. Frames mark the task just trained on; to their left are tasks learned "
             f"earlier, to their right tasks not seen yet.{which}"
         )
@@ -83,9 +86,9 @@ def task_figures(
         yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption, alt)
     if forgotten := records("r_matrix", forgetting):
         caption = (
-            "Validation AUC of every task when it had just been learned (ring) and at the end of the run (dot), means "
-            "over runs; on the right their difference, mean ± one standard deviation. The mean of these differences "
-            f"over all tasks but the last is BWT.{which}"
+            f"Validation {metric} of every task when it had just been learned (ring) and at the end of the run (dot), "
+            "means over runs; on the right their difference, mean ± one standard deviation. The mean of these differences "
+            f"over all tasks but the last is BWT{'' if measure == 'auc' else f' of {metric}'}.{which}"
         )
         alt = describe_forgetting(forgotten)
         yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption, alt)

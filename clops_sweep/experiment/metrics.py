@@ -203,13 +203,14 @@ def headline_of(names: object) -> tuple[str, ...]:
     """
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise ValueError(f"{names!r}: expected a list of metrics, such as ('accuracy', 'forgetting')")
-    found, measure = [], ""
+    found: list[str] = []
+    measure: str | None = None
     for name in names:
-        column = of_measure(name, measure) if measure and str(name) in _BY_NAME else name
+        column = of_measure(name, measure) if measure is not None and str(name) in _BY_NAME else name
         if not isinstance(column, str) or column not in METRICS:
             raise ValueError(f"{name!r} is no metric; expected some of {', '.join((*MEASURES, *_BY_NAME))}")
         measure = METRICS[column].measure if column in MEASURES else measure
-        if not measure:
+        if measure is None:
             raise ValueError(f"{name!r}: expected one of {', '.join(MEASURES)} first, by which runs are ranked")
         found.append(column)
     return tuple(dict.fromkeys(found))

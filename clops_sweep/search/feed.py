@@ -243,8 +243,8 @@ class SearchFeed:
                 trial.counted |= set(run_ids) if job.until is not None else set(job.run_ids)
                 self._fail(trial, f"run {', '.join(run_ids)} has failed")
                 return
-            case Paused(so_far, finished):
-                trial.so_far |= {run_id: measures[self._measure] for run_id, measures in so_far.items()}
+            case Paused(by_measure, finished):
+                trial.so_far |= {run_id: measures[self._measure] for run_id, measures in by_measure.items()}
                 trial.finished |= set(finished)
                 trial.counted |= set(finished)
             case Unrecorded(error):
