@@ -87,8 +87,8 @@ def task_figures(
     if forgotten := records("r_matrix", forgetting):
         caption = (
             f"Validation {metric} of every task when it had just been learned (ring) and at the end of the run (dot), "
-            "means over runs; on the right their difference, mean ± one standard deviation. The mean of these differences "
-            f"over all tasks but the last is BWT{'' if measure == 'auc' else f' of {metric}'}.{which}"
+            "means over runs; on the right their difference, mean ± one standard deviation. The mean of these "
+            f"differences over all tasks but the last is BWT{'' if measure == 'auc' else f' of {metric}'}.{which}"
         )
         alt = describe_forgetting(forgotten)
         yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption, alt)

@@ -128,8 +128,8 @@ def _curves_picture(
         named = titles.named(rows, experiment, int(cells[trial.run_ids[0]]))
         records.append(learning_curves(named, f"Trial {trial.number}", measure))
     caption = (
-        f"The first {len(records)} trials of the table: validation {words(measure)} of every task after every epoch, mean "
-        "and one standard deviation over seeds. Coloured blocks show the task that is being trained."
+        f"The first {len(records)} trials of the table: validation {words(measure)} of every task after every epoch, "
+        "mean and one standard deviation over seeds. Coloured blocks show the task that is being trained."
     )
     alt = describe_learning_curves(records)
     return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption, alt)

@@ -340,12 +340,12 @@ def test_a_lockstep_that_is_too_large_is_halved_when_it_is_to_pause_as_well(
     paused = other_actor.train()
     assert isinstance(paused, Paused)
     assert paused.finished == ()
-    assert list(paused.auc_so_far) == list(other_actor.ids[3])
+    assert list(paused.so_far) == list(other_actor.ids[3])
     expected = [ContinualRun(OTHER.replace(seed=seed), frames) for seed in range(5)]
-    for auc, run in zip(paused.auc_so_far.values(), expected, strict=True):
+    for auc, run in zip(paused.so_far.values(), expected, strict=True):
         while run.tasks_trained < 2:
             run.advance()
-        assert auc == run.auc_so_far(2)[0]
+        assert auc == run.so_far(2)[0]
     assert len(set(other_actor.checkpoints.iterdir()) - before) == 3  # of 2, 1 and 2 runs
 
 
