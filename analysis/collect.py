@@ -16,7 +16,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.columns import CONFIG, RECORDED
 from clops_sweep.experiment.config import RunConfig, nearest
-from clops_sweep.experiment.metrics import METRICS, PAPER, metric_named
+from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
@@ -135,10 +135,11 @@ class Experiment:
             there = self.measured if self.counts("finished").any() else (*METRICS, *(f"test_{it}" for it in METRICS))
             if name not in there:
                 scenarios = " and ".join(sorted({cell.config.scenario for cell in self.cells}))
-                known = ", ".join(it for it in there if not it.startswith("test_"))
+                short = [it for it in there if it in MEASURES or not it.startswith((*MEASURES, "average", "test_"))]
                 raise UsageError(
                     f"metric {shown(name)}: the runs of {self.name!r} ({scenarios}) have none"
-                    f"{nearest(name, dict.fromkeys(there))}; they have {known}, and test_NAME on the test split"
+                    f"{nearest(name, dict.fromkeys(there))}; they have {', '.join(short)}; of other measures as in "
+                    "accuracy_bwt, on the test split as in test_accuracy"
                 )
         return replace(self, chosen=tuple(dict.fromkeys(metrics)))
 

@@ -46,6 +46,11 @@ class Comparisons:
     rows: tuple[Comparison, ...]
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that are compared."""
+        return tuple(self.rows[0].differences) if self.rows else ()
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the intervals and p-values were computed over."""
         return units_in_words([d.units for row in self.rows for d in row.differences.values()])
@@ -100,8 +105,9 @@ def paired(
     return Comparisons(name, tuple(rows))
 
 
-def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str]) -> TextTable:
+def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = ()) -> TextTable:
     """Differences with intervals and corrected p-values; bold where the interval excludes zero."""
+    metrics = metrics or record.metrics
     header = ["configuration", "minus", "pairs"]
     for metric in metrics:
         header += [metric_named(metric).plain, "p"]
@@ -125,13 +131,12 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
 def comparisons_csv(record: Comparisons) -> str:
     """Every comparison in full precision."""
     parts = ("difference", "low", "high", "pairs", "p", "p_holm")
-    metrics = tuple(record.rows[0].differences) if record.rows else ()
     lines: list[Sequence[object]] = [
-        ["configuration", "baseline", *(f"{metric}_{part}" for metric in metrics for part in parts)]
+        ["configuration", "baseline", *(f"{metric}_{part}" for metric in record.metrics for part in parts)]
     ]
     for row in record.rows:
         values: list[object] = [row.name, row.baseline]
-        for metric in metrics:
+        for metric in record.metrics:
             d = row.differences[metric]
             numbers = (d.mean, d.low, d.high, float(d.n), d.p, row.corrected[metric])
             values += ["" if not np.isfinite(x) else (int(x) if i == 3 else repr(x)) for i, x in enumerate(numbers)]
