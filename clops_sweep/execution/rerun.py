@@ -16,7 +16,7 @@ from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION, RunConfig
-from clops_sweep.experiment.metrics import MEASURES, METRICS
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import in_words
 from clops_sweep.machine import check_gpu
 from clops_sweep.store.run_store import RunStore
@@ -30,9 +30,7 @@ _KEYS = {
     "instances": ["task", "instance"],
     "predictions": ["trained_on", "task", "instance"],
 }
-_ADDED = {f"{prefix}{name}" for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc"} | set(
-    MEASURES[1:]
-)
+_ADDED = {f"{prefix}{name}" for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc"}
 """Columns that runs of earlier versions do not have."""
 
 _LONGEST_SHOWN = 60

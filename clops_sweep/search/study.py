@@ -62,10 +62,10 @@ class OpenTrial:
         with quiet(self._url):
             self._trial.set_user_attr(RUN_IDS, list(run_ids))
 
-    def falls_behind(self, tasks: int, auc: float) -> bool:
-        """Reports the average AUC after some tasks, and says whether the trial is to be pruned."""
+    def falls_behind(self, tasks: int, value: float) -> bool:
+        """Reports the average of the objective after some tasks, and says whether the trial is to be pruned."""
         with quiet(self._url):
-            self._trial.report(auc, tasks)
+            self._trial.report(value, tasks)
             return self._trial.should_prune()
 
     def complete(self, values: Sequence[float]) -> None:

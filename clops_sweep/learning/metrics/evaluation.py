@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -79,7 +78,7 @@ class Evaluator:
         own = [task.outputs for task in scenario.tasks]
         self._seen = (
             SeenAucs(targets, own, f"{scenario.name}, classes seen, {split}", device)
-            if scenario.kind == "softmax" and not scenario.by_position and _disjoint(own)
+            if scenario.has_own_classes
             else None
         )
         together = np.concatenate(targets)
@@ -171,12 +170,6 @@ class Evaluator:
         """The logits of the classes of each instance's task, [S, n, g]; of a pair by how much the second is larger."""
         parts = [part[:, :, self._own(task)] for task, part in enumerate(logits.split(self._sizes, dim=1))]
         return torch.cat([part.diff() for part in parts] if self._group == 2 else parts, dim=1)
-
-
-def _disjoint(outputs: Sequence[Sequence[int]]) -> bool:
-    """Whether every task has outputs, and none that another has."""
-    all_outputs = [output for own in outputs for output in own]
-    return all(outputs) and len(set(all_outputs)) == len(all_outputs)
 
 
 def _scores(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
