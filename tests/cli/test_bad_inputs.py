@@ -428,6 +428,9 @@ OTHERS: list[tuple[list[str], str]] = [
     (["report", "--seeds", "3"], "--seeds changes what a search-space file asks for; expected such a file"),
     (["report", "space.py", "--axes", "a"], "--axes 'a': expected two names with a comma between them"),
     (["report", "space.py", "--axes", "a,b"], "no search space has an axis 'a'; there are storage_fraction"),
+    (["report", "space.py", "--metric", "auc,"], "--metric 'auc,': expected names with commas between them"),
+    (["report", "space.py", "--metric", ""], "Invalid value for '--metric': it is empty"),
+    (["report", "space.py", "--metric", "f1", "--metric", "aucc"], "metric 'aucc': the runs of 's' (class_il) have no"),
     (["report", "space.py", "--axes", ""], "--axes '': expected two names with a comma between them"),
     (
         ["report", "space.py", "--data-hash", "f"],

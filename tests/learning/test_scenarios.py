@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, roc_auc_score
 
-from clops_sweep import ContinualRun
+from clops_sweep import ContinualRun, scenario
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import ScenarioTasks, TaskInstances, class_il, class_il_union, domain_il, time_il
 from clops_sweep.experiment.metrics import MEASURES, metrics_of
@@ -250,6 +251,21 @@ def test_ones_own_scenario_passes_it_and_what_is_wrong_with_others_is_said() -> 
     ):
         with pytest.raises(ContractViolation, match=sentence):
             check_scenario(function, frames)
+
+
+def test_tasks_with_classes_of_their_own_are_not_judged_by_auc_alone() -> None:
+    frames = tiny_frames("class_il", tasks=2)
+    for given, refused in (({}, True), ({"headline": ("accuracy", "forgetting")}, False)):
+
+        def own(frames: FrameSet) -> ScenarioTasks:
+            return class_il_union(frames)
+
+        try:
+            scenario("own_union", **given)(own)
+            with pytest.raises(ContractViolation, match="declare headline") if refused else nullcontext():
+                check_scenario(own, frames)
+        finally:
+            SCENARIOS.forget("own_union")
 
 
 def test_the_example_of_the_documentation() -> None:
