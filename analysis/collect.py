@@ -18,7 +18,7 @@ from clops_sweep.experiment.columns import CONFIG, RECORDED
 from clops_sweep.experiment.config import RunConfig, nearest
 from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import headline
+from clops_sweep.experiment.plugins.registry import has_metric, headline
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
 from .statistics import Partition, partitions
@@ -132,7 +132,7 @@ class Experiment:
             UsageError: its runs have none of one.
         """
         for name in metrics:
-            there = self.measured if self.counts("finished").any() else (*METRICS, *(f"test_{it}" for it in METRICS))
+            there = self.measured if self.counts("finished").any() else self._possible
             if name not in there:
                 scenarios = " and ".join(sorted({cell.config.scenario for cell in self.cells}))
                 short = [it for it in there if it in MEASURES or not it.startswith((*MEASURES, "average", "test_"))]
@@ -142,6 +142,13 @@ class Experiment:
                     "accuracy_bwt, on the test split as in test_accuracy"
                 )
         return replace(self, chosen=tuple(dict.fromkeys(metrics)))
+
+    @property
+    def _possible(self) -> tuple[str, ...]:
+        """The metrics that runs of its scenarios may have."""
+        scenarios = {cell.config.scenario for cell in self.cells}
+        known = [it for it in METRICS if any(has_metric(scenario, it) for scenario in scenarios)]
+        return (*known, *(f"test_{it}" for it in known))
 
     @property
     def number_axes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pytest
 from clops_sweep import UsageError, scenario
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, headline_of, in_words, metric_named
-from clops_sweep.experiment.plugins.registry import SCENARIOS, headline
+from clops_sweep.experiment.plugins.registry import SCENARIOS, has_metric, headline
 
 
 @pytest.fixture
@@ -34,6 +34,15 @@ def test_built_in_scenarios_declare_their_headline() -> None:
     assert headline("class_il_union") == ("balanced_accuracy", "balanced_accuracy_forgetting")
     for name in ("class_il", "time_il", "domain_il", "of_her_own"):
         assert headline(name) == PAPER
+
+
+def test_only_tasks_with_classes_of_their_own_have_an_auc_over_classes_seen() -> None:
+    for name in ("auc_seen", "auc_seen_bwt", "test_auc_seen"):
+        assert [it for it in ("class_il", "class_il_union", "time_il", "domain_il") if has_metric(it, name)] == [
+            "class_il_union"
+        ]
+        assert has_metric("of_her_own", name)
+    assert all(has_metric("class_il", it) for it in ("auc", "accuracy_forgetting", "test_f1", "seconds"))
 
 
 def test_a_transfer_is_that_of_the_measure_before_it(forgotten: str) -> None:

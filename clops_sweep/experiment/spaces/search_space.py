@@ -14,8 +14,9 @@ from typing import Any
 
 from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
 from clops_sweep.experiment.config import RunConfig, any_combination, default_plugin, known_key, nearest, owners
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import REGISTRIES, headline, may_use, used_options
+from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, headline, may_use, used_options
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words, length
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import Grid
@@ -162,6 +163,11 @@ class SearchSpace:
         )
         if self.where is not None:
             raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
+        scenario = self.base.scenario
+        for name in search.objectives:
+            if not has_metric(scenario, name):
+                known = ", ".join(it for it in MEASURES if has_metric(scenario, it))
+                raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
         for seed in self.seeds:
             self.base.replace(seed=seed)
         try:
