@@ -193,8 +193,11 @@ def _lead(experiments: Sequence[Experiment]) -> str:
     text += f", {counts['failed']:,} failed" if counts["failed"] else ""
     if asked < sum(len(experiment.runs) for experiment in experiments):
         text += "; a run that several search spaces share counts once"
+    on_test = [experiment.on_test for experiment in experiments]
+    some = "; where the data have none, on the test set" * any(on_test)
+    where = "test set, as the data have no validation set" if all(on_test) else f"validation set{some}"
     shown = [metric_named(name) for name in headline_of(experiments)]
-    of_test = any(metric.split == "test" for metric in shown)
-    text += ". Metrics are computed on the validation set" + (", unless they are called test." if of_test else ".")
+    of_test = ", unless they are called test" * any(metric.split == "test" for metric in shown)
     lower = [metric.plain for metric in shown if metric.lower_is_better]
-    return text + (f" Better when lower: {', '.join(lower)}." if lower else " All of them are better when higher.")
+    better = f"Better when lower: {', '.join(lower)}." if lower else "All of them are better when higher."
+    return text + f". Metrics are computed on the {where}{of_test}. {better}"

@@ -69,7 +69,8 @@ def rerun(
         click.echo(sentence)
     first, *others = headline(str(row["scenario"]))
     width = max(12, *map(len, (*others, f"test_{first}")))
-    for metric in (first, *others, f"test_{first}"):
+    of_test = [f"test_{name}" for name in others if math.isnan(result.runs[first].iloc[0])]  # no validation set
+    for metric in (first, *others, f"test_{first}", *of_test):
         if not math.isnan(value := result.runs[metric].iloc[0]):  # a strategy may have no such metric
             click.echo(f"{metric:{width}} {value:.6f}")
     if not verify:

@@ -61,6 +61,8 @@ def show(run_id: str, results: str, everything: bool, as_json: bool) -> None:
         shorten = heading == "results" and not everything
         for name in names:
             click.echo(f"  {name:{width}} {printable(_in_words(row[name], shorten))}")
+    if row["patients_validation"] == 0:
+        click.echo("the data have no validation set: metrics are of the test set")
     if lines := described(row["plugins"]):
         click.echo("plug-ins:")
         for line in (*lines, *changed_code([row])):
@@ -135,7 +137,8 @@ def _of_other_measures(row: Mapping[str, Any]) -> set[str]:
 
 
 def _headline_first(names: Sequence[str], row: Mapping[str, Any]) -> list[str]:
-    first = [name for name in headline(str(row.get("scenario"))) if name in names]
+    metrics = headline(str(row.get("scenario")))
+    first = [name for name in (*metrics, *(f"test_{it}" for it in metrics)) if name in names]
     return [*first, *(name for name in names if name not in first)]
 
 

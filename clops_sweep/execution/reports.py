@@ -53,7 +53,7 @@ class Finished:
 
     Attributes:
         values: of the first two headline metrics of their scenario, by column, the value of each run; nan where their
-            strategy has none.
+            strategy has none. Without a validation set they are those of the test set.
         seconds: what they took of the worker's time; None where it is not all of it, as after a resume.
     """
 

@@ -233,6 +233,8 @@ def in_words(values: Mapping[str, float], prefix: str = "") -> str:
 
 def short_name(column: str, measure: str | None = None) -> str:
     """The name of a metric in a line: "AUC", "forgetting", or "forgetting of AUC" where `measure` is another."""
+    if column.startswith("test_"):
+        return f"test {short_name(column.removeprefix('test_'), measure)}"
     metric = metric_named(column)
     name = metric.plain.removeprefix("Average ")
     if metric.measure is not None and metric.measure == measure:

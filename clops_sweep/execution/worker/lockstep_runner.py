@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from functools import partial
+from math import isnan
 from typing import Any
 
 import ray
@@ -295,10 +296,10 @@ class LockstepRunner:
                 checkpoint.delete()
         except StoreError as error:
             return Unrecorded(str(error))
-        values = {
-            name: tuple(float(result.columns[run_id]["runs"][name][0]) for run_id in job.run_ids)
-            for name in headline(job.configs[0].scenario)[:2]
-        }
+        rows = [result.columns[run_id]["runs"] for run_id in job.run_ids]
+        first, *others = headline(job.configs[0].scenario)[:2]
+        of_test = "test_" * all(isnan(row[first][0]) for row in rows)  # the data have no validation set
+        values = {f"{of_test}{it}": tuple(float(row[f"{of_test}{it}"][0]) for row in rows) for it in (first, *others)}
         return Finished(values, seconds)
 
     def _leave_word(self, error: str) -> None:

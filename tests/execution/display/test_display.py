@@ -60,6 +60,11 @@ OF_TWO = Finished({"auc": (0.7, 0.9), "bwt": (0.1, 0.1)})
             "finished  Random storage, 2 seeds: mean AUC 0.800, mean BWT +0.100",
         ),
         (
+            job(3),
+            Finished({"test_auc": (0.8123,), "test_bwt": (-0.0456,)}),
+            "finished  Random storage, seed 3: test AUC 0.812, test BWT -0.046",
+        ),
+        (
             job(0, 1, scenario="class_il_union"),
             Finished({"balanced_accuracy": (0.4, 0.5), "balanced_accuracy_forgetting": (0.6, 0.7)}),
             "finished  Random storage, 2 seeds: mean balanced accuracy 0.450, mean forgetting 0.650",
