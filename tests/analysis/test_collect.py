@@ -197,6 +197,16 @@ def test_other_metrics_are_chosen_of_those_that_there_are(tmp_path: Path, genera
         assert "they have balanced_accuracy, auc, bwt, auc_seen, seconds_train" in str(error.value)
 
 
+def test_without_a_validation_set_metrics_are_chosen_by_the_same_names(tmp_path: Path, generated: ModuleType) -> None:
+    found = judged(tmp_path, generated, "class_il", test_auc=0.9, test_bwt=-0.1, test_accuracy=0.8)
+    assert found.on_test
+    assert (found.headline[0], found.measured[:2]) == ("auc", ("test_auc", "test_bwt"))
+    chosen = found.judged_by(["accuracy", "test_bwt"])
+    assert np.nanmax(chosen.by_replicate("accuracy")) == 0.4
+    with pytest.raises(UsageError, match="metric 'f1': the runs of 'judged'"):
+        found.judged_by(["f1"])
+
+
 def test_the_best_row_has_the_lowest_forgetting_and_the_highest_score(tmp_path: Path, generated: ModuleType) -> None:
     space = SearchSpace("both", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=range(4))
     rows = []

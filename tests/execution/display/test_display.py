@@ -41,8 +41,6 @@ def job(*seeds: int, name: str = "Random storage", **settings: object) -> Job:
 
 
 NAN = float("nan")
-FINISHED = Finished({"auc": (0.8123,), "bwt": (-0.0456,)})
-OF_TWO = Finished({"auc": (0.7, 0.9), "bwt": (0.1, 0.1)})
 
 
 @pytest.mark.parametrize(
