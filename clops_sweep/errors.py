@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
@@ -95,49 +93,16 @@ OF_USERS = (Exception, SystemExit)
 def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
     """Raise `refused(error)` for any error of the user's code in the block, also for `sys.exit()`.
 
-    UsageError and an interrupt pass unchanged. Standard output and error are kept.
+    UsageError and an interrupt pass unchanged.
     """
     try:
-        with streams_kept():
-            yield
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit would end the command, with exit status 0 and without a word
         if isinstance(error, UsageError) and str(error).strip():
             raise
         raise refused(error) from error
-
-
-@contextmanager
-def streams_kept() -> Iterator[None]:
-    """Put standard output and error back when the block ends, if the user's code in it closed or replaced them.
-
-    Otherwise the next file that the command opens would get the number 1, and the command would print into it.
-    """
-    streams = sys.stdout, sys.stderr
-    kept = {number: os.dup(number) for number in _OUTPUTS if _is_open(number)}
-    try:
-        yield
-    finally:
-        for number in kept:
-            if not _is_open(number):
-                os.dup2(kept[number], number)
-        for duplicate in kept.values():
-            os.close(duplicate)
-        sys.stdout = streams[0]
-        closed = streams[1] is not None and streams[1].closed
-        sys.stderr = os.fdopen(2, "w", closefd=False) if closed else streams[1]
-
-
-_OUTPUTS = (1, 2)
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
 
 
 def one_line(what: object) -> str:

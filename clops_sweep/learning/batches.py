@@ -163,6 +163,7 @@ class Epoch:
         positions = torch.where(current, order, 0)
         self._all = rows, targets, positions, current, current_count, factors * shares, factors, draws
         self._kept: dict[str, torch.Tensor] = {}
+        self._of_batches: dict[str, tuple[torch.Tensor, ...]] = {}
 
     @property
     def whole(self) -> Batch:
@@ -177,6 +178,7 @@ class Epoch:
     def keep(self, name: str, values: torch.Tensor) -> None:
         """Puts something that steps need where they find it."""
         self._kept[name] = values.to(self._all[0].device)
+        self._of_batches.pop(name, None)
 
     def kept(self, name: str) -> torch.Tensor:
         """What was kept under that name."""
@@ -184,7 +186,9 @@ class Epoch:
 
     def kept_for(self, name: str, batch: EpochBatch) -> torch.Tensor:
         """What was kept under that name for the batch: [number of batches, ...] to [...]."""
-        return self._kept[name][batch.number]
+        if name not in self._of_batches:  # at once, as one after the other takes a step longer
+            self._of_batches[name] = self._kept[name].unbind()
+        return self._of_batches[name][batch.number]
 
     def keep_memory(
         self, name: str, instances: Instances, dropout_keys: torch.Tensor, draws: torch.Tensor | None = None

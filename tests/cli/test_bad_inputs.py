@@ -721,14 +721,6 @@ def test_a_refusal_of_a_process(clops_sweep: Command, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["space.py"]
 
 
-@pytest.mark.parametrize("closing", ["os.close(1)", "os.close(2)"])
-def test_a_file_that_closes_a_stream(clops_sweep: Command, tmp_path: Path, closing: str) -> None:
-    (tmp_path / "space.py").write_text(f"import os, sys\n{closing}\n{GOOD}")
-    done = clops_sweep("plan", "space.py", PYTHONUNBUFFERED="")  # with a Python of its own, whose streams end with it
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "runs asked for" in done.stdout
-
-
 def test_a_user_s_code_that_exits_where_no_error_is_expected(clops_sweep: Command, tmp_path: Path) -> None:
     name = "class Name(str):\n    def __str__(self):\n        exit(0)\n\n\n"
     (tmp_path / "space.py").write_text(name + grid("axes={'variant': {Name('a'): {}}}"))

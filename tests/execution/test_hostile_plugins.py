@@ -438,46 +438,6 @@ def test_a_hostile_observer_costs_no_run(name: str, tmp_path: Path, monkeypatch:
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
-CLOSING = ["os.close(1)", "os.close(2)", "sys.stdout.close()", "sys.stdout = sys.stderr = None"]
-OF_A_DATA_SET = """
-import os, sys
-import numpy as np
-from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
-@dataset("mine", title="T", licence="L", source="S")
-def mine(data_root):
-    {closing}
-    frames = np.random.default_rng(0).normal(size=(60, 1, 20))
-    return Recordings(frames, 20, ["I"], "mV", np.arange(60) % 2, ("a", "b"), np.arange(60))
-SPACE = SearchSpace("s", RunConfig(strategy="finetune", dataset="mine"))
-"""
-OF_A_NETWORK = """
-import contextlib, os, sys
-from torch import nn
-from clops_sweep import RunConfig, SearchSpace, network
-@network("mine")
-def make(channels, samples, outputs):
-    with contextlib.suppress(OSError):  # closed the first time that it was made
-        {closing}
-    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs))
-SPACE = SearchSpace("s", RunConfig(strategy="finetune", network="mine"))
-"""
-
-
-@pytest.mark.parametrize("closing", CLOSING)
-def test_a_user_s_code_that_closes_the_streams_costs_no_word_of_the_command(
-    clops_sweep: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, closing: str
-) -> None:
-    (tmp_path / "network.py").write_text(OF_A_NETWORK.format(closing=closing))
-    planned = clops_sweep("plan", "network.py")
-    assert (planned.returncode, planned.stderr) == (0, "")
-    assert "runs asked for" in planned.stdout
-    (tmp_path / "data.py").write_text(OF_A_DATA_SET.format(closing=closing))
-    prepared = clops_sweep("data", "prepare", "mine", "--plugins", "data.py", CLOPS_PREPARED_ROOT=str(tmp_path / "own"))
-    assert prepared.returncode == 0, prepared.stderr
-    assert "Traceback" not in prepared.stderr
-    assert "frames per patient" in prepared.stdout
-
-
 def test_a_network_that_ends_the_process_does_not_end_the_command(
     clops_sweep: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

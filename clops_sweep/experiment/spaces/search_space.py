@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown, streams_kept
+from clops_sweep.errors import UsageError, calling, listed, one_line, several, shown
 from clops_sweep.experiment.config import SEED, RunConfig, any_combination, default_plugin, known_key, nearest, owners
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS
@@ -378,7 +378,7 @@ def names_in(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UsageError(f"{path}: no such search-space file")
     try:
-        with importable(path.resolve().parent), streams_kept():
+        with importable(path.resolve().parent):
             return runpy.run_path(str(path), run_name="clops_sweep_search_space")
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None

@@ -13,7 +13,7 @@ from torch import nn
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import UsageError, reason, streams_kept, user_code
+from clops_sweep.errors import UsageError, reason, user_code
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import scenario_of
@@ -105,7 +105,7 @@ def probed(
     key = (name, shape, outputs, tuple(sorted(options.items())))
     known = _KNOWN.get(key)
     if known is None or known[0] is not make:
-        with streams_kept(), torch_state_kept(), one_thread(), GlobalStreams(torch.device("cpu")).kept():
+        with torch_state_kept(), one_thread(), GlobalStreams(torch.device("cpu")).kept():
             known = _KNOWN[key] = make, _Probe(name, make, shape, outputs, options).found()
     return known[1]
 

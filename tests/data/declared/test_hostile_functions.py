@@ -121,8 +121,6 @@ def test_another_number_of_recordings_the_second_time(made: Made, body: str) -> 
 @pytest.mark.parametrize(
     "body",
     [
-        "sys.stdout.close()",
-        "sys.stdout = None",
         "sys.setrecursionlimit(60)",
         "builtins.open = None",
     ],
