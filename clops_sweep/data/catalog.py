@@ -122,8 +122,8 @@ class Rules:
         version: raised when the same files would give other frames than before: older prepared folders count as absent.
         split: from an `Index` and a split seed to the split of each patient [patients] int8, in milliseconds, or None
             where the integer programme (`splits.split_program`) decides.
-        select: from an `Index` and the options to which of all frames to keep [n] bool, and how many go for which
-            reason.
+        select: from what recordings share, the sources, the options and an ordered map to the sources with those frames
+            alone that are kept.
         integers: whether samples are stored as int16 instead of float32.
         multi_label: whether labels are [n, C] instead of [n].
         reads_files: whether there are any files to read.
@@ -137,7 +137,7 @@ class Rules:
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     version: int = 1
     split: Callable[[Any, int], Any] | None = None
-    select: Callable[[Any, Mapping[str, Any]], tuple[Any, Mapping[str, int]]] | None = None
+    select: Callable[[Any, Any, Mapping[str, Any], Any], Any] | None = None
     integers: bool = False
     multi_label: bool = False
     reads_files: bool = True

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.regular_files import open_regular
@@ -192,19 +193,19 @@ class Labels:
         return found
 
 
-def known_of(name: str, row: Mapping[str, str]) -> dict[str, Any]:
-    """What a row of a table, or its header, says about a recording, by the fields of `FileRecording`."""
-    try:
-        columns = {key: [value] for key, value in row.items() if key.startswith("domains[")}
-        domains = checks.domains({key[9:-2]: value for key, value in columns.items()}, 1)
-        return {
-            "patient": checks.text("patient", row["patient"]) if "patient" in row else name,
-            "time": checks.moments("time", [row["time"]], 1)[0] if "time" in row else None,
-            "domains": {key: value for key, (value,) in domains.items()},
-            "part": checks.parts([row["split"]], 1)[0] if "split" in row else None,
-        }
-    except UsageError as problem:
-        raise UsageError(f"recording {shown(name)}: {problem}") from None
+def columns_of(rows: Sequence[Mapping[str, str]], classes: Sequence[str], labels: Sequence[Any] | None) -> Columns:
+    """What the rows of a table, or headers, say about recordings; no labels where the files themselves say them."""
+
+    def column(argument: str) -> list[str] | None:
+        return [row[argument] for row in rows] if rows and argument in rows[0] else None
+
+    names = [row["name"] for row in rows]
+    listed = [argument for argument in (rows[0] if rows else ()) if argument.startswith("domains[")]
+    domains = {argument[9:-2]: column(argument) for argument in listed}
+    return checks.columns(
+        names, classes, labels, column("patient") or names, column("time"), domains,
+        column("split"), one=True,
+    )  # fmt: skip
 
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:
