@@ -259,30 +259,6 @@ def test_a_record_skipped_for_one_lead_is_left_out_as_a_whole(tmp_path: Path, de
     assert index.groupby("lead", observed=True)["record"].nunique().unique().tolist() == [17]
 
 
-def test_headers_that_wfdb_refuses_for_their_date_are_read_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from clops_sweep.data.files.wfdb_records import load_wfdb
-
-    physionet2020(tmp_path / "data")
-    expected = _prepare("physionet2020", tmp_path).manifest.data_hash
-    wfdb = load_wfdb()
-    real = {name: getattr(wfdb, name) for name in ("rdheader", "rdrecord")}
-
-    def strict(name: str) -> object:
-        def read(stem: str, **options: object) -> object:
-            if "05-May-2020" in Path(f"{stem}.hea").read_text():
-                raise ValueError("time data '05-May-2020' does not match format '%d/%m/%Y'")
-            return real[name](stem, **options)
-
-        return read
-
-    for name in real:
-        monkeypatch.setattr(wfdb, name, strict(name))
-    again = prepare("physionet2020", prepared_root=tmp_path / "again", data_root=tmp_path / "data", workers=1)
-    assert again.manifest.data_hash == expected
-
-
 def test_ptbxl_rows(tmp_path: Path) -> None:
     ptbxl(tmp_path / "data")
     table = tmp_path / "data" / "ptbxl" / "ptbxl_database.csv"
