@@ -319,35 +319,22 @@ class Index:
             {name: _domain_of(column, sizes) for name, column in domains.items()},
         )
 
-    def take(self, rows: NDArray[Any]) -> Index:
-        """The given frames alone, under the same patient and record names."""
-        return Index(
-            self.patient_names,
-            self.record_names,
-            self.patients[rows],
-            self.records[rows],
-            self.leads[rows],
-            self.start[rows],
-            self.labels[rows],
-            None if self.times is None else self.times[rows],
-            {name: (codes[rows], names) for name, (codes, names) in self.domains.items()},
-        )
-
     def of_rows(self, rows: NDArray[np.int64]) -> Index:
         """The given frames alone, under the names of those patients, records and domains that they have."""
         if len(rows) == len(self):
             return self
-        part = self.take(rows)
-        patients, patient_names = _in_use(part.patients, self.patient_names)
-        records, record_names = _in_use(part.records, self.record_names)
-        domains = {name: _in_use(codes, names) for name, (codes, names) in part.domains.items()}
-        return replace(
-            part,
-            patients=patients,
-            patient_names=patient_names,
-            records=records,
-            record_names=record_names,
-            domains=domains,
+        patients, patient_names = _in_use(self.patients[rows], self.patient_names)
+        records, record_names = _in_use(self.records[rows], self.record_names)
+        return Index(
+            patient_names,
+            record_names,
+            patients,
+            records,
+            self.leads[rows],
+            self.start[rows],
+            self.labels[rows],
+            None if self.times is None else self.times[rows],
+            {name: _in_use(codes[rows], names) for name, (codes, names) in self.domains.items()},
         )
 
     def counts_per_patient(self, classes: int) -> NDArray[np.int64]:

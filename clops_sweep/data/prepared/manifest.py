@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
@@ -87,7 +89,7 @@ class Manifest:
     given_split: bool = False
     whole_moments: bool = False
     fingerprint: str | None = None
-    info: Mapping[str, Any] | None = None
+    info: DatasetInfo | None = None
 
     def __post_init__(self) -> None:
         if self.frame_seconds is None and self.fingerprint is None:
@@ -97,15 +99,12 @@ class Manifest:
 
     def dataset_info(self) -> DatasetInfo | None:
         """What is known of the data set, from when it was prepared or else from the catalogue."""
-        if self.info is None:
-            return DATASETS.get(self.name)
-        fields: dict[str, Any] = {key: tuple(it) if isinstance(it, list) else it for key, it in self.info.items()}
-        return DatasetInfo(**fields)
+        return self.info or DATASETS.get(self.name)
 
     def to_json(self) -> bytes:
         """The manifest as JSON, a line for each entry: indenting names by the hundred thousand would take its time."""
         files = {name: asdict(record) for name, record in self.files.items()}
-        entries = {**vars(self), "files": files}
+        entries = {**vars(self), "files": files, "info": None if self.info is None else asdict(self.info)}
         entries[CHECKSUM] = _checksum(entries)
         lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
@@ -132,12 +131,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             return None
         if values.pop(CHECKSUM) != _checksum(values):
             raise DamagedStore(f"{path}: its content has changed since it was written; {remedy(folder)}")
-        values["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
-        for key in ("classes", "lead_names", "patient_names", "notes"):
-            values[key] = tuple(values[key])
-        values["domains"] = {name: tuple(names) for name, names in values.get("domains", {}).items()}
-        values["skipped"] = tuple((record, reason) for record, reason in values["skipped"])
-        return Manifest(**values)
+        return TypeAdapter(Manifest).validate_python(values)
     except DamagedStore:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):

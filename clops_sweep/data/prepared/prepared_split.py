@@ -19,6 +19,7 @@ from clops_sweep.data.prepared.frame_table import FrameTable
 from clops_sweep.data.prepared.manifest import INDEX, check_content
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.records import Index
+from clops_sweep.data.splits.split_program import balanced_split
 from clops_sweep.errors import UsageError
 from clops_sweep.regular_files import open_regular
 
@@ -52,17 +53,13 @@ def split_of(prepared: PreparedSet, seed: int) -> NDArray[np.int8]:
     """The split of every frame [n] int8 for a split seed; one that takes a solver is kept in the prepared folder.
 
     Raises:
-        UsageError: the process that solves it was killed, or the prepared set is damaged.
+        UsageError: the prepared set is damaged.
     """
     split = split_at_hand(prepared, seed)
     key = (prepared.manifest.content_hash, seed)
     if split is None:
-        from clops_sweep.data.prepared.split_apart import split_apart
-
         index = frame_index(prepared)
-        split = _SOLVED[key] = _of_frames(
-            split_apart(prepared.manifest.name, _data_set(prepared).counts(index), seed), index
-        )
+        split = _SOLVED[key] = _of_frames(balanced_split(_data_set(prepared).counts(index), seed), index)
     if split is _SOLVED.get(key):  # not in the folder yet
         _keep(_path(prepared, seed), split)
     return split
@@ -72,7 +69,7 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
     """Sees to it that `split_at_hand` has the split of each of these seeds.
 
     Raises:
-        UsageError: a process that solves one was killed, or the prepared set is damaged.
+        UsageError: the prepared set is damaged.
     """
     # What this process has solved is perhaps in no folder, or in one that has been made anew since.
     solved = {seed for content, seed in _SOLVED if content == prepared.manifest.content_hash}

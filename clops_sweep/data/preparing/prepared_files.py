@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ def write_rest(
         given_split=data.given_split,
         whole_moments=not data.built_in,
         fingerprint=declared.fingerprint if declared else None,
-        info=asdict(_info_of(data)) if declared else None,
+        info=_info_of(data) if declared else None,
     )
     write_file(staging / MANIFEST, manifest.to_json())
 
