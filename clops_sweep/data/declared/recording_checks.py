@@ -58,7 +58,7 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
 
 
 def positive(argument: str, value: Any) -> float:
-    """A rate or duration above 0."""
+    """A number above 0, such as a rate or a duration."""
     number: Any = value
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < number < math.inf:
         raise refused(argument, "a number above 0", value)

@@ -298,7 +298,7 @@ def _function(data_root: Path) -> Recordings:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a built-in name": ({"name": "mitbih"}, "^dataset 'mitbih' is built in"),
     "a name with a space": ({"name": "my data"}, "^dataset 'my data': expected a name of letters"),
-    "no scenario": ({"scenarios": ()}, "^dataset 'own': scenarios: expected a list of names"),
+    "no scenario": ({"scenarios": ()}, "^dataset 'own': scenarios: expected at least 1, not 0"),
     "a scenario as text": ({"scenarios": "class_il"}, "^dataset 'own': scenarios: expected a list of names"),
     "a scenario that is none": ({"scenarios": ["class il"]}, "^dataset 'own': scenarios: expected names of scenarios"),
     "files from elsewhere": ({"files": ["/etc/passwd"]}, "^dataset 'own': files: expected paths"),
