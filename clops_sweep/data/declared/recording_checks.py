@@ -18,7 +18,6 @@ from clops_sweep.errors import UsageError, shown
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
 
 _RESERVED: Final = ("lead", "channel")
-_LONGEST_NAME: Final = 200
 _LEAST, _MOST = 1e-9, 1e9
 """Bounds of rates and durations. Their products and quotients then stay finite."""
 _FLOAT32: Final = np.finfo(np.float32)
@@ -253,8 +252,6 @@ def domains(value: Any, count: int) -> dict[str, list[str]]:
     for name in value:
         if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in _RESERVED:
             raise refused("domains", f"names of letters and digits, and none of {', '.join(_RESERVED)}", name)
-        if len(name) > _LONGEST_NAME:
-            raise UsageError(f"domains: {shown(name)} has {len(name)} letters; expected {_LONGEST_NAME} at most")
     return {name: texts(f"domains[{name!r}]", column, count) for name, column in value.items()}
 
 
