@@ -167,44 +167,38 @@ class Declared:
 
 
 class Catalog(Mapping[str, DatasetInfo]):
-    """All data sets by name: the built-in ones, and those that have been declared in this process."""
+    """All data sets by name.
+
+    Attributes:
+        built_in: those of this package.
+        added: those that have been declared in this process, or are known from stored runs or prepared frames.
+    """
 
     def __init__(self, *built_in: DatasetInfo) -> None:
-        self._built_in = {info.name: info for info in built_in}
-        self._added: dict[str, DatasetInfo] = {}
+        self.built_in: Final = {info.name: info for info in built_in}
+        self.added: dict[str, DatasetInfo] = {}
         self._declared: dict[str, Declared] = {}
 
     def __getitem__(self, name: str) -> DatasetInfo:
-        return self._added[name] if name in self._added else self._built_in[name]
+        return self.added[name] if name in self.added else self.built_in[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._built_in
-        yield from self._added
+        return iter((*self.built_in, *self.added))
 
     def __len__(self) -> int:
-        return len(self._built_in) + len(self._added)
-
-    @property
-    def built_in(self) -> Mapping[str, DatasetInfo]:
-        """Those of this package."""
-        return self._built_in
-
-    @property
-    def added(self) -> Mapping[str, DatasetInfo]:
-        """The data sets beside the built-in ones."""
-        return dict(self._added)
+        return len(self.built_in) + len(self.added)
 
     def declared(self, name: str) -> Declared | None:
         """What stands behind a data set; None where it is known by its name alone (as in a worker)."""
-        if name in self._built_in:
-            importlib.import_module(self._built_in[name].reader)
+        if name in self.built_in:
+            importlib.import_module(self.built_in[name].reader)
         return self._declared.get(name)
 
     def know(self, name: str, scenario: str) -> None:
         """Sees to it that the config of a stored run can name its data set, also where no file declares it here."""
-        if name in self._built_in or name in self._declared:
+        if name in self.built_in or name in self._declared:
             return
-        info = self._added.get(name) or DatasetInfo(
+        info = self.added.get(name) or DatasetInfo(
             name=name,
             title=f"{name}, declared by a file that is not at hand",
             licence="not known",
@@ -218,7 +212,7 @@ class Catalog(Mapping[str, DatasetInfo]):
         )
         if scenario not in info.scenarios:
             scenarios = (*info.scenarios, scenario)
-            self._added[name] = replace(info, scenarios=scenarios)
+            self.added[name] = replace(info, scenarios=scenarios)
 
     def register(self, info: DatasetInfo, declared: Declared | None = None) -> None:
         """Adds a data set, or replaces one of the same name that the same file has declared before.
@@ -230,21 +224,21 @@ class Catalog(Mapping[str, DatasetInfo]):
             UsageError: a built-in data set has the name, or another file has declared one by other code.
         """
         name = info.name
-        if name in self._built_in:
-            if declared is not None and declared.member.__module__ == self._built_in[name].reader:
+        if name in self.built_in:
+            if declared is not None and declared.member.__module__ == self.built_in[name].reader:
                 self._declared[name] = declared
                 return
             raise UsageError(f"dataset {name!r} is built in; declare yours under another name")
         before = self._declared.get(name)
         if declared is None:
             if before is None:
-                self._added[name] = info
+                self.added[name] = info
             return
         if before is not None and before.place != declared.place and before.fingerprint != declared.fingerprint:
             raise UsageError(
                 f"dataset {name!r} is declared in {before.place} and in {declared.place}; give one of them another name"
             )
-        self._added[name], self._declared[name] = info, declared
+        self.added[name], self._declared[name] = info, declared
 
 
 _SYNTHETIC: Final = DatasetInfo(
