@@ -294,12 +294,8 @@ class Index:
         times: list[Any] = []
         domains: dict[str, list[str]] = {name: [] for name in windows[0].domains}
         for each in windows:
-            if each.sizes is None:
-                people.append(str(each.patient))
-                sizes.append(len(each))
-            else:
-                people.extend(each.patient)
-                sizes.extend(each.sizes.tolist())
+            people.extend([each.patient] if isinstance(each.patient, str) else each.patient)
+            sizes.extend([len(each)] if each.sizes is None else each.sizes.tolist())
             times.extend([None] if each.time is None else np.atleast_1d(each.time))
             for name, column in domains.items():
                 value = each.domains[name]
