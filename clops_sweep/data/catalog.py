@@ -59,7 +59,6 @@ class DatasetInfo:
     `reader` names the module that declares it, where it is built in. `classes` is how many classes it has, None where
     that is not known before it is prepared; `simultaneous_leads` how many leads of a recording are instances of their
     own, 0 where that is not known either.
-    `frame_seconds` is how long a frame lasts, where the option `window_seconds` does not say otherwise.
     `epochs_per_task` overrides the scenario's usual number of epochs where the data set calls for another.
     `perturbation_std` is the default of that config field in the unit of the frames, where `normalize` is none: 100 for
     cardiology as released, in raw units.
@@ -80,7 +79,6 @@ class DatasetInfo:
     batch_size: int
     reader: str = ""
     simultaneous_leads: int = 1
-    frame_seconds: float = 5.0
     learning_rate: float = 1e-4
     normalize: Normalization = "none"
     perturbation_std: float = PERTURBATION_STD
@@ -297,7 +295,6 @@ DATASETS: Final = Catalog(
         classes=12,
         batch_size=16,
         reader="clops_sweep.data.published.cardiology",
-        frame_seconds=256 / 200,
         perturbation_std=100.0,
         folders=("cardiology", "cardiol_test_set", "CARDIOL_MAY_2017"),
     ),
@@ -311,7 +308,6 @@ DATASETS: Final = Catalog(
         classes=4,
         batch_size=256,
         reader="clops_sweep.data.published.chapman",
-        frame_seconds=10.0,
         perturbation_std=100.0,
         folders=("chapman", "ChapmanECG", "chapman_shaoxing"),
         reference_lead="II",

@@ -44,6 +44,7 @@ class DataSet:
         common: what its recordings share; of a user's data set known once they are found.
         given_split: whether the split is the publisher's, and the same for every split seed.
         sampling_rate: samples a second of the frames, where it is known.
+        frame_seconds: how long a frame lasts, known once records are met.
         parallel: whether several processes may read records at a time.
 
     Raises:
@@ -65,6 +66,7 @@ class DataSet:
         self.common = Common((), (), "", name=name)
         self.given_split = False
         self.sampling_rate: float | None = None
+        self.frame_seconds: float | None = None
         self.parallel = self.built_in and self.rules.reads_files
         self._member = declared.member if declared else None
         self._parts: dict[str, int | None] = {}
@@ -113,13 +115,15 @@ class DataSet:
         Raises:
             UsageError: its frames are of another length or sampling rate.
         """
+        name, rate = source.record, windows.rate
+        frame = self.common.frame_samples(windows.width, rate)
+        if self.frame_seconds is None:
+            self.frame_seconds = frame / (self.common.rate or rate)
         if not isinstance(source, Portion):
             return
         if source.columns.parts is not None:
             self._parts |= dict(zip(source.columns.patients, source.columns.parts, strict=True))
         self.given_split = bool(self._parts)
-        name, rate = source.record, windows.rate
-        frame = self.common.frame_samples(windows.width, rate)
         if self._first is None:
             self._first, self.sampling_rate = (name, frame, rate), self.common.rate or rate
         first, expected, its_rate = self._first

@@ -50,7 +50,7 @@ class Manifest:
         content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
             hash that depends on neither the split nor the normalisation.
         data_hash: the data hash for split seed 0 without normalisation.
-        frame_seconds: length of a frame; None if the sampling rate is not known.
+        frame_seconds: length of a frame.
         samples: of a frame.
         sampling_rate: samples a second, if known.
         domains: names that the codes of each domain count.
@@ -90,12 +90,6 @@ class Manifest:
     whole_moments: bool = False
     fingerprint: str | None = None
     info: DatasetInfo | None = None
-
-    def __post_init__(self) -> None:
-        if self.frame_seconds is None and self.fingerprint is None:
-            usual = DATASETS[self.name].frame_seconds if self.name in DATASETS else None
-            seconds = self.options.get("window_seconds", usual)
-            object.__setattr__(self, "frame_seconds", seconds)
 
     def dataset_info(self) -> DatasetInfo | None:
         """What is known of the data set, from when it was prepared or else from the catalogue."""

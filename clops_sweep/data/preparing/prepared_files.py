@@ -95,7 +95,7 @@ def write_rest(
         data_hash=frames_hash(content_hash, array_sha256(split), "none"),
         samples=frames.samples,
         sampling_rate=data.sampling_rate,
-        frame_seconds=frames.samples / data.sampling_rate if data.sampling_rate else None,
+        frame_seconds=data.frame_seconds,
         domains={name: names for name, (_, names) in index.domains.items()},
         multi_label=index.labels.ndim == 2,
         dated=index.times is not None,
