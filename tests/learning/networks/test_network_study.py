@@ -61,7 +61,7 @@ def spaces() -> Iterator[dict[str, SearchSpace]]:
     yield {space.name: space for space in load_spaces(shipped_space("networks"))}
     NETWORKS.forget("residual_small")
     for name in ("ptbxl_100hz", "uci_har"):
-        DATASETS._added.pop(name), DATASETS._declared.pop(name)
+        DATASETS.added.pop(name), DATASETS._declared.pop(name)
 
 
 @pytest.mark.parametrize(
