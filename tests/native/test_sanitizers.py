@@ -60,6 +60,7 @@ def test_arm_computes_the_same_bits(tmp_path: Path) -> None:
     assert np.array_equal(computed(emulator, tmp_path / "of_arm"), computed(tmp_path / "here"))
 
 
+@pytest.mark.slow
 def test_optimized_kernels_compile_without_warnings() -> None:
     """Some warnings need an optimizer, such as that of a vector which is read before it is written."""
     compiler = shutil.which("g++")
