@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from launching import ONE_WORKER, TABLES, Sweep, assert_equal, comparable, runs_alone
+from launching import ATTACHED, ONE_WORKER, TABLES, Sweep, assert_equal, comparable, runs_alone
 from preloaded import Preloaded
 from torch import nn
 
@@ -218,13 +218,13 @@ SPOILING = ("seeds", "threads", "dtype", "gradients")
 
 @pytest.fixture(scope="module")
 def hostile(
-    forked: Preloaded, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    drivers: Preloaded, ray_at_hand: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sweep]:
     """The whole space, run by one worker, without retries."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "space.py").write_text(SPACE.replace("{spoiling!r}", repr(SPOILING)))
-    environment = environment | {name: forked.environment[name] for name in ("CLOPS_SWEEP_WORKERS",)}
-    sweep = Sweep(forked, folder, environment, "space.py", "--no-report", "--max-retries", "0", *ONE_WORKER)
+    options = ("--no-report", "--max-retries", "0", *ATTACHED, *ONE_WORKER)
+    sweep = Sweep(drivers, folder, ray_at_hand, "space.py", *options)
     try:
         assert sweep.wait() == 1, sweep.errors
         yield sweep

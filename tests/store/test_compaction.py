@@ -265,13 +265,14 @@ def _write_anyway(root: Path, tables: Tables) -> None:
 # --- killed, and two at a time ----------------------------------------------------------------------------------------
 
 
-def test_killed_before_any_file_operation_nothing_is_lost(tmp_path: Path, finished_tables: Tables) -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_before_any_file_operation_nothing_is_lost(tmp_path: Path, finished_tables: Tables, every: int) -> None:
     full = RunStore(tmp_path / "full")
     _write(full, range(2), finished_tables)
     full.compact()
     _write(full, range(2, 4), finished_tables)
     before = _content(full)
-    for deaths in itertools.count():
+    for deaths in itertools.count(step=every):
         root = tmp_path / f"killed-{deaths}"
         shutil.copytree(full.uri, root)
         worker = Worker(str(root), RunStore.compact)

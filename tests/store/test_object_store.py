@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyarrow import fs
+from s3_server import serving_s3
 from stepping import Worker
 
 from clops_sweep import RunConfig, delete, merge
@@ -51,31 +49,9 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    moto = pytest.importorskip("moto.server", reason="no S3 server: pip install 'moto[server]'")
-    from werkzeug.serving import make_server
-
-    answer = moto.DomainDispatcherApplication(moto.create_backend_app)
     server = Server()
-
-    def counted(environment: dict[str, Any], start: Callable[..., Any]) -> Any:
-        server.requests.append(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}")
-        return answer(environment, start)
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    listening = make_server("127.0.0.1", 0, counted, threaded=True)
-    server.port = listening.server_port
-    thread = threading.Thread(target=listening.serve_forever, daemon=True)
-    thread.start()
-    with pytest.MonkeyPatch.context() as context:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            context.setenv(name, "somebody")
-        context.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        options = {"endpoint_override": f"127.0.0.1:{server.port}", "scheme": "http", "region": "us-east-1"}
-        fs.S3FileSystem(**options, allow_bucket_creation=True).create_dir(BUCKET)
+    with serving_s3(BUCKET, server.requests.append) as server.port:
         yield server
-    listening.shutdown()
-    listening.server_close()
-    thread.join()
 
 
 def _id(number: int) -> str:

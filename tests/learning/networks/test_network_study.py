@@ -67,7 +67,7 @@ def spaces() -> Iterator[dict[str, SearchSpace]]:
 @pytest.mark.parametrize(
     ("dataset", "shape", "tasks"),
     [
-        ("ptbxl", (12, 250), ["Term 1", "Term 2", "Term 3"]),
+        pytest.param("ptbxl", (12, 250), ["Term 1", "Term 2", "Term 3"], marks=pytest.mark.slow),
         ("uci_har", (9, 128), ["0-1", "2-3", "4-5"]),
     ],
 )
