@@ -134,6 +134,7 @@ def test_all_sources_are_looked_at(linked: Path) -> None:
         ),
         ("data/files/hashes.py", "import clops_sweep.data.published.ptbxl", "In data, arrows run from"),
         ("learning/networks/network.py", "import clops_sweep.learning.learners.adam", "In learning, arrows run from"),
+        ("store/parts.py", "import clops_sweep.store.upkeep.background", "In store, arrows run from"),
         ("execution/jobs.py", "import clops_sweep.execution.worker.scratch", "In execution, arrows run from"),
         (
             "experiment/plugins/values.py",

@@ -30,10 +30,10 @@ from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.execution.plugins import PackedPlugin, packed_plugins
 from clops_sweep.execution.retries import Retries
 from clops_sweep.planning.plan import PlannedRun
-from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 _SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
 _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet

@@ -41,13 +41,6 @@ class Retrying:
 
 
 @dataclass(frozen=True)
-class Noted:
-    """The job goes on, and the user should read something."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Finished:
     """The job's runs are in the store.
 
@@ -113,8 +106,8 @@ class WorkerDied:
     later: tuple[str, ...] = ()
 
 
-Report = Begun | Running | Resumed | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""What a worker reports. The last of a job is none of the first five."""
+Report = Begun | Running | Resumed | Retrying | Finished | FoundFinished | Paused | Failed | Unrecorded
+"""What a worker reports. The last of a job is none of the first four."""
 
 
 _TIMED_OUT = "TimedOut: an epoch took longer than"
@@ -149,4 +142,4 @@ def bounded(error: str) -> str:
 
 def ends(report: Report) -> bool:
     """Whether it is the last report of a job."""
-    return not isinstance(report, Begun | Running | Resumed | Retrying | Noted)
+    return not isinstance(report, Begun | Running | Resumed | Retrying)

@@ -48,7 +48,7 @@ from clops_sweep.execution.reports import (
 )
 from clops_sweep.execution.worker.epoch_watch import SECONDS_OF_GRACE, word_left
 from clops_sweep.execution.worker.scratch import private_folder
-from clops_sweep.store.background import BackgroundCompaction
+from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 
 class FirstWithoutWorker(FIFOScheduler):

@@ -17,10 +17,10 @@ from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit, fitting_frames
 from clops_sweep.search.standing import Standing, check_samplers, data_hashes, standings
-from clops_sweep.store.rewriting import finish_interrupted
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.verification import without_damage
+from clops_sweep.store.upkeep.rewriting import finish_interrupted
+from clops_sweep.store.upkeep.verification import without_damage
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey

@@ -22,9 +22,9 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
-from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 
 def run_search(

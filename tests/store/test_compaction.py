@@ -30,11 +30,11 @@ from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store import background
 from clops_sweep.store import compaction as compaction_module
-from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.store.part_names import Part, parsed
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
+from clops_sweep.store.upkeep.background import BackgroundCompaction
 from clops_sweep.testing.stepping import Worker
 from tests.conftest import MEMORY
 

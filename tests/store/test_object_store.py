@@ -19,11 +19,11 @@ from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import resume_command
 from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
-from clops_sweep.store.migration import migrate
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
+from clops_sweep.store.upkeep.migration import migrate
 from clops_sweep.testing.stepping import Worker
-from tests.store.test_migration import Old, check_migrated, fill
+from tests.store.upkeep.test_migration import Old, check_migrated, fill
 
 Tables = Callable[..., dict[str, pa.Table]]
 BUCKET = "results-of-tests"

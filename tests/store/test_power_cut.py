@@ -14,7 +14,7 @@ from clops_sweep import RunConfig
 from clops_sweep.data.files.folder import appearing_file
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.verification import damages, without_damage
+from clops_sweep.store.upkeep.verification import damages, without_damage
 
 Tables = Callable[..., dict[str, pa.Table]]
 TABLES = ("runs", "r_matrix", "curves", "instances")

@@ -28,7 +28,6 @@ from clops_sweep.execution.reports import (
     Failed,
     Finished,
     FoundFinished,
-    Noted,
     Paused,
     Report,
     Resumed,
@@ -186,9 +185,6 @@ class SweepDisplay:
                 return
             case Begun() | Retrying():
                 self._running[job.run_ids] = (job, None)
-                return
-            case Noted(text):
-                self.warn(text)
                 return
             case WorkerDied():  # it will be run again, or be said to have failed
                 self._running.pop(job.run_ids, None)

@@ -26,7 +26,6 @@ from clops_sweep.execution.reports import (
     Failed,
     Finished,
     FoundFinished,
-    Noted,
     Paused,
     Report,
     Resumed,
@@ -45,7 +44,7 @@ from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.replay.checked import BadScores
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
-from clops_sweep.store.checkpoint import CheckpointFile, ForeignCheckpoint
+from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.rows import record_failure, record_result, storing
 from clops_sweep.store.run_store import RunStore
 
@@ -122,8 +121,6 @@ class LockstepRunner:
                 report = self._advance(is_due)
             except StoreError:
                 raise
-            except ForeignCheckpoint as foreign:
-                report = Noted(str(foreign))
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) or hasattr(error, "ray_terminate_msg"):
                     raise  # this worker is to end

@@ -22,15 +22,15 @@ from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.plugins.registry import BUILT_IN
 from clops_sweep.store import parts as parts_module
-from clops_sweep.store import rewriting as rewriting_module
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.files import Files
-from clops_sweep.store.migration import migrate
 from clops_sweep.store.parts import PartFolder
-from clops_sweep.store.rewriting import finish_interrupted, same_rows
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
-from clops_sweep.store.verification import damages
+from clops_sweep.store.upkeep import rewriting as rewriting_module
+from clops_sweep.store.upkeep.migration import migrate
+from clops_sweep.store.upkeep.rewriting import finish_interrupted, same_rows
+from clops_sweep.store.upkeep.verification import damages
 from clops_sweep.testing.stepping import Worker
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -185,7 +185,7 @@ def test_killed_before_any_file_operation_it_can_be_repeated(old: Old, finished_
 
 MIGRATE = """
 import sys
-from clops_sweep.store.migration import migrate
+from clops_sweep.store.upkeep.migration import migrate
 from clops_sweep.store.run_store import RunStore
 
 print("ready", flush=True)

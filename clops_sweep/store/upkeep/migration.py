@@ -16,13 +16,14 @@ from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.columns import RENAMED_VALUES, config_from_row
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import unregistered, used_options
+from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.compaction import filled
 from clops_sweep.store.part_bytes import FORMAT
 from clops_sweep.store.part_names import Part
 from clops_sweep.store.parts import PartFolder, UnlistedColumns
-from clops_sweep.store.rewriting import TABLES, Rewriting, check_room
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
+from clops_sweep.store.upkeep.rewriting import TABLES, Rewriting, check_room
 
 
 @dataclass(frozen=True)
@@ -210,8 +211,6 @@ def _moved_checkpoints(store: RunStore, rows: Sequence[Mapping[str, Any]], plan:
     for row in rows:
         old = row["run_id"]
         if row["status"] == "failed" and old in plan.new_ids and store.has_checkpoint([old]):
-            from clops_sweep.store.checkpoint import CheckpointFile
-
             checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [old])
             state = checkpoint.load()
             if state is not None and old not in plan.dropped:
