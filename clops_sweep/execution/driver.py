@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,13 +132,11 @@ def make_workplace(
         frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
         data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},
         store_uri=store.uri,
-        checkpoints=store.checkpoint_folder,
         software=machine.software(),
         plugins=plugins,
         max_retries=resources.max_retries,
         checkpoint_every=resources.checkpoint_every,
         epoch_timeout=resources.epoch_timeout,
-        sweep=uuid.uuid4().hex,
         datasets=tuple(DATASETS.added.values()),
         origins=dict(ORIGINS),
         is_observed=bool(resources.observe),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from clops_sweep.errors import StoreError
@@ -122,10 +121,8 @@ class GridFeed:
                 if part not in left:  # it was recorded, and the worker had no time to say so
                     self._display.report(part, FoundFinished(elsewhere=False))
             if left:
-                hung = set(death.hung)
-                part = next((part for part in left if hung.intersection(part.run_ids)), left[0])
-                self._waiting.extend(self._after_death(part, death))
-                self._waiting.extend(other for other in left if other is not part)
+                self._waiting.extend(self._after_death(left[0], death))
+                self._waiting.extend(left[1:])
         except StoreError as error:
             self.error = str(error)
 
@@ -144,15 +141,8 @@ class GridFeed:
 
     def _after_death(self, part: Job, death: WorkerDied) -> list[Job]:
         """What is to be done once more of runs whose worker has died."""
-        if death.hung and len(part.run_ids) > 1:
-            if not set(death.hung) <= set(part.run_ids):  # it has gone on to these without a word
-                death = replace(death, hung=part.run_ids, later=())
-            again, failed = self._retries.without_hung(part, death)
-            if failed is not None:
-                self._display.report(part.part([part.run_ids.index(failed.run_ids[0])]), failed)
-            return again
-        report = self._retries.after_death(part, death.error)
-        if report is None:
-            return [part]
-        self._display.report(part, report)
+        found = self._retries.after_death(part, death)
+        if isinstance(found, list):
+            return found
+        self._display.report(part, found)
         return []

@@ -1,7 +1,6 @@
 """Checkpoints of unfinished runs: tensors, numbers and text in one file each, written whole or not at all.
 
-A run's id is the hash of all that its numbers depend on, so the ids in a checkpoint say whose it is. Asking whether a
-checkpoint is there needs no torch.
+A run's id is the hash of all that its numbers depend on, so the ids in a checkpoint say whose it is.
 """
 
 from __future__ import annotations
@@ -12,16 +11,12 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
-from clops_sweep.store.files import Files
+import torch
+
+from clops_sweep.store.run_store import RunStore
 
 _RUN_IDS = "run_ids"
 _DIGEST = hashlib.sha256().digest_size
-
-
-def checkpoint_path(folder: str, run_ids: Sequence[str]) -> str:
-    """Return the file in a folder that is named after one run, or after all of a lockstep."""
-    name = run_ids[0] if len(run_ids) == 1 else hashlib.sha256("-".join(run_ids).encode()).hexdigest()[:32]
-    return f"{folder}/{name}.pt"
 
 
 def sealed(content: bytes) -> bytes:
@@ -33,21 +28,18 @@ class CheckpointFile:
     """The checkpoint of the runs of one lockstep. It lies where the results do, so that every machine finds it.
 
     Args:
-        files: the store's.
-        folder: where checkpoints lie, in there; made on demand.
+        store: the store.
         run_ids: the runs, in lockstep order.
     """
 
-    def __init__(self, files: Files, folder: str, run_ids: Sequence[str]) -> None:
-        self._files = files
+    def __init__(self, store: RunStore, run_ids: Sequence[str]) -> None:
+        self._files = store.files
         self._run_ids = list(run_ids)
-        self.path = checkpoint_path(folder, run_ids)
+        self.path = store.checkpoint_path(run_ids)
         self._absent = False
 
     def save(self, state: dict[str, Any]) -> None:
         """Replaces the checkpoint."""
-        import torch
-
         buffer = io.BytesIO()
         torch.save({_RUN_IDS: self._run_ids, **state}, buffer)
         self._files.write(self.path, sealed(buffer.getvalue()))
@@ -55,8 +47,6 @@ class CheckpointFile:
 
     def load(self) -> dict[str, Any] | None:
         """Return the saved state; None if these runs have none that can be read, so that they start afresh."""
-        import torch
-
         try:
             try:
                 content = self._files.read(self.path).to_pybytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shlex
 import tempfile
@@ -16,7 +17,6 @@ import pyarrow as pa
 from clops_sweep.errors import DamagedStore, OtherFormat, UnreadableFile, UsageError, listed, masked, one_line, shown
 from clops_sweep.experiment.columns import DEFAULTS, RENAMED
 from clops_sweep.experiment.config import nearest
-from clops_sweep.store.checkpoint import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
@@ -145,10 +145,15 @@ class RunStore:
         """Where checkpoints lie, inside the store's file system: every machine finds them there."""
         return f"{self.work_folder}/checkpoints"
 
+    def checkpoint_path(self, run_ids: Sequence[str]) -> str:
+        """The file there that is named after one run, or after all of a lockstep."""
+        name = run_ids[0] if len(run_ids) == 1 else hashlib.sha256("-".join(run_ids).encode()).hexdigest()[:32]
+        return f"{self.checkpoint_folder}/{name}.pt"
+
     def has_checkpoint(self, run_ids: Sequence[str]) -> bool:
         """Whether runs that are computed together have a checkpoint; not where nobody can tell."""
         with contextlib.suppress(OSError):
-            return self._files.exists(checkpoint_path(self.checkpoint_folder, run_ids))
+            return self._files.exists(self.checkpoint_path(run_ids))
         return False
 
     @property

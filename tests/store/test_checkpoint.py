@@ -9,14 +9,14 @@ from pathlib import Path
 import torch
 
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
-from clops_sweep.store.files import Files
+from clops_sweep.store.run_store import RunStore
 
 A, B = "a" * 24, "b" * 24
 STATE = {"task": 3, "text": "x" * 50, "values": torch.arange(500.0), "nested": [{"m": torch.ones(40)}]}
 
 
 def _file(folder: Path, *run_ids: str) -> CheckpointFile:
-    return CheckpointFile(Files(folder), str(folder / "checkpoints"), run_ids)
+    return CheckpointFile(RunStore(folder), run_ids)
 
 
 def _same(state: object, expected: object) -> bool:
@@ -54,7 +54,7 @@ def test_that_of_another_run_is_none(tmp_path: Path) -> None:
 def test_one_that_does_not_say_whose_it_is_is_none(tmp_path: Path) -> None:
     checkpoint = _file(tmp_path, A)
     for state in (STATE, [1, 2], 3):
-        Path(checkpoint.path).parent.mkdir(exist_ok=True)
+        Path(checkpoint.path).parent.mkdir(parents=True, exist_ok=True)
         buffer = io.BytesIO()
         torch.save(state, buffer)
         Path(checkpoint.path).write_bytes(sealed(buffer.getvalue()))

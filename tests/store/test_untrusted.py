@@ -24,7 +24,6 @@ from clops_sweep.cli.command import main
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
-from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
 from clops_sweep.store.part_names import single
 from clops_sweep.store.parts import PartFolder
@@ -233,7 +232,7 @@ def test_what_is_no_file_is_no_part(place: Path, command: Command, put: Callable
 @pytest.mark.timeout(60)
 def test_what_is_no_file_is_no_checkpoint_and_no_memory(place: Path, put: Callable[[Path], None]) -> None:
     store = RunStore(place / "results")
-    checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [A])
+    checkpoint = CheckpointFile(store, [A])
     put(Path(checkpoint.path))
     assert checkpoint.load() is None
     remembered = store.log_folder / "verified.json"
@@ -306,7 +305,7 @@ class _Malice:
 @pytest.mark.parametrize("form", ["pickle", "torch", "torch, in a dictionary"])
 def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form: str) -> None:
     marker = tmp_path / "executed"
-    checkpoint = CheckpointFile(Files(tmp_path), str(tmp_path / "checkpoints"), [A])
+    checkpoint = CheckpointFile(RunStore(tmp_path), [A])
     checkpoint.save({"task": 1, "tensor": torch.arange(3)})
     assert checkpoint.load() is not None
     if form == "pickle":
@@ -326,7 +325,7 @@ def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form:
 
 @pytest.mark.parametrize("form", ["large", "expanded beyond its storage"])
 def test_a_checkpoint_that_would_fill_the_memory_is_none(tmp_path: Path, form: str) -> None:
-    checkpoint = CheckpointFile(Files(tmp_path), str(tmp_path / "checkpoints"), [A])
+    checkpoint = CheckpointFile(RunStore(tmp_path), [A])
     checkpoint.save({"tensor": torch.zeros(1_000_000)})
     path = Path(checkpoint.path)
     saved = path.read_bytes()[:-32]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.columns import PHASES, RESULTS
 from clops_sweep.experiment.spaces.where import Where
-from clops_sweep.store.checkpoint import checkpoint_path
 from clops_sweep.store.compaction import filled
 from clops_sweep.store.part_names import Part
 from clops_sweep.store.parts import PartFolder
@@ -61,7 +60,7 @@ def delete_runs(store: RunStore, choose: Callable[[], Collection[str]]) -> int:
                     rewriting.stage(table, folder, dict.fromkeys(sorted(kept), part))
             rewriting.remove(table, parts)
         rewriting.commit()
-        store.files.delete(checkpoint_path(store.checkpoint_folder, [run_id]) for run_id in gone)
+        store.files.delete(store.checkpoint_path([run_id]) for run_id in gone)
     return len(gone)
 
 

@@ -16,7 +16,6 @@ from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.columns import RENAMED_VALUES, config_from_row
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import unregistered, used_options
-from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.compaction import filled
 from clops_sweep.store.part_bytes import FORMAT
 from clops_sweep.store.part_names import Part
@@ -211,9 +210,11 @@ def _moved_checkpoints(store: RunStore, rows: Sequence[Mapping[str, Any]], plan:
     for row in rows:
         old = row["run_id"]
         if row["status"] == "failed" and old in plan.new_ids and store.has_checkpoint([old]):
-            checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [old])
+            from clops_sweep.store.checkpoint import CheckpointFile
+
+            checkpoint = CheckpointFile(store, [old])
             state = checkpoint.load()
             if state is not None and old not in plan.dropped:
-                CheckpointFile(store.files, store.checkpoint_folder, [plan.new_ids[old]]).save(state)
+                CheckpointFile(store, [plan.new_ids[old]]).save(state)
             found.append(checkpoint.path)
     return found

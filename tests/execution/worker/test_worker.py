@@ -81,7 +81,7 @@ class Actor:
 
         self.ray = ray
         self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]
-        self.results, self.checkpoints = results, results / "checkpoints"
+        self.results, self.checkpoints = results, results / ".work" / "checkpoints"
         RunStore(results).open_for_writing()
         self.jobs = [
             Job(tuple(job), ids, last) for job, ids, last in zip_longest(jobs, self.ids, until, fillvalue=None)
@@ -90,7 +90,6 @@ class Actor:
             frames={BASE.data_key: ray.put(frames)},
             data_hashes={BASE.data_key: frames.data_hash},
             store_uri=str(results),
-            checkpoints=str(self.checkpoints),
             software={},
             plugins=plugins or {},
             max_retries=0,
@@ -123,7 +122,7 @@ class Actor:
         self.ray.kill(self.actor)
 
     def forget_results(self) -> None:
-        for path in self.results.glob("*/*"):
+        for path in (*self.results.glob("[!.]*/*"), *self.checkpoints.glob("*")):
             path.unlink()
 
 
@@ -243,7 +242,7 @@ def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Ac
 
 def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
-    actor.checkpoints.mkdir(exist_ok=True)
+    actor.checkpoints.mkdir(parents=True, exist_ok=True)
     (actor.checkpoints / f"{actor.ids[0][0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
     actor.take_up(0)
     assert isinstance(actor.train(), Finished)
@@ -252,7 +251,7 @@ def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -
 
 def test_a_checkpoint_of_another_version_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
-    actor.checkpoints.mkdir(exist_ok=True)
+    actor.checkpoints.mkdir(parents=True, exist_ok=True)
     torch.save({"task": 1, "epoch": 0, "weights": torch.zeros(3)}, actor.checkpoints / f"{actor.ids[0][0]}.pt")
     actor.take_up(0)
     assert isinstance(actor.train(), Finished)

@@ -251,10 +251,10 @@ def test_runs_of_unknown_plug_ins_keep_their_ids(old: Old) -> None:
 
 def test_columns_and_checkpoints_move_too(old: Old) -> None:
     failed = RunConfig(seed=9)
-    CheckpointFile(old.store.files, old.store.checkpoint_folder, [old_id(failed)]).save({"epoch": 3})
+    CheckpointFile(old.store, [old_id(failed)]).save({"epoch": 3})
     migrate(RunStore(old.store.uri))
     store = RunStore(old.store.uri)
-    assert CheckpointFile(store.files, store.checkpoint_folder, [new_id(failed)]).load() == {"epoch": 3}
+    assert CheckpointFile(store, [new_id(failed)]).load() == {"epoch": 3}
     assert not store.has_checkpoint([old_id(failed)])
     assert "stack" not in store.read("runs")
 
