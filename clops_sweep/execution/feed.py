@@ -11,7 +11,7 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, FoundFinished, Report, WorkerDied, ends
 from clops_sweep.execution.retries import Retries
-from clops_sweep.planning.costs import Costs, cell_of
+from clops_sweep.planning.costs import Costs, kind_of
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 
@@ -102,7 +102,7 @@ class GridFeed:
         """A part of a job has reported."""
         if isinstance(report, Finished) and report.seconds is not None:
             for config in job.configs:
-                self._costs.add(cell_of(config.model_dump(mode="json")), report.seconds / len(job.configs))
+                self._costs.add(kind_of(vars(config)), report.seconds / len(job.configs))
         if ends(report):
             self._ended.add(job)
 
@@ -128,7 +128,7 @@ class GridFeed:
 
     def _seconds(self, lockstep: Job) -> float | None:
         """What the runs of a lockstep are expected to take together."""
-        found = self._costs.seconds(cell_of(lockstep.configs[0].model_dump(mode="json")))
+        found = self._costs.seconds(kind_of(vars(lockstep.configs[0])))
         return None if found is None else found * len(lockstep.configs)
 
     def _left_of(self, job: Job) -> list[Job]:
