@@ -580,17 +580,6 @@ def test_a_wrong_command(refused: Refused, arguments: list[str], expected: str) 
 # --- places and files that cannot be used -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [".work", ".work/logs", ".work/locks", ".work/checkpoints"])
-def test_a_work_folder_that_is_a_file(refused: Refused, place: Path, tmp_path: Path, name: str) -> None:
-    results = tmp_path / "results"
-    RunStore(results).open_for_writing()
-    (results / name).parent.mkdir(exist_ok=True)
-    (results / name).write_text("in the way")
-    _begins(
-        refused(["space.py", "--results", str(results)]), f"{results / name}: a sweep's logs and checkpoints cannot"
-    )
-
-
 def test_frames_that_were_edited(
     refused: Refused, monkeypatch: pytest.MonkeyPatch, prepared_root: Path, tmp_path: Path
 ) -> None:
