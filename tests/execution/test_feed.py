@@ -194,7 +194,7 @@ def test_a_lockstep_that_kills_its_worker_is_halved_until_the_run_at_fault_is_al
             deaths += 1
             feed.died(part, WorkerDied("killed", timed_out))
         else:
-            feed.report(part, Finished(0.8, 0.0, (0.8,) * len(part.run_ids), 1.0))
+            feed.report(part, Finished({"auc": (0.8,) * len(part.run_ids)}, 1.0))
             feed.returned(part)
             done |= set(part.run_ids)
     assert said.reports == [(bad, Failed((bad,)))]
