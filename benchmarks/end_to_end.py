@@ -29,7 +29,7 @@ def note(what, seconds):
     with open({folder!r} + "/" + what, "a") as file:
         file.write(f"{{seconds}}\\n")
 
-if "clops_sweep.store.background" in sys.orig_argv:
+if "clops_sweep.store.upkeep.background" in sys.orig_argv:
     atexit.register(lambda: note("compaction", time.process_time()))
 """
 """Python runs it at the start of every process, and a process of compaction says at its end what it has used."""

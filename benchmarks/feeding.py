@@ -154,7 +154,7 @@ def fed(cores: int, seconds: float, steps: int) -> Fed:
         with output_to(log), cluster(Resources(), {}):
             processes = [ray.remote(num_cpus=0)(Answers).remote(seconds) for _ in range(_PROCESSES)]
             ray.get([process.reset.remote(0, {"job": locksteps[0]}) for process in processes])
-            workplace = Workplace({}, {}, store.uri, store.checkpoint_folder, {}, {}, 2, 0)
+            workplace = Workplace({}, {}, store.uri, {}, {}, 2, 0)
             feed = _Noted(GridFeed(locksteps, store, Retries(store, 2, lambda config: "", {}), display))
             tune.places, tune_controller.RayActorManager = lambda resources: cores, _manager(processes)
             try:

@@ -340,7 +340,7 @@ def delete(results: str | PathLike[str], where: str) -> int:
     Raises:
         UsageError: no run meets the condition, it names an unknown column, or a sweep is at work on the store.
     """
-    from clops_sweep.store.changes import delete_runs, matching
+    from clops_sweep.store.upkeep.changes import delete_runs, matching
 
     store = _existing(results)
     return delete_runs(store, lambda: matching(store, where))
@@ -361,8 +361,8 @@ def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
     Raises:
         UsageError: a run that both have has different numbers, or a sweep is at work on `results`.
     """
-    from clops_sweep.store.changes import merge_runs
     from clops_sweep.store.run_store import RunStore
+    from clops_sweep.store.upkeep.changes import merge_runs
 
     _check_path("results", results)
     return merge_runs(RunStore.named(str(results)), _existing(other, "other"))

@@ -24,7 +24,7 @@ def migrate(results: str) -> None:
     interrupted, repeat it. Runs of plug-ins that no --plugins file declares keep their ids.
     """
     from clops_sweep.search.run_ids import rename_runs
-    from clops_sweep.store.migration import migrate as rewrite
+    from clops_sweep.store.upkeep.migration import migrate as rewrite
 
     store = RunStore.named(results)
     store.files.check_is_there()
@@ -55,7 +55,7 @@ def delete(results: str, where: str, dry_run: bool, yes: bool) -> None:
 
     If the command is interrupted, repeat it: runs are deleted as a whole or not at all.
     """
-    from clops_sweep.store.changes import delete_runs, matching
+    from clops_sweep.store.upkeep.changes import delete_runs, matching
 
     store = RunStore.named(results)
     store.files.check_is_there()
@@ -87,7 +87,7 @@ def merge(results: str, other: str) -> None:
 
     OTHER stays as it is. If both have a run with different numbers, nothing is copied.
     """
-    from clops_sweep.store.changes import merge_runs
+    from clops_sweep.store.upkeep.changes import merge_runs
 
     store, source = RunStore.named(results), RunStore.named(other)
     click.echo(f"{several(merge_runs(store, source), 'run')} copied into {store.files.shown}")

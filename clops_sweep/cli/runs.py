@@ -19,9 +19,9 @@ from clops_sweep.cli.options import (
 from clops_sweep.errors import UsageError, one_line, several
 from clops_sweep.experiment.plugins.registry import headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, plugin_files
-from clops_sweep.store.rewriting import finish_interrupted
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.upkeep.rewriting import finish_interrupted
 
 
 @click.command()

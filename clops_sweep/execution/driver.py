@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
 
@@ -23,17 +24,17 @@ from clops_sweep.errors import StoreError
 from clops_sweep.execution.cluster.start import cluster, start_in_words
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.display.terminal import output_to
-from clops_sweep.execution.feed import GridFeed
-from clops_sweep.execution.jobs import Job, Resources, Workplace, make_jobs, shuffled
+from clops_sweep.execution.feed import Feed, GridFeed
+from clops_sweep.execution.jobs import Resources, Workplace, make_jobs, shuffled
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.execution.plugins import PackedPlugin, packed_plugins
 from clops_sweep.execution.retries import Retries
 from clops_sweep.planning.plan import PlannedRun
-from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.store.locks import held
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 _SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
 _JOBS_TO_SHUFFLE = 32  # so that two sweeps seldom meet
@@ -55,6 +56,10 @@ def only_sweep(store: RunStore) -> Iterator[bool | None]:
         yield alone
 
 
+Feeds = Callable[[Retries, Path], Generator[Feed, None, None]]
+"""Makes the feeds of a sweep, given what becomes of jobs whose worker has died and the file that Ray prints to."""
+
+
 def run_sweep(
     rounds: Iterable[Sequence[PlannedRun]],
     runs: Sequence[PlannedRun],
@@ -64,8 +69,6 @@ def run_sweep(
     display: Display,
 ) -> None:
     """Runs what is pending, on this machine or a cluster, and what becomes pending by that.
-
-    Where the user interrupts it, it ends early, with `display.interrupted` set.
 
     Args:
         rounds: runs, all with an id. The next round is asked for when one has run: the task order of some runs depends
@@ -77,30 +80,70 @@ def run_sweep(
         display: shows what happens.
 
     Raises:
+        UsageError, StoreError: see `run_feeds`.
+    """
+
+    def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
+        display.begin([run.config for run in runs], log)
+        with only_sweep(store) as alone:
+            for pending in rounds:
+                locksteps = make_jobs(pending, resources.runs_in_lockstep)
+                if not alone:
+                    locksteps = shuffled(locksteps, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
+                yield GridFeed(locksteps, store, retries, display, may_grow=resources.address is not None)
+
+    run_feeds(feeds, frames, store, resources, display)
+
+
+def run_feeds(
+    feeds: Feeds, frames: Mapping[DataKey, FrameSet], store: RunStore, resources: Resources, display: Display
+) -> None:
+    """Runs the jobs of some feeds, one feed after another; starts no cluster if they have no jobs.
+
+    Where the user interrupts it, it ends early, with `display.interrupted` set.
+
+    Raises:
         UsageError: a plug-in cannot be handed to workers; no cluster at the address, or it cannot hold a single trial.
         StoreError: results can no longer be written; what is not finished is still pending.
     """
-    plugins = packed_plugins()
+    plugins, software = packed_plugins(), machine.software()
     observers = Observers(requested_observers(resources.observe, store), display.warn)
+    retries = Retries(
+        store, resources.max_retries, lambda config: frames[config.data_key].data_hash, software, observers.tell
+    )
     with storing(store):
         log = new_log(store)
-    display.begin([run.config for run in runs], log)
-    display.starting(start_in_words(resources))
-    with (
-        only_sweep(store) as alone,
-        output_to(log),
-        cluster(resources, frames, display.warn),
-        closing(observers, display),
-    ):
-        display.starting("starting workers")
-        workplace = make_workplace(frames, store, resources, plugins)
-        for pending in rounds:
-            locksteps = make_jobs(pending, resources.runs_in_lockstep)
-            if not alone:
-                locksteps = shuffled(locksteps, at_least=1 if alone is None else _JOBS_TO_SHUFFLE)
-            _run_locksteps(locksteps, workplace, store, resources, display, observers)
-            if display.interrupted:
-                return
+    with output_to(log), contextlib.closing(feeds(retries, log)) as made:
+        found = (feed for feed in made if not _is_over(feed))
+        if (feed := next(found, None)) is None:
+            return
+        display.starting(start_in_words(resources))
+        with cluster(resources, frames, display.warn), closing(observers, display):
+            display.starting("starting workers")
+            # What takes seconds of this, the start of the cluster has imported.
+            from clops_sweep.execution.tune import run_fed
+
+            workplace = make_workplace(frames, store, resources, plugins, software)
+            while feed is not None:
+                with BackgroundCompaction(store) as compaction:
+                    while not (display.interrupted or _is_over(feed)):
+                        run_fed(feed, workplace, resources, display, compaction, observers)
+                if display.interrupted:
+                    return
+                with storing(store):
+                    store.compact_if_many()
+                feed = next(found, None)
+
+
+def _is_over(feed: Feed) -> bool:
+    """Whether a feed has no more jobs.
+
+    Raises:
+        StoreError: something has ended it early.
+    """
+    if feed.finished and feed.error:
+        raise StoreError(feed.error)
+    return feed.finished
 
 
 @contextmanager
@@ -127,45 +170,20 @@ def make_workplace(
     store: RunStore,
     resources: Resources,
     plugins: Mapping[str, Mapping[str, PackedPlugin]],
+    software: Mapping[str, Any],
 ) -> Workplace:
     """What the workers need to know, with the frames in the object store of the cluster that is running."""
     return Workplace(
         frames={key: ray.put(frame_set) for key, frame_set in frames.items()},
         data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},
         store_uri=store.uri,
-        checkpoints=store.checkpoint_folder,
-        software=machine.software(),
+        software=software,
         plugins=plugins,
         max_retries=resources.max_retries,
         checkpoint_every=resources.checkpoint_every,
         epoch_timeout=resources.epoch_timeout,
-        sweep=uuid.uuid4().hex,
         datasets=tuple(DATASETS.added.values()),
         origins=dict(ORIGINS),
         is_observed=bool(resources.observe),
         keep=store.keep,
     )
-
-
-def _run_locksteps(
-    locksteps: Sequence[Job],
-    workplace: Workplace,
-    store: RunStore,
-    resources: Resources,
-    display: Display,
-    observers: Observers,
-) -> None:
-    """Runs some locksteps, and those whose worker died once more, as long as the policy says so."""
-    from clops_sweep.execution.tune import run_fed  # slow to import, but for what the start of the cluster has imported
-
-    retries = Retries(store, resources.max_retries, workplace.data_hash, workplace.software, observers.tell)
-    feed = GridFeed(locksteps, store, retries, display, may_grow=resources.address is not None)
-    with BackgroundCompaction(store) as compaction:
-        while not feed.finished:
-            run_fed(feed, workplace, resources, display, compaction, observers)
-            if display.interrupted:
-                return
-    with storing(store):
-        store.compact_if_many()
-    if feed.error:
-        raise StoreError(feed.error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from clops_sweep.errors import StoreError
@@ -12,7 +11,7 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, FoundFinished, Report, WorkerDied, ends
 from clops_sweep.execution.retries import Retries
-from clops_sweep.planning.costs import Costs, cell_of
+from clops_sweep.planning.costs import Costs, kind_of
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 
@@ -103,7 +102,7 @@ class GridFeed:
         """A part of a job has reported."""
         if isinstance(report, Finished) and report.seconds is not None:
             for config in job.configs:
-                self._costs.add(cell_of(config.model_dump(mode="json")), report.seconds / len(job.configs))
+                self._costs.add(kind_of(vars(config)), report.seconds / len(job.configs))
         if ends(report):
             self._ended.add(job)
 
@@ -122,16 +121,14 @@ class GridFeed:
                 if part not in left:  # it was recorded, and the worker had no time to say so
                     self._display.report(part, FoundFinished(elsewhere=False))
             if left:
-                hung = set(death.hung)
-                part = next((part for part in left if hung.intersection(part.run_ids)), left[0])
-                self._waiting.extend(self._after_death(part, death))
-                self._waiting.extend(other for other in left if other is not part)
+                self._waiting.extend(self._after_death(left[0], death))
+                self._waiting.extend(left[1:])
         except StoreError as error:
             self.error = str(error)
 
     def _seconds(self, lockstep: Job) -> float | None:
         """What the runs of a lockstep are expected to take together."""
-        found = self._costs.seconds(cell_of(lockstep.configs[0].model_dump(mode="json")))
+        found = self._costs.seconds(kind_of(vars(lockstep.configs[0])))
         return None if found is None else found * len(lockstep.configs)
 
     def _left_of(self, job: Job) -> list[Job]:
@@ -144,15 +141,8 @@ class GridFeed:
 
     def _after_death(self, part: Job, death: WorkerDied) -> list[Job]:
         """What is to be done once more of runs whose worker has died."""
-        if death.hung and len(part.run_ids) > 1:
-            if not set(death.hung) <= set(part.run_ids):  # it has gone on to these without a word
-                death = replace(death, hung=part.run_ids, later=())
-            again, failed = self._retries.without_hung(part, death)
-            if failed is not None:
-                self._display.report(part.part([part.run_ids.index(failed.run_ids[0])]), failed)
-            return again
-        report = self._retries.after_death(part, death.error)
-        if report is None:
-            return [part]
-        self._display.report(part, report)
+        found = self._retries.after_death(part, death)
+        if isinstance(found, list):
+            return found
+        self._display.report(part, found)
         return []

@@ -182,13 +182,11 @@ class Workplace:
         data_hashes: their content hashes.
         store_uri: where results go.
         keep: what goes there beside the four tables of every run.
-        checkpoints: folder of the checkpoints, in the file system of the store.
         software: versions, found out once by the driver.
         plugins: what the search-space file has registered, by registry and name.
         max_retries: how often a run that raises is taken up again from its last checkpoint.
         checkpoint_every: epochs between two checkpoints, beside those at the end of a task; 0 for none.
         epoch_timeout: seconds that an epoch may take; None for any time.
-        sweep: tells this sweep from others on the same cluster.
         datasets: what is known of the data sets that the search-space file declares, so that configs can name them.
         origins: where the code of these, and of the plug-ins, comes from, by config field and name.
         is_observed: whether workers send events with their reports, for observers.
@@ -197,13 +195,11 @@ class Workplace:
     frames: Mapping[DataKey, ray.ObjectRef[FrameSet]]
     data_hashes: Mapping[DataKey, str]
     store_uri: str = field(repr=False)  # it may hold a password
-    checkpoints: str
     software: Mapping[str, Any]
     plugins: Mapping[str, Mapping[str, Plugin | PackedPlugin]]
     max_retries: int
     checkpoint_every: int
     epoch_timeout: float | None = None
-    sweep: str = ""
     datasets: Sequence[DatasetInfo] = ()
     origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
     is_observed: bool = False

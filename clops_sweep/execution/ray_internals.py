@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, cast
+from typing import Any
 
 import clops_sweep.execution.ray_environment  # noqa: F401  # Ray reads these settings when it is imported
 
@@ -158,13 +158,3 @@ def dead_processes(warn: Warn = warnings.warn) -> Callable[[], list[str]]:
         warn(f"{missing}: if a process of Ray dies, this command may end without a message")
         return list
     return lambda: [name for name, _ in look()]
-
-
-def key_value(operation: str) -> Callable[..., Any]:
-    """Return `put`, `get` or `del` of the cluster's key-value store; a function that returns None if it has none."""
-    try:
-        return cast(Callable[..., Any], _private(f"ray.experimental.internal_kv._internal_kv_{operation}"))
-    except LookupError as missing:
-        loss = "a run that exceeds --epoch-timeout is handled like one whose worker died"
-        warnings.warn(f"{missing}: {loss}", stacklevel=2)
-        return lambda *_, **__: None

@@ -41,13 +41,6 @@ class Retrying:
 
 
 @dataclass(frozen=True)
-class Noted:
-    """The job goes on, and the user should read something."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Finished:
     """The job's runs are in the store.
 
@@ -101,38 +94,19 @@ class WorkerDied:
 
     Attributes:
         error: what is known about it.
-        hung: the runs of the job that were under way, if the worker was ended because an epoch of them took too long.
-        later: those that were to be taken up after them.
+        timed_out: whether it was ended because an epoch took too long.
     """
 
     error: str
-    hung: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
+    timed_out: bool = False
 
 
-Report = Begun | Running | Resumed | Retrying | Noted | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""What a worker reports. The last of a job is none of the first five."""
+Report = Begun | Running | Resumed | Retrying | Finished | FoundFinished | Paused | Failed | Unrecorded
+"""What a worker reports. The last of a job is none of the first four."""
 
 
-_TIMED_OUT = "TimedOut: an epoch took longer than"
 _LONGEST_ERROR = 20_000
 _LONGEST_BEGINNING = 4_000
-
-
-def timed_out(seconds: float, place: str = "") -> str:
-    """What is recorded of a run of which an epoch took too long.
-
-    Args:
-        seconds: what an epoch may take.
-        place: where it hung, as a traceback has it.
-    """
-    where = f"Traceback (most recent call last):\n{place}" if place else ""
-    return f"{where}{_TIMED_OUT} --epoch-timeout {seconds:g} s, and the worker was ended"
-
-
-def is_timed_out(error: str) -> bool:
-    """Whether an error is one that `timed_out` returned."""
-    return any(line.startswith(_TIMED_OUT) for line in error.splitlines()[-1:])
 
 
 def bounded(error: str) -> str:
@@ -146,4 +120,4 @@ def bounded(error: str) -> str:
 
 def ends(report: Report) -> bool:
     """Whether it is the last report of a job."""
-    return not isinstance(report, Begun | Running | Resumed | Retrying | Noted)
+    return not isinstance(report, Begun | Running | Resumed | Retrying)

@@ -11,6 +11,7 @@ driver, and what a run is worth is what the store holds of it.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -44,11 +45,9 @@ from clops_sweep.execution.reports import (
     Unrecorded,
     WorkerDied,
     bounded,
-    timed_out,
 )
-from clops_sweep.execution.worker.epoch_watch import SECONDS_OF_GRACE, word_left
 from clops_sweep.execution.worker.scratch import private_folder
-from clops_sweep.store.background import BackgroundCompaction
+from clops_sweep.store.upkeep.background import BackgroundCompaction
 
 
 class FirstWithoutWorker(FIFOScheduler):
@@ -112,6 +111,11 @@ class ContinualRunTrainable(tune.Trainable):
 
 
 _NO_MEMORY = "the machine ran out of memory and Ray ended the worker; fewer run at a time with more --cpus-per-trial"
+_TIMED_OUT = (
+    "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; where it was stands in the "
+    "launch's log"
+)
+_SECONDS_TO_HEAR = 2.0  # what a worker reports before an epoch may reach the driver so much later
 _UNRECORDED_IN_A_ROW = 3  # then the store is at fault, and what else would be computed is computed for nothing
 _JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial that it has ever seen in memory
 _MOST_PENDING = "1000"
@@ -321,26 +325,13 @@ class Watcher(tune.Callback):
         if "low on memory" in error:  # Ray's words, before pages of advice; the last line is what `status` shows
             error = f"{error.rstrip()}\n{_NO_MEMORY}"
         job = _job(trial)
-        death = self._hung(trial, error) or WorkerDied(bounded(error))
+        death = WorkerDied(bounded(error))
+        limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial.trial_id, math.inf)
+        if limit is not None and silent > limit - _SECONDS_TO_HEAR and _NO_MEMORY not in error:
+            death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
         self._display.report(self._at.get(trial.trial_id, job.parts()[0]), death)
         self._feed.died(job, death)
         self._forget(trial)
-
-    def _hung(self, trial: Any, error: str) -> WorkerDied | None:
-        """The death of a worker that ended itself because an epoch took too long; None for any other.
-
-        Where it could not say so itself, nothing has been heard of it for so long.
-        """
-        seconds, job = self._workplace.epoch_timeout, _job(trial)
-        if seconds is None:
-            return None
-        word = word_left(self._workplace.sweep, job.run_ids)
-        if word is not None:
-            return word
-        silent = time.monotonic() - self._heard.get(trial.trial_id, time.monotonic())
-        if silent < seconds + SECONDS_OF_GRACE or _NO_MEMORY in error:
-            return None
-        return WorkerDied(timed_out(seconds), self._at[trial.trial_id].run_ids)
 
     def _begun(self, trial: Any, part: Job) -> None:
         self._at[trial.trial_id] = part

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from clops_sweep.experiment.columns import fields_from_row
-from clops_sweep.planning.costs import SEEDS, Cell, Costs, Kind, cell_of, kind_of
+from clops_sweep.planning.costs import Costs, Kind, Settings, kind_of, settings_of
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
 
@@ -47,7 +47,7 @@ class Estimate(NamedTuple):
 class _Known(NamedTuple):
     """A finished run."""
 
-    cell: Cell
+    kind: Kind
     seconds: float
     device: str
 
@@ -63,16 +63,16 @@ def estimate(
         store: where finished runs are read from.
         device: ``cpu`` or ``cuda``; by default the one that computed most finished runs of a kind.
     """
-    cells = _cells_of(pending)
-    rows = _finished_of({cell.kind for cell in cells}, finished, store)
+    kinds = [kind_of(vars(run.config)) for run in pending]
+    rows = _finished_of({kind.settings for kind in kinds}, finished, store)
     rows = [row for row in rows if device in (None, row.device)]
-    counts = Counter((row.cell.kind, row.device) for row in rows)
+    counts = Counter((row.kind.settings, row.device) for row in rows)
     usual = dict(sorted(counts, key=lambda each: counts[each]))  # the last device of a kind has most of its rows
-    rows = [row for row in rows if row.device == usual[row.cell.kind]]
+    rows = [row for row in rows if row.device == usual[row.kind.settings]]
     costs = Costs()
     for row in rows:
-        costs.add(row.cell, row.seconds)
-    expected = [costs.seconds(cell) for cell in cells]
+        costs.add(row.kind, row.seconds)
+    expected = [costs.seconds(kind) for kind in kinds]
     unknown = tuple(run for run, seconds in zip(pending, expected, strict=True) if seconds is None)
     known = [seconds / 3600 for seconds in expected if seconds is not None]
     if not known:
@@ -82,35 +82,23 @@ def estimate(
     return Estimate(total, total / factor, total * factor, max(known), len(known), unknown, len(rows), devices)
 
 
-def _cells_of(runs: Sequence[PlannedRun]) -> list[Cell]:
-    """The cell of each run, computed once for runs that differ in seeds alone."""
-    known: dict[tuple[tuple[str, Any], ...], Cell] = {}
-    cells = []
-    for config in (run.config for run in runs):
-        key = tuple((name, value) for name, value in config.model_dump().items() if name not in SEEDS)
-        if key not in known:
-            known[key] = cell_of(config.model_dump(mode="json"))
-        cells.append(known[key])
-    return cells
-
-
 def _deviation(rows: Sequence[_Known], costs: Costs, pending: int) -> float:
     """Standard deviation of log(total): of the hour, of the mean of the finished runs, and of the pending ones."""
-    off = [math.log(row.seconds / (costs.seconds(row.cell) or row.seconds)) for row in rows]
+    off = [math.log(row.seconds / (costs.seconds(row.kind) or row.seconds)) for row in rows]
     of_runs = math.sqrt(sum(each**2 for each in off) / (len(off) - 1)) if len(off) > 2 else _OF_RUNS
     return math.sqrt(_OF_HOURS**2 + of_runs**2 * (1 / len(off) + 1 / pending))
 
 
-def _finished_of(kinds: Set[Kind], finished: Sequence[PlannedRun], store: RunStore) -> list[_Known]:
+def _finished_of(kinds: Set[Settings], finished: Sequence[PlannedRun], store: RunStore) -> list[_Known]:
     """Finished runs of some kinds: those requested, or others in the store for kinds that have none."""
-    asked = sorted((str(run.run_id), kind_of(vars(run.config))) for run in finished)
+    asked = sorted((str(run.run_id), settings_of(vars(run.config))) for run in finished)
     # Run ids are hashes, so the first ones are a random sample.
     run_ids = [run_id for kind in kinds for run_id in [run_id for run_id, of in asked if of == kind][:_MOST_READ]]
     if not kinds <= {kind for _, kind in asked}:
         run_ids += sorted(run for run, status in store.statuses().items() if status == "finished")[: 2 * _MOST_READ]
     rows: Sequence[Mapping[str, Any]] = store.rows("runs", None, run_ids) if run_ids else []
     return [
-        _Known(cell_of(fields_from_row(row)), row["seconds"], str(row["device"] or "cpu").partition(":")[0])
+        _Known(kind_of(fields_from_row(row)), row["seconds"], str(row["device"] or "cpu").partition(":")[0])
         for row in rows
-        if kind_of(row) in kinds and row["seconds"] is not None and 0 < row["seconds"] < math.inf
+        if settings_of(row) in kinds and row["seconds"] is not None and 0 < row["seconds"] < math.inf
     ]

@@ -134,20 +134,20 @@ class SearchFeed:
         """A job has ended, as has been reported."""
 
     def died(self, job: Job, death: WorkerDied) -> None:
-        """A job's worker has died: the job is done once more, or it has ended."""
+        """A job's worker has died: its runs are done once more, or it has ended."""
         try:
-            report: Report | None = self._retries.after_death(job, death.error)
+            found: Report | list[Job] = self._retries.after_death(job, death)
         except _STORING as store_error:
             self.error = self.error or one_line(store_error)
-            report = Unrecorded(self.error)
-        if report is None:
+            found = Unrecorded(self.error)
+        if isinstance(found, list):
             trial = self._jobs.pop(job)
             trial.under_way -= 1
             if not trial.over:
-                trial.waiting.insert(0, job)
+                trial.waiting[:0] = found
         else:
-            self._display.report(job, report)
-            self.report(job, report)
+            self._display.report(job, found)
+            self.report(job, found)
 
     def _next_job(self, places: int) -> Job | None:
         while True:

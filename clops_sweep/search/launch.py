@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,16 +16,16 @@ from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.search.fit import check_fit, fitting_frames
 from clops_sweep.search.standing import Standing, check_samplers, data_hashes, standings
-from clops_sweep.store.rewriting import finish_interrupted
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.verification import without_damage
+from clops_sweep.store.upkeep.rewriting import finish_interrupted
+from clops_sweep.store.upkeep.verification import without_damage
 
 if TYPE_CHECKING:
-    from clops_sweep.data.catalog import DataKey
-    from clops_sweep.data.frames import FrameSet
     from clops_sweep.execution.display.live import Display
+    from clops_sweep.execution.feed import Feed
     from clops_sweep.execution.jobs import Job, Resources
+    from clops_sweep.execution.retries import Retries
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Makes a display, which shows what happens while it is entered."""
@@ -121,7 +120,7 @@ def launch(
     check_fit(asked, plan)
     if pending:
         frames = fitting_frames(asked, [run.config for run in pending])
-        _check_start(resources, frames)
+        _check_start(resources)
         asked.store.open_for_writing()
         starting(plan, pending)
         # Ray is imported here and not before: everything a user can get wrong has been looked at by now.
@@ -160,31 +159,12 @@ def _check(asked: Request, resources: Resources) -> None:
     configs = asked.selection.configs
     check_samplers(asked)
     resources.check()
-    _check_work_folder(asked.store.log_folder)
     asked.store.check_writable()
     asked.data.prepare(config.data_key for config in configs)
     standings(asked)
 
 
-def _check_work_folder(folder: Path) -> None:
-    """Sees whether logs, locks and checkpoints can be written; nothing is there afterwards that was not before.
-
-    Raises:
-        UsageError: they cannot.
-    """
-    for place in (folder, *(folder / name for name in ("logs", "locks", "checkpoints"))):
-        if not os.path.lexists(place):
-            continue  # it is going to be made
-        try:
-            tempfile.TemporaryFile(dir=place).close()
-        except OSError as error:
-            raise UsageError(
-                f"{place}: a sweep's logs and checkpoints cannot be written there ({error.strerror}); make it a folder "
-                "that can be written to, or remove it"
-            ) from None
-
-
-def _check_start(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> None:
+def _check_start(resources: Resources) -> None:
     """See whether Ray can start, where a launch starts one.
 
     Raises:
@@ -193,7 +173,7 @@ def _check_start(resources: Resources, frames: Mapping[DataKey, FrameSet]) -> No
     from clops_sweep.execution.start_check import check_ray_can_start
 
     if not resources.address:
-        check_ray_can_start(frames)
+        check_ray_can_start()
 
 
 def _outcome(
@@ -227,7 +207,6 @@ def _search(
         UsageError: another driver is running it, or its database cannot be used.
         StoreError: results, or what is known about trials, can no longer be written.
     """
-    from clops_sweep.search.run import run_search
     from clops_sweep.search.storage import only_driver
     from clops_sweep.search.study import SearchStudy
 
@@ -241,13 +220,33 @@ def _search(
         if not study.left:
             return False
         frames = fitting_frames(asked, configs_at_bounds(space))
-        _check_start(resources, frames)
+        _check_start(resources)
         asked.store.open_for_writing()
+        from clops_sweep.execution.driver import run_feeds
+        from clops_sweep.execution.jobs import make_jobs
+        from clops_sweep.search.feed import SearchFeed
+
         with asked.store.rewriting(shared=True), make_display() as display:
-            try:
-                run_search(
-                    space, study, frames, asked.data_hash, asked.store, resources, display, retry_failed=retry_failed
+
+            def feeds(retries: Retries, log: Path) -> Generator[Feed, None, None]:
+                runs = [space.base.replace(seed=seed) for seed in space.seeds] * study.left
+                display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
+                jobs = partial(make_jobs, runs_in_lockstep=resources.runs_in_lockstep)
+                feed = SearchFeed(
+                    space,
+                    study,
+                    asked.store,
+                    asked.data_hash,
+                    jobs,
+                    retries,
+                    retry_failed=retry_failed,
+                    display=display,
                 )
+                feed.begin()
+                yield feed
+
+            try:
+                run_feeds(feeds, frames, asked.store, resources, display)
             except KeyboardInterrupt:
                 return display.unfinished()
         return display.unfinished() if display.interrupted else True

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import sqlalchemy
 
 from clops_sweep.search.records import studies_file
-from clops_sweep.search.storage import close, existing_storage, reading
+from clops_sweep.search.storage import existing_storage
 from clops_sweep.search.study import RUN_IDS
 from clops_sweep.store.run_store import RunStore
 
@@ -29,9 +29,7 @@ def rename_runs(store: RunStore, new_ids: Mapping[str, str]) -> None:
     file = studies_file(store)
     if file is None or not new_ids:
         return
-    url = f"sqlite:///{file}"
-    with reading(url):
-        storage = existing_storage(url)
+    with existing_storage(f"sqlite:///{file}") as storage:
         if storage is None:
             return
         attributes = sqlalchemy.table(
@@ -41,12 +39,9 @@ def rename_runs(store: RunStore, new_ids: Mapping[str, str]) -> None:
             sqlalchemy.column("value_json"),
         )
         key = attributes.c.trial_user_attribute_id
-        try:
-            with storage.engine.begin() as connection:
-                found = sqlalchemy.select(key, attributes.c.value_json).where(attributes.c.key == RUN_IDS)
-                for row, text in connection.execute(found).all():
-                    renamed = json.dumps([new_ids.get(run_id, run_id) for run_id in json.loads(text)])
-                    if renamed != text:
-                        connection.execute(attributes.update().where(key == row).values(value_json=renamed))
-        finally:
-            close(storage)
+        with storage.engine.begin() as connection:
+            found = sqlalchemy.select(key, attributes.c.value_json).where(attributes.c.key == RUN_IDS)
+            for row, text in connection.execute(found).all():
+                renamed = json.dumps([new_ids.get(run_id, run_id) for run_id in json.loads(text)])
+                if renamed != text:
+                    connection.execute(attributes.update().where(key == row).values(value_json=renamed))

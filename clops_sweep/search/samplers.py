@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +12,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import UsageError, listed, reason, shown
-from clops_sweep.experiment.plugins.options import IntOption
+from clops_sweep.errors import UsageError, listed, reason
 from clops_sweep.experiment.spaces.optuna_search import SAMPLERS, OptunaSearch
 
 
@@ -71,7 +69,6 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
     Raises:
         UsageError: options that the sampler does not take.
     """
-    _check_numbers(search)
     options = dict(search.sampler_options)
     if search.sampler == "tpe":
         options.setdefault("constant_liar", True)  # trials run beside each other
@@ -125,24 +122,6 @@ def try_sampler(search: OptunaSearch) -> None:
         raise _refused(search, error) from None
     finally:
         optuna.logging.set_verbosity(verbosity)
-
-
-_NUMBER = IntOption(0, ge=0, le=100_000)
-
-
-def _check_numbers(search: OptunaSearch) -> None:
-    """Check the options that count something, of which Optuna's samplers take negative numbers as well.
-
-    Raises:
-        UsageError: one is not a whole number, or out of bounds.
-    """
-    known = inspect.signature(getattr(optuna.samplers, SAMPLERS[search.sampler])).parameters
-    for name, value in search.sampler_options.items():
-        if name in known and known[name].annotation in ("int", int):
-            try:
-                _NUMBER.checked(value)
-            except ValueError as error:
-                raise UsageError(f"sampler_options of {search.sampler!r}: {name} = {shown(value)}: {error}") from None
 
 
 def _refused(search: OptunaSearch, error: BaseException) -> UsageError:

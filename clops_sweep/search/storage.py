@@ -109,18 +109,32 @@ def open_storage(url: str) -> RDBStorage:
         raise UsageError(f"study database {place(url)}: {_reason(error)}") from None
 
 
-def existing_storage(url: str) -> RDBStorage | None:
-    """The database, if it is there and Optuna has used it. Nothing is written."""
+@contextlib.contextmanager
+def existing_storage(url: str) -> Iterator[RDBStorage | None]:
+    """Yield the database if it is there and Optuna has used it, else None. Nothing is written.
+
+    Raises:
+        UsageError: the database cannot be used, or is damaged.
+    """
+    with reading(url):
+        storage = _storage(url, exists=True) if _is_used(url) else None
+        try:
+            yield storage
+        finally:
+            if storage is not None:
+                close(storage)
+
+
+def _is_used(url: str) -> bool:
     parsed = sqlalchemy.engine.make_url(url)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
-        return None
+        return False
     engine = sqlalchemy.create_engine(url)
     try:
         tables = sqlalchemy.inspect(engine)
-        used = all(tables.has_table(name) for name in ("studies", "version_info", "alembic_version"))
+        return all(tables.has_table(name) for name in ("studies", "version_info", "alembic_version"))
     finally:
         engine.dispose()
-    return _storage(url, exists=True) if used else None
 
 
 def _storage(url: str, exists: bool = False) -> RDBStorage:

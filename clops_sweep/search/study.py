@@ -14,7 +14,7 @@ from optuna.distributions import FloatDistribution
 from optuna.pruners import NopPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import DamagedStore, UsageError, several, shown
+from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -188,30 +188,19 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
     """
     search = _search(space)
     url = study_url(space, store)
-    with reading(url):
-        storage = existing_storage(url)
-        if storage is None:
+    with existing_storage(url) as storage:
+        if storage is None or space.name not in optuna.get_all_study_names(storage):
             return None
-        try:
-            if space.name not in optuna.get_all_study_names(storage):
-                return None
-            study = optuna.load_study(study_name=space.name, storage=storage)
-            check_definition(space, study, data_hashes or {}, place(url))
-            trials = current_trials(study.get_trials(deepcopy=False))
-        finally:
-            close(storage)
+        study = optuna.load_study(study_name=space.name, storage=storage)
+        check_definition(space, study, data_hashes or {}, place(url))
         records = [
-            _record(
-                t,
-                {n: _decoded(search, n, t.params[n]) for n in search.parameters if n in t.params},
-                len(space.objectives),
-            )
-            for t in trials
+            _record(trial, {n: _decoded(search, n, trial.params[n]) for n in search.parameters if n in trial.params})
+            for trial in current_trials(study.get_trials(deepcopy=False))
         ]
-        for trial in records:
-            if trial.run_ids and (absent := search.parameters.keys() - trial.labels.keys()):
-                raise DamagedStore(f"study {space.name!r}, trial {trial.number}: has no value of {sorted(absent)[0]!r}")
-        return StudyRecord(space.name, space.objectives, tuple(records))
+    for record in records:
+        if record.run_ids and (absent := search.parameters.keys() - record.labels.keys()):
+            raise DamagedStore(f"study {space.name!r}, trial {record.number}: has no value of {sorted(absent)[0]!r}")
+    return StudyRecord(space.name, space.objectives, tuple(records))
 
 
 def current_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
@@ -312,26 +301,8 @@ def _on_step(distribution: FloatDistribution, value: float) -> float:
     return float(low + step * round((Decimal(str(value)) - low) / step))
 
 
-def _record(trial: FrozenTrial, labels: Mapping[str, Any], objectives: int) -> TrialRecord:
-    """A trial as plain data.
-
-    Raises:
-        TypeError: the database holds text where a number belongs, or the like.
-        ValueError: the trial has not as many values as the study has objectives.
-    """
-    if trial.values and len(trial.values) != objectives:
-        raise ValueError(f"trial {trial.number}: {several(len(trial.values), 'value')} of {objectives}")
-    numbers = [trial.number, *(trial.values or ()), *trial.intermediate_values.values()]
-    numbers += [
-        trial.params[name]
-        for name, it in trial.distributions.items()
-        if not isinstance(it, optuna.distributions.CategoricalDistribution)
-    ]
-    texts = [*trial.user_attrs.get(RUN_IDS, ()), trial.user_attrs.get(ERROR) or ""]
-    for values, kind, what in ((numbers, int | float, "number"), (texts, str, "text")):
-        for value in values:
-            if not isinstance(value, kind):
-                raise TypeError(f"trial {trial.number}: {shown(value)} is no {what}")
+def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
+    """A trial as plain data."""
     return TrialRecord(
         number=trial.number,
         state=_STATES[trial.state],
@@ -359,16 +330,11 @@ def recorded_studies(store: RunStore) -> list[StudyRecord]:
     file = studies_file(store)
     if file is None:
         return []
-    url = f"sqlite:///{file}"
-    with reading(url):
-        storage = existing_storage(url)
+    with existing_storage(f"sqlite:///{file}") as storage:
         if storage is None:
             return []
-        try:
-            names = optuna.get_all_study_names(storage)
-            return [_as_recorded(optuna.load_study(study_name=name, storage=storage)) for name in names]
-        finally:
-            close(storage)
+        names = optuna.get_all_study_names(storage)
+        return [_as_recorded(optuna.load_study(study_name=name, storage=storage)) for name in names]
 
 
 def _as_recorded(study: optuna.Study) -> StudyRecord:
@@ -380,5 +346,5 @@ def _as_recorded(study: optuna.Study) -> StudyRecord:
     return StudyRecord(
         study.study_name,
         dict(zip(names, directions, strict=True)),
-        tuple(_record(trial, dict(trial.params), len(directions)) for trial in trials),
+        tuple(_record(trial, dict(trial.params)) for trial in trials),
     )

@@ -170,7 +170,7 @@ def _rows(parts: PartFolder, owner: Mapping[str, Part], run_ids: Sequence[str], 
         by_part[owner[run_id]].append(run_id)
     tables: list[pa.Table] = []
     for part, ids in by_part.items():
-        tables.append(parts.read_single(part) if part.run_id is not None else parts.read_compacted(part, only=ids))
+        tables.append(parts.read(part, only=ids))
         if len(tables) % TABLES_AT_A_TIME == 0:
             tables = [pa.concat_tables(tables).combine_chunks()]
     table = pa.concat_tables(tables)

@@ -1,7 +1,7 @@
-"""The bytes of a part: a Parquet file, sealed with a digest of all of them; a small one has its rows twice.
+"""The bytes of a part: a Parquet file, sealed with a digest of all of them.
 
-A large one has a second digest, of its footer alone, so that a few of its rows can be read without the rest: Parquet
-has checksums of pages, and none of the footer that says what the pages hold.
+A part of many runs has a second digest, of its footer alone, so that a few of its rows can be read without the rest:
+Parquet has checksums of pages, and none of the footer that says what the pages hold.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import hashlib
 import re
 
 import pyarrow as pa
-import pyarrow.ipc
 
 _SEAL = b"sha256 of place and bytes: "
 UNSEALED = (_SEAL + b"0" * 64).decode()
@@ -28,35 +27,25 @@ _FORMAT_MARK = re.compile(rb"format (\d+) of clops-sweep's parts")
 _FOOTER, _MAGIC = 8, b"PAR1"
 """A Parquet file ends with its footer, four bytes for the footer's length, and four that all such files end with."""
 
-_ROWS, _LENGTH = b"rows, as Arrow's", 8
 _OF_FOOTER = b"sha256 of place and footer: "
 TAIL = 2**16
 """Bytes at the end of a file that mostly contain all of its footer."""
 
-_MOST_BYTES = 2**17
 
-_schemas: dict[bytes, pa.Schema] = {}
-_MOST_SCHEMAS = 100
+def sealed(content: pa.Buffer, place: str) -> bytes:
+    """Return a file with a SHA-256 of its place and all its bytes where `UNSEALED` was left for it.
 
-
-def sealed(content: pa.Buffer, place: str, rows: pa.Table | None = None) -> bytes:
-    """A file with a SHA-256 of its place and all its bytes where `UNSEALED` was left for it.
-
-    Before its footer, where no reader of Parquet looks, it gets the rows once more as Arrow has them in memory, if they
-    are few: reading them takes a tenth of the time that it takes to understand a Parquet file of many columns. A file
-    that is read in pieces gets a digest of its footer there.
+    Before its footer, where no reader of Parquet looks, it gets a digest of the footer.
 
     Args:
         content: the file.
         place: where it is going to be.
-        rows: its rows, if it is always read whole.
     """
     data = memoryview(content)
     footer = _footer_at(data)
-    padding = bytes(-footer % 8)  # Arrow wants rows at a multiple of eight
-    again = _OF_FOOTER + _digest(place, data[footer:]) if rows is None else padding + _framed(rows)
+    of_footer = _OF_FOOTER + _digest(place, data[footer:])
     at = footer + bytes(data[footer:]).rindex(_SEAL)
-    pieces: list[bytes | memoryview] = [data[:footer], again, data[footer:at], data[at + len(UNSEALED) :]]
+    pieces: list[bytes | memoryview] = [data[:footer], of_footer, data[footer:at], data[at + len(UNSEALED) :]]
     return b"".join((*pieces[:3], _SEAL + _digest(place, *pieces), pieces[3]))
 
 
@@ -120,52 +109,6 @@ def has_checked_footer(tail: bytes, place: str) -> bool:
     if at < footer or tail[mark:footer] != _digest(place, unsealed):
         raise pa.ArrowInvalid("its footer is not what was written there")
     return True
-
-
-def rows_at_once(content: pa.Buffer) -> pa.Table | None:
-    """The rows of a file that has them twice; None if it has not: they are many, or an earlier version wrote it.
-
-    Raises:
-        ArrowException: they are damaged.
-    """
-    data = memoryview(content)
-    end = _footer_at(data) - len(_ROWS)
-    if end < _LENGTH or data[end : end + len(_ROWS)] != _ROWS:
-        return None
-    length = int.from_bytes(data[end - _LENGTH : end], "little")
-    if length > end - _LENGTH:
-        raise pa.ArrowInvalid("its rows begin before it does")
-    stream = pa.BufferReader(content.slice(end - _LENGTH - length, length))
-    try:
-        schema = _schema(pa.ipc.read_message(stream))
-        batch = pa.ipc.read_record_batch(pa.ipc.read_message(stream), schema)
-    except (EOFError, UnicodeDecodeError) as error:
-        raise pa.ArrowInvalid(str(error)) from None
-    batch.validate(full=True)  # a file may come from anybody
-    return pa.Table.from_batches([batch])
-
-
-def _framed(rows: pa.Table) -> bytes:
-    """Rows as Arrow has them, with what `rows_at_once` finds them by behind them; nothing if they are many."""
-    if not rows.num_rows or any(pa.types.is_dictionary(kind) for kind in rows.schema.types):
-        return b""
-    (batch,) = rows.combine_chunks().to_batches()
-    if pa.ipc.get_record_batch_size(batch) > _MOST_BYTES:
-        return b""
-    again: bytes = rows.schema.serialize().to_pybytes() + batch.serialize().to_pybytes()
-    return again + len(again).to_bytes(_LENGTH, "little") + _ROWS
-
-
-def _schema(message: pa.ipc.Message) -> pa.Schema:
-    """The schema in a message: taking one of a hundred columns apart takes longer than reading a row of them."""
-    key = message.metadata.to_pybytes()
-    if key not in _schemas:
-        if len(_schemas) >= _MOST_SCHEMAS:
-            _schemas.clear()
-        schema = pa.ipc.read_schema(message)
-        assert all(isinstance(name, str) for name in schema.names)  # taking them for text is what may fail
-        _schemas[key] = schema
-    return _schemas[key]
 
 
 def _footer_at(data: memoryview) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,6 @@ from clops_sweep.store.part_bytes import (
     format_of,
     has_checked_footer,
     is_sealed,
-    rows_at_once,
     sealed,
     tail_length,
 )
@@ -135,11 +135,8 @@ class PartFolder:
         return [field for field in fields if field.name not in own]
 
     def _columns_of(self, part: Part) -> pa.Schema:
-        try:
-            with self.files.system.open_input_file(self.path(part)) as file:
-                return self._parquet(part, file)[0].schema_arrow.remove_metadata()
-        except (pa.ArrowException, OSError) as error:
-            raise self._damaged(part, error) from None
+        with self._reading(part), self._opened(part) as (parquet, _):
+            return parquet.schema_arrow.remove_metadata()
 
     def _write_own_columns(self, columns: pa.Schema) -> None:
         self._set_own_columns(list(columns))
@@ -215,19 +212,14 @@ class PartFolder:
         if part.run_id is not None:
             return frozenset([part.run_id])
         if part.name not in self._ids:
-            try:
-                with self.files.system.open_input_file(self.path(part)) as file:
-                    tail = _tail(file)
+            with self._reading(part):
+                tail = self._tail_of(part)
                 text = (pq.read_metadata(pa.BufferReader(tail)).metadata or {})[_RUN_IDS.encode()].decode()
                 ids = frozenset(text.split(","))
                 self._refuse_old(next(iter(ids)))
                 if compacted(ids) != part:
                     raise pa.ArrowInvalid("its name does not follow from the runs that it lists")
                 self._format_of(part, tail)
-            except FileNotFoundError:
-                raise
-            except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
-                raise self._damaged(part, error) from None
             self._ids[part.name] = ids
         return self._ids[part.name]
 
@@ -246,30 +238,7 @@ class PartFolder:
         singles = [part for part in listing.singles if part.status == "failed" or part.run_id not in seen]
         return singles, compacts
 
-    def read_single(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
-        """A part of one run.
-
-        Raises:
-            FileNotFoundError: it is no longer there.
-            DamagedStore: a byte of it is not what was written, or it is not of this table.
-        """
-        try:
-            content = self.files.read(self.path(part))
-            check_seal(content, self._place(part.name))
-            format_version = self._format_of(part, content)
-            table = rows_at_once(content)
-            if table is None:
-                names = None if columns is None else self._as_written(columns)
-                table = pq.ParquetFile(pa.BufferReader(content)).read(names, use_threads=False)
-            if columns is None:
-                table = self._all_columns(part, table, format_version)
-            return self._conform(table, columns)
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise self._damaged(part, error) from None
-
-    def read_compacted(
+    def read(
         self,
         part: Part,
         columns: Sequence[str] | None = None,
@@ -277,32 +246,33 @@ class PartFolder:
         only: Sequence[str] | None = None,
         without: Iterable[str] = (),
     ) -> pa.Table:
-        """A part of many runs, or what it has of some of them.
+        """Return the rows of a part, or those of some of its runs.
+
+        Args:
+            part: which one.
+            columns: the columns to read; None for all, in which case no column may be lost.
+            only: the runs to read; None for all.
+            without: runs to leave out.
 
         Raises:
             FileNotFoundError: it is no longer there.
-            DamagedStore: its footer or a page that is read is not what was written, or it is not of this table.
+            DamagedStore: what is read is not what was written, or it is not of this table.
         """
         leave_out = list(without)
-        try:
-            with self.files.system.open_input_file(self.path(part)) as file:
-                parquet, format_version = self._parquet(part, file)
-                names = list(columns or parquet.schema_arrow.names)
-                groups = _groups_with(parquet.metadata, only)
-                if not groups:
-                    return self.schema.empty_table() if columns is None else self.schema.empty_table().select(names)
-                table = parquet.read_row_groups(groups, [*self._as_written(names), *({"run_id"} - set(names))])
+        with self._reading(part), self._opened(part) as (parquet, format_version):
+            names = list(columns or parquet.schema_arrow.names)
+            groups = _groups_with(parquet.metadata, only)
+            if not groups:
+                return self.schema.empty_table() if columns is None else self.schema.empty_table().select(names)
+            wanted = [*self._as_written(names), *({"run_id"} - set(names))]
+            table = parquet.read_row_groups(groups, wanted, use_threads=part.run_id is None)
             if columns is None:
                 table = self._all_columns(part, table, format_version)
             if only is not None:
                 table = table.filter(pc.is_in(table["run_id"], pa.array(list(only), pa.string())))
             if leave_out:
                 table = table.filter(pc.invert(pc.is_in(table["run_id"], pa.array(leave_out, pa.string()))))
-            return self._filled(self._conform(table, columns))
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError, KeyError) as error:
-            raise self._damaged(part, error) from None
+            return self._conform(table, columns)
 
     def _all_columns(self, part: Part, table: pa.Table, format_version: int) -> pa.Table:
         """The rows of a part that are going to be written again, so that no column may be lost.
@@ -340,15 +310,14 @@ class PartFolder:
             OtherFormat: a later version of clops-sweep has written it.
             DamagedStore: it is not a whole Parquet file.
         """
-        try:
-            with self.files.system.open_input_file(self.path(part)) as file:
-                tail = _tail(file)
-                pq.read_metadata(pa.BufferReader(tail))
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise self._damaged(part, error) from None
-        return self._format_of(part, tail)
+        with self._reading(part):
+            tail = self._tail_of(part)
+            pq.read_metadata(pa.BufferReader(tail))
+            return self._format_of(part, tail)
+
+    def _tail_of(self, part: Part) -> bytes:
+        with self.files.system.open_input_file(self.path(part)) as file:
+            return _tail(file)
 
     def _format_of(self, part: Part, tail: pa.Buffer | bytes) -> int:
         if (found := format_of(tail)) > FORMAT:
@@ -358,34 +327,47 @@ class PartFolder:
             )
         return found
 
-    def _parquet(self, part: Part, file: pa.NativeFile) -> tuple[pq.ParquetFile, int]:
-        """An open part of many runs whose footer is what was written, and its format version.
+    @contextmanager
+    def _opened(self, part: Part) -> Iterator[tuple[pq.ParquetFile, int]]:
+        """Yield a part whose footer is what was written, and its format version.
 
-        One without a digest of its footer is read whole.
+        A part of one run is read whole, and so is one without a digest of its footer.
 
         Raises:
             ArrowInvalid: the footer, or a byte of a part that is read whole, is not what was written.
             OtherFormat: a later version of clops-sweep has written it.
         """
-        tail = _tail(file)
-        if has_checked_footer(tail, self._place(part.name)):
-            parquet = pq.ParquetFile(
-                file,
-                metadata=pq.read_metadata(pa.BufferReader(tail)),
-                page_checksum_verification=True,
-                pre_buffer=not self.files.local,
-            )
-        else:
-            content = pa.py_buffer(file.read_at(file.size(), 0))
-            check_seal(content, self._place(part.name))
-            parquet = pq.ParquetFile(pa.BufferReader(content))
-        return parquet, self._format_of(part, tail)
+        if part.run_id is None:
+            with self.files.system.open_input_file(self.path(part)) as file:
+                tail = _tail(file)
+                if has_checked_footer(tail, self._place(part.name)):
+                    parquet = pq.ParquetFile(
+                        file,
+                        metadata=pq.read_metadata(pa.BufferReader(tail)),
+                        page_checksum_verification=True,
+                        pre_buffer=not self.files.local,
+                    )
+                    yield parquet, self._format_of(part, tail)
+                    return
+        content = self.files.read(self.path(part))
+        check_seal(content, self._place(part.name))
+        yield pq.ParquetFile(pa.BufferReader(content)), self._format_of(part, content)
+
+    @contextmanager
+    def _reading(self, part: Part) -> Iterator[None]:
+        """Turn what a damaged part raises into `DamagedStore`."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
+            raise self._damaged(part, error) from None
 
     def write_single(self, part: Part, content: pa.Table) -> None:
         """Writes the part of one run.
 
         Columns that hold few values are written as they are: dictionaries and statistics would be most of the file, and
-        most of the time that reading it takes. It has its rows once more as Arrow has them, if they are not many.
+        most of the time that reading it takes.
         """
         content = self._conform(content, None)
         options = {
@@ -393,7 +375,7 @@ class PartFolder:
             "use_dictionary": content.num_rows >= _MANY_ROWS,
             "write_statistics": False,
         }
-        self._write(part, [content], options, again=content)
+        self._write(part, [content], options)
 
     def write_compacted(self, part: Part, content: pa.Table, run_ids: Iterable[str]) -> None:
         """Writes a part of many runs, in the order of their ids, so that some of them are found without the rest."""
@@ -413,26 +395,12 @@ class PartFolder:
         metadata = {_RUN_IDS: ",".join(sorted(run_ids))} if part.run_id is None else None
         self._write(part, portions, {"compression": "zstd"}, metadata, staged=staged)
 
-    def read_staged(self, part: Part, staged: str) -> pa.Table:
-        """All rows of a part that lies in another file than it is going to.
-
-        Raises:
-            DamagedStore: a byte of it is not what was written.
-        """
-        try:
-            content = self.files.read(staged)
-            check_seal(content, self._place(part.name))
-            return pq.ParquetFile(pa.BufferReader(content)).read()
-        except (pa.ArrowException, OSError) as error:
-            raise self._damaged(part, error) from None
-
     def _write(
         self,
         part: Part,
         portions: Iterable[pa.Table],
         options: Mapping[str, Any],
         metadata: Mapping[str, str] | None = None,
-        again: pa.Table | None = None,
         staged: str | None = None,
     ) -> None:
         """Writes a part with a checksum of every page, and sealed with a digest of all its bytes."""
@@ -441,27 +409,27 @@ class PartFolder:
             for table in portions:
                 writer.write_table(self._conform(table, None), row_group_size=_ROWS_PER_GROUP)
             writer.add_key_value_metadata({**(metadata or {}), _FORMAT: FORMAT_MARK, _DIGEST: UNSEALED})
-        self.files.write(staged or self.path(part), sealed(sink.getvalue(), self._place(part.name), again))
+        self.files.write(staged or self.path(part), sealed(sink.getvalue(), self._place(part.name)))
 
-    def verify(self, part: Part) -> None:
+    def verify(self, part: Part, staged: str | None = None) -> None:
         """Reads all of a part, and sees that every byte is what was written there, and that its rows are what it says.
+
+        Args:
+            part: which one.
+            staged: the file that it lies in, before it is moved to where it belongs.
 
         Raises:
             FileNotFoundError: it is no longer there.
             DamagedStore: it is not so.
         """
-        try:
-            content = self.files.read(self.path(part))
+        with self._reading(part):
+            content = self.files.read(staged or self.path(part))
             check_seal(content, self._place(part.name))
             self._format_of(part, content)
             if part.run_id is not None:
                 return
             found = pq.ParquetFile(pa.BufferReader(content)).read(["run_id"])["run_id"].unique().to_pylist()
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise self._damaged(part, error) from None
-        if len(found) != part.runs or self.ids(part) != frozenset(found):
+        if len(found) != part.runs or compacted(found) != part:
             raise self._damaged(part, ValueError("its rows are not of the runs that it is said to hold"))
 
     def delete(self, parts: Iterable[Part]) -> None:
@@ -501,15 +469,6 @@ class PartFolder:
                 table = table.append_column(field, pa.repeat(value, table.num_rows))
         table = table.select(schema.names)
         return table if table.schema.equals(schema) else table.cast(schema)
-
-    def _filled(self, table: pa.Table) -> pa.Table:
-        """The table with the defaults in the columns that its part lacks."""
-        for name in self._defaults.keys() & set(table.column_names):
-            if not table[name].null_count:
-                continue
-            filled = table[name].fill_null(pa.scalar(self._defaults[name], table.schema.field(name).type))
-            table = table.set_column(table.column_names.index(name), table.schema.field(name), filled)
-        return table
 
     def _selected(self, columns: tuple[str, ...]) -> pa.Schema:
         if columns not in self._schemas:

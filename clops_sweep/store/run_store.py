@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shlex
 import tempfile
@@ -16,7 +17,6 @@ import pyarrow as pa
 from clops_sweep.errors import DamagedStore, OtherFormat, UnreadableFile, UsageError, listed, masked, one_line, shown
 from clops_sweep.experiment.columns import DEFAULTS, RENAMED
 from clops_sweep.experiment.config import nearest
-from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import FEW, compact_table
 from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
@@ -24,7 +24,6 @@ from clops_sweep.store.models import KeptModels, ModelFiles
 from clops_sweep.store.part_bytes import FORMAT
 from clops_sweep.store.part_names import Part, Status, single
 from clops_sweep.store.parts import TABLES_AT_A_TIME, PartFolder, UnlistedColumns, in_order
-from clops_sweep.store.row_checks import check_rows
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
 if TYPE_CHECKING:
@@ -151,10 +150,15 @@ class RunStore:
         """Where checkpoints lie, inside the store's file system: every machine finds them there."""
         return f"{self.work_folder}/checkpoints"
 
+    def checkpoint_path(self, run_ids: Sequence[str]) -> str:
+        """The file there that is named after one run, or after all of a lockstep."""
+        name = run_ids[0] if len(run_ids) == 1 else hashlib.sha256("-".join(run_ids).encode()).hexdigest()[:32]
+        return f"{self.checkpoint_folder}/{name}.pt"
+
     def has_checkpoint(self, run_ids: Sequence[str]) -> bool:
         """Whether runs that are computed together have a checkpoint; not where nobody can tell."""
         with contextlib.suppress(OSError):
-            return self._files.exists(checkpoint_path(self.checkpoint_folder, run_ids))
+            return self._files.exists(self.checkpoint_path(run_ids))
         return False
 
     @property
@@ -325,8 +329,7 @@ class RunStore:
 
         Raises:
             DamagedStore: a part is not a whole Parquet file.
-            UsageError: there is no such column, what is given names no runs or columns, or a row holds what is never
-                written.
+            UsageError: there is no such column, or what is given names no runs or columns.
         """
         parts = self._parts[table].with_own_columns()
         names = _texts("columns", columns) or parts.schema.names
@@ -339,12 +342,9 @@ class RunStore:
         attempts = 0
         while True:
             try:
-                rows = in_order(self._load(parts, wanted, needed))
-                break
+                return in_order(self._load(parts, wanted, needed)).select(names)
             except FileNotFoundError as error:
                 attempts = self._again(attempts, error)
-        check_rows(table, rows, self.files.shown)
-        return rows.select(names)
 
     def _load(self, parts: PartFolder, wanted: set[str] | None, columns: list[str]) -> pa.Table:
         singles, compacts = parts.owned(parts.listing())
@@ -358,11 +358,11 @@ class RunStore:
         tables = [parts.schema.empty_table().select(columns)]
         for start in range(0, len(chosen), TABLES_AT_A_TIME):
             few = chosen[start : start + TABLES_AT_A_TIME]
-            read = self._files.for_each(lambda part: parts.read_single(part, columns), few)
+            read = self._files.for_each(lambda part: parts.read(part, columns), few)
             tables.append(pa.concat_tables(read).combine_chunks())
         only = {part: None if wanted is None else sorted(parts.ids(part) & wanted) for part, _ in compacts}
         tables += self._files.for_each(
-            lambda it: parts.read_compacted(it[0], columns, only=only[it[0]], without=it[1]),
+            lambda it: parts.read(it[0], columns, only=only[it[0]], without=it[1]),
             [it for it in compacts if only[it[0]] != []],
         )
         return pa.concat_tables(tables)

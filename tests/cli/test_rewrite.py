@@ -15,7 +15,7 @@ from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
 from clops_sweep.search.study import RUN_IDS
 from clops_sweep.store.run_store import RunStore
-from tests.store.test_migration import Old, fill, new_id, old_id
+from tests.store.upkeep.test_migration import Old, fill, new_id, old_id
 
 Tables = Callable[..., dict[str, pa.Table]]
 

@@ -40,7 +40,12 @@ COMMANDS = (
 )
 """What commands import that start no sweep, and workers: all but Ray, which goes by the environment of its import."""
 
-SWEEPS = ("clops_sweep.search.run", "clops_sweep.execution.tune", "ray.dag.compiled_dag_node")
+SWEEPS = (
+    "clops_sweep.execution.driver",
+    "clops_sweep.search.feed",
+    "clops_sweep.execution.tune",
+    "ray.dag.compiled_dag_node",
+)
 """What a launch imports beside that."""
 
 

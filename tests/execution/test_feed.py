@@ -15,7 +15,7 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.execution.feed import SECONDS, GridFeed
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Report, WorkerDied, timed_out
+from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Report, WorkerDied
 from clops_sweep.execution.retries import Retries
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
@@ -181,22 +181,25 @@ def test_a_lost_worker_loses_the_run_it_was_in(store: RunStore, finished_tables:
     assert store.statuses()[lost.run_ids[0]] == "failed"
 
 
-def test_a_run_that_hangs_fails_and_the_others_of_its_job_go_on(store: RunStore) -> None:
-    runs = [lockstep(number, runs=2) for number in range(20)]
-    feed, said = feed_of(runs, store)
-    job = _job_of_several(feed, runs)
-    _, hanging, *others = job.parts()
-    feed.died(job, WorkerDied(timed_out(3), hung=hanging.run_ids[1:], later=hanging.run_ids[:1]))
-    assert said.reports == [(hanging.run_ids[1], Failed(hanging.run_ids[1:]))]
-    left: list[str] = []
-    while (next_job := feed.next_job(1)) is not None:
-        left += next_job.run_ids
-        for part in next_job.parts():
-            feed.report(part, Finished({"auc": (0.8, 0.8)}, 1.0))
-        feed.returned(next_job)
-    assert hanging.run_ids[0] in left
-    assert hanging.run_ids[1] not in left
-    assert {run_id for part in others for run_id in part.run_ids} <= set(left)
+@pytest.mark.parametrize("timed_out", [False, True])
+def test_a_lockstep_that_kills_its_worker_is_halved_until_the_run_at_fault_is_alone(
+    store: RunStore, timed_out: bool
+) -> None:
+    job = lockstep(0, runs=5)
+    bad = job.run_ids[3]
+    feed, said = feed_of([job], store)
+    deaths, done = 0, set[str]()
+    while (part := feed.next_job(1)) is not None:
+        if bad in part.run_ids:
+            deaths += 1
+            feed.died(part, WorkerDied("killed", timed_out))
+        else:
+            feed.report(part, Finished({"auc": (0.8,) * len(part.run_ids)}, 1.0))
+            feed.returned(part)
+            done |= set(part.run_ids)
+    assert said.reports == [(bad, Failed((bad,)))]
+    assert done == set(job.run_ids) - {bad}
+    assert deaths == (4 if timed_out else 5)  # of 5, 3, 2 and 1 runs; the lockstep is tried once more
 
 
 def test_a_store_that_cannot_be_read_ends_the_feed(store: RunStore, tmp_path: Path) -> None:

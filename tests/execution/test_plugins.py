@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from preloaded import Preloaded
 from clops_sweep import RunConfig
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.plugins import packed_plugins
-from clops_sweep.execution.reports import bounded, is_timed_out, timed_out
+from clops_sweep.execution.reports import bounded
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.experiment.spaces.search_space import load_spaces
 
@@ -152,13 +153,10 @@ def test_each_harms_its_own_runs_alone(
     own = [(name, seed) for name in ("bald_mcd", "random", "untidy") for seed in (0, 1)]
     assert found == sorted([*own, *((name, 1) for name in ("sleeps", "keeps_the_interpreter", "stuck"))])
     errors = runs.assign(name=names).set_index(["name", "seed"])["error"]
-    assert "TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was ended" in errors["sleeps", 0]
-    assert 'harmful.py", line ' in errors["sleeps", 0]
-    assert ", in sleeps\n" in errors["sleeps", 0]
-    assert ", in __init__\n" in errors["stuck", 0]
-    assert errors["keeps_the_interpreter", 0].endswith(
-        "TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was ended"
-    )
+    (log,) = (sweep.folder / "results" / ".work" / "logs").glob("*.log")
+    for name, function in (("sleeps", "sleeps"), ("stuck", "__init__"), ("keeps_the_interpreter", None)):
+        assert errors[name, 0].startswith("TimedOut: an epoch took longer than --epoch-timeout 4 s, and the worker was")
+        assert function is None or re.search(rf'harmful\.py", line \d+ in {function}\b', log.read_text())
     assert errors["mute", 0] == "Mute: what was raised cannot be printed"
     assert "ValueError: \\udc80 begins xxx" in errors["wordy", 0]
     assert "xxx ends\n" in errors["wordy", 0]
@@ -290,8 +288,6 @@ def test_long_errors_keep_their_beginning_and_their_end() -> None:
     assert bounded(error).startswith("Traceback (most recent call last):\nValueError: xxx")
     assert bounded(error).endswith("x\nthe end")
     assert bounded("short") == "short"
-    assert is_timed_out(timed_out(3, "  File\n"))
-    assert not is_timed_out("ValueError: no")
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])

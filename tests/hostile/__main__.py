@@ -33,7 +33,6 @@ AREAS: Mapping[str, Callable[[], Iterator[Case]]] = {
     "no files": stores.no_files,
     "JSON": stores.json_files,
     "prepared arrays": stores.prepared_arrays,
-    "rows": stores.rows,
     "parts": stores.parts,
     "studies": stores.studies,
 }

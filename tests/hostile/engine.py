@@ -33,7 +33,7 @@ PRELOADED = (
         "clops_sweep.learning.run",
     ),
     *(
-        "clops_sweep.search.run",
+        "clops_sweep.search.feed",
         "clops_sweep.search.study",
         "clops_sweep.execution.rerun",
         "clops_sweep.execution.tune",

@@ -192,7 +192,7 @@ SEARCHES: Mapping[str, Sequence[str]] = {
     "sampler": ["'tpee'", "3", "None", "[]", "''", "'\\x1b'", "'grid'", "object()", "'TPE'"],
     "sampler_seed": ["-1", "1.5", "'0'", "None", "True", "float('nan')"],
     "sampler_options": ["3", "[]", "None", "'x'", "{3: 1}", "{'no_such': 1}", "{'seed': 1}", "{'n_startup_trials': 'x'}",
-                        "{'n_ei_candidates': None}", "{'n_startup_trials': -1}"],
+                        "{'n_ei_candidates': None}"],
     "pruning": ["3", "'yes'", "None", "[]", "SuccessiveHalving", "SuccessiveHalving(0)", "SuccessiveHalving(1, 1)",
                 "SuccessiveHalving('1')", "SuccessiveHalving(True)", "SuccessiveHalving(1.5)", "SuccessiveHalving(None)"],
     "max_concurrent": ["0", "-1", "1.5", "'2'", "True", "[]", "float('nan')"],
@@ -201,7 +201,7 @@ SEARCHES: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 OF_SAMPLERS = {
     "random": ["{'no_such': 1}", "{'seed': 3}"],
-    "gp": ["{'n_startup_trials': 'x'}", "{'deterministic_objective': 3, 'x': 1}", "{'n_startup_trials': -5}"],
+    "gp": ["{'n_startup_trials': 'x'}", "{'deterministic_objective': 3, 'x': 1}"],
     "nsga2": ["{'population_size': 0}", "{'population_size': 1}", "{'population_size': 'x'}", "{'crossover_prob': 3}",
               "{'mutation_prob': -1}", "{'crossover': 3}", "{'swapping_prob': 'x'}"],
     "nsga3": ["{'population_size': 0}", "{'dividing_parameter': 'x'}", "{'population_size': None}"],

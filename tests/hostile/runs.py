@@ -351,7 +351,7 @@ def _checkpoints(name: str, cases: Mapping[str, Callable[[CheckpointFile, Contin
             config = place.good.base.replace(seed=seed)
             run = ContinualRun(config, place.frames)
             run.advance()
-            checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [config.run_id(place.frames.data_hash)])
+            checkpoint = CheckpointFile(store, [config.run_id(place.frames.data_hash)])
             Path(checkpoint.path).parent.mkdir(parents=True, exist_ok=True)
             forge(checkpoint, run)
         runs = place.swept(replace(place.good, seeds=range(len(cases))), name, epoch_timeout=EPOCH_TIMEOUT)

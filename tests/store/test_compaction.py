@@ -29,13 +29,13 @@ from stepping import Worker
 from clops_sweep import RunConfig
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.store import background
 from clops_sweep.store import compaction as compaction_module
-from clops_sweep.store.background import BackgroundCompaction
 from clops_sweep.store.part_names import Part, parsed
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
+from clops_sweep.store.upkeep import background
+from clops_sweep.store.upkeep.background import BackgroundCompaction
 from tests.conftest import MEMORY
 
 Tables = Callable[..., dict[str, pa.Table]]
@@ -188,7 +188,7 @@ def test_parts_that_share_runs_become_one_however_large_they_are(
 def test_a_process_beside_a_sweep_compacts_its_store(
     tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("compaction", "run_store", "background"):
+    for module in ("compaction", "run_store", "upkeep.background"):
         monkeypatch.setattr(f"clops_sweep.store.{module}.FEW", 4)
     store = RunStore(tmp_path / "results")
     with BackgroundCompaction(store) as compaction:

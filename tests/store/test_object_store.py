@@ -18,10 +18,10 @@ from clops_sweep.cli.commands import command
 from clops_sweep.cli.launch import resume_command
 from clops_sweep.errors import UsageError
 from clops_sweep.store.checkpoint import CheckpointFile
-from clops_sweep.store.migration import migrate
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN
-from tests.store.test_migration import Old, check_migrated, fill
+from clops_sweep.store.upkeep.migration import migrate
+from tests.store.upkeep.test_migration import Old, check_migrated, fill
 
 Tables = Callable[..., dict[str, pa.Table]]
 BUCKET = "results-of-tests"
@@ -62,7 +62,7 @@ def test_a_run_takes_eight_requests_from_its_beginning_to_its_record(server: Ser
     tables = {_id(number): finished_tables(_id(number), RunConfig(seed=number)) for number in range(3)}
     for run_id, of_run in tables.items():
         store = server.store("written")
-        checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [run_id])
+        checkpoint = CheckpointFile(store, [run_id])
         assert store.finished([run_id]) == set()
         assert checkpoint.load() is None
         store.write_finished(run_id, of_run)
@@ -88,10 +88,10 @@ def test_objects_of_any_size_are_written_whole(server: Server) -> None:
 def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_tables: Tables) -> None:
     store, tables = server.store("retried"), finished_tables(_id(1), RunConfig())
     store.write_failed(_id(1), tables["runs"])
-    checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [_id(1)])
+    checkpoint = CheckpointFile(store, [_id(1)])
     checkpoint.save({"epoch": 3})
     store = server.store("retried")
-    checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [_id(1)])
+    checkpoint = CheckpointFile(store, [_id(1)])
     assert checkpoint.load() == {"epoch": 3}
     store.write_finished(_id(1), tables)
     checkpoint.delete()

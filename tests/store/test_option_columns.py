@@ -15,7 +15,7 @@ from clops_sweep.experiment.plugins.registry import BUILT_IN, STRATEGIES
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store.rows import record_failure, record_result
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.verification import damages
+from clops_sweep.store.upkeep.verification import damages
 from clops_sweep.testing import tiny_config, tiny_frames
 
 

@@ -14,7 +14,7 @@ from clops_sweep import RunConfig
 from clops_sweep.data.files.folder import appearing_file
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.verification import damages, without_damage
+from clops_sweep.store.upkeep.verification import damages, without_damage
 
 Tables = Callable[..., dict[str, pa.Table]]
 TABLES = ("runs", "r_matrix", "curves", "instances")
@@ -48,7 +48,7 @@ class Found:
         finished = {run_id for run_id, status in store.statuses().items() if status == "finished"}
         assert finished >= set(self.written)
         self._check_tables(store, sorted(finished))
-        state = CheckpointFile(store.files, f"{store.work_folder}/checkpoints", [IDS[0]]).load()
+        state = CheckpointFile(store, [IDS[0]]).load()
         assert state is None or state["epoch"] >= max(self.states, default=0)
         assert state is not None or not self.states
         if self.moments % 10 == 3:
@@ -76,7 +76,7 @@ def test_what_was_recorded_is_there_and_nothing_else_is(
         power = Power(tmp_path / "disk", found, context)
         store = RunStore(tmp_path / "disk" / "results")
         store.open_for_writing()
-        checkpoint = CheckpointFile(store.files, f"{store.work_folder}/checkpoints", [IDS[0]])
+        checkpoint = CheckpointFile(store, [IDS[0]])
         for run_id in IDS[:3]:
             if run_id == IDS[1]:
                 store.write_failed(run_id, tables[run_id]["runs"])

@@ -14,7 +14,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import PREDICTIONS
-from clops_sweep.store.verification import damages, without_damage
+from clops_sweep.store.upkeep.verification import damages, without_damage
 
 Tables = Callable[..., dict[str, pa.Table]]
 HASH = "abc"

@@ -21,7 +21,7 @@ from clops_sweep.store.part_names import single
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
-from clops_sweep.store.verification import damages
+from clops_sweep.store.upkeep.verification import damages
 
 Tables = Callable[..., dict[str, pa.Table]]
 
@@ -173,9 +173,9 @@ def test_a_column_that_an_old_part_lacks_reads_as_its_default(
     listing = runs.listing()
     for columns in (None, ["run_id", "label_smoothing"], ["run_id", "seed"]):
         if compacted:
-            table = runs.read_compacted(listing.compacts[0], columns)
+            table = runs.read(listing.compacts[0], columns)
         else:
-            table = pa.concat_tables([runs.read_single(part, columns) for part in listing.singles])
+            table = pa.concat_tables([runs.read(part, columns) for part in listing.singles])
         assert table.column_names == (columns or schema.names)
         if columns != ["run_id", "seed"]:
             assert table["label_smoothing"].to_pylist() == [0.25, 0.25]
@@ -283,7 +283,7 @@ from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS
-from clops_sweep.store.verification import damages
+from clops_sweep.store.upkeep.verification import damages
 import numpy as np
 import pyarrow as pa
 

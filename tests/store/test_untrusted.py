@@ -24,13 +24,12 @@ from clops_sweep.cli.command import main
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import DamagedStore
 from clops_sweep.store.checkpoint import CheckpointFile, sealed
-from clops_sweep.store.files import Files
 from clops_sweep.store.locks import held
 from clops_sweep.store.part_names import single
 from clops_sweep.store.parts import PartFolder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
-from clops_sweep.store.verification import damages
+from clops_sweep.store.upkeep.verification import damages
 
 Tables = Callable[..., dict[str, pa.Table]]
 Command = Callable[..., tuple[object, str, str]]
@@ -233,7 +232,7 @@ def test_what_is_no_file_is_no_part(place: Path, command: Command, put: Callable
 @pytest.mark.timeout(60)
 def test_what_is_no_file_is_no_checkpoint_and_no_memory(place: Path, put: Callable[[Path], None]) -> None:
     store = RunStore(place / "results")
-    checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [A])
+    checkpoint = CheckpointFile(store, [A])
     put(Path(checkpoint.path))
     assert checkpoint.load() is None
     remembered = store.log_folder / "verified.json"
@@ -306,7 +305,7 @@ class _Malice:
 @pytest.mark.parametrize("form", ["pickle", "torch", "torch, in a dictionary"])
 def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form: str) -> None:
     marker = tmp_path / "executed"
-    checkpoint = CheckpointFile(Files(tmp_path), str(tmp_path / "checkpoints"), [A])
+    checkpoint = CheckpointFile(RunStore(tmp_path), [A])
     checkpoint.save({"task": 1, "tensor": torch.arange(3)})
     assert checkpoint.load() is not None
     if form == "pickle":
@@ -324,29 +323,24 @@ def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form:
     assert marker.exists(), "it would not have executed anything anyway"
 
 
-@pytest.mark.parametrize("form", ["compressed", "large", "not a zip", "expanded beyond its storage"])
+@pytest.mark.parametrize("form", ["large", "expanded beyond its storage"])
 def test_a_checkpoint_that_would_fill_the_memory_is_none(tmp_path: Path, form: str) -> None:
-    checkpoint = CheckpointFile(Files(tmp_path), str(tmp_path / "checkpoints"), [A])
+    checkpoint = CheckpointFile(RunStore(tmp_path), [A])
     checkpoint.save({"tensor": torch.zeros(1_000_000)})
     path = Path(checkpoint.path)
     saved = path.read_bytes()[:-32]
     if form == "large":
         with path.open("r+b") as file:
             file.truncate(2**43)  # takes no room on the disk
-    elif form == "not a zip":
-        buffer = io.BytesIO()
-        torch.save({"run_ids": [A]}, buffer, _use_new_zipfile_serialization=False)
-        path.write_bytes(sealed(buffer.getvalue()))
     else:
         forged = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(saved)) as source, zipfile.ZipFile(forged, "w") as target:
             for entry in source.infolist():
                 content = source.read(entry)
-                if form.startswith("expanded") and entry.filename.endswith("data.pkl"):
+                if entry.filename.endswith("data.pkl"):
                     assert content.count((1_000_000).to_bytes(3, "little")) == 2  # of the storage and of the tensor
                     content = content.replace((1_000_000).to_bytes(3, "little"), (9_000_000).to_bytes(3, "little"))
-                kind = zipfile.ZIP_DEFLATED if form == "compressed" else zipfile.ZIP_STORED
-                target.writestr(entry.filename, content, kind)
+                target.writestr(entry.filename, content)
         path.write_bytes(sealed(forged.getvalue()))
     assert checkpoint.load() is None
     checkpoint.save({"epoch": 1})

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from pathlib import Path
 from typing import IO, Any
 
-from rich.console import Console, ConsoleDimensions
 from rich.live import Live
-
-
-class OwnConsole(Console):
-    """A console as wide as the terminal that it writes to, which standard output is not meanwhile."""
-
-    @property  # type: ignore[misc]  # nobody sets it
-    def size(self) -> ConsoleDimensions:
-        """Of the terminal, where it says so."""
-        if "COLUMNS" not in os.environ:
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                columns, lines = os.get_terminal_size(self.file.fileno())
-                if columns and lines:
-                    return ConsoleDimensions(columns, lines)
-        return super().size
 
 
 class OwnLive(Live):

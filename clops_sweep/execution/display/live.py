@@ -12,14 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, assert_never, cast
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from clops_sweep.errors import several
 from clops_sweep.execution.display.best_cell import BestCell
-from clops_sweep.execution.display.console import OwnConsole, OwnLive, nearby, own_output
+from clops_sweep.execution.display.console import OwnLive, nearby, own_output
 from clops_sweep.execution.display.display_lines import duration, ended, names_of, resumed, which
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
@@ -28,7 +28,6 @@ from clops_sweep.execution.reports import (
     Failed,
     Finished,
     FoundFinished,
-    Noted,
     Paused,
     Report,
     Resumed,
@@ -95,7 +94,7 @@ class SweepDisplay:
 
     def __init__(self) -> None:
         self._output = own_output()
-        self.console = OwnConsole(
+        self.console = Console(
             file=cast(TextIO, Lenient(self._output)), force_terminal=sys.stdout.isatty(), highlight=False, markup=False
         )
         self._is_live = self.console.is_terminal and not self.console.is_dumb_terminal
@@ -186,9 +185,6 @@ class SweepDisplay:
                 return
             case Begun() | Retrying():
                 self._running[job.run_ids] = (job, None)
-                return
-            case Noted(text):
-                self.warn(text)
                 return
             case WorkerDied():  # it will be run again, or be said to have failed
                 self._running.pop(job.run_ids, None)

@@ -19,14 +19,14 @@ from clops_sweep.execution.reports import (
     ends,
 )
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.planning.costs import Cell, Costs, cell_of
+from clops_sweep.planning.costs import Costs, Kind, kind_of
 
 
 @dataclass
 class _UnderWay:
     """A job on a worker: the share of its epochs that is done, since when, and whether its next step is timed."""
 
-    cells: list[Cell]
+    kinds: list[Kind]
     done: float
     since: float
     timed: bool
@@ -43,8 +43,8 @@ class TimeLeft:
     """
 
     def __init__(self, configs: Iterable[RunConfig]) -> None:
-        self._waiting = Counter(map(_cell, configs))
-        self._begun: dict[str, tuple[Cell, float]] = {}
+        self._waiting = Counter(kind_of(vars(config)) for config in configs)
+        self._begun: dict[str, tuple[Kind, float]] = {}
         self._under_way: dict[tuple[str, ...], _UnderWay] = {}
         self._over: set[str] = set()
         self._costs = Costs()
@@ -52,12 +52,12 @@ class TimeLeft:
 
     def started(self, job: Job, now: float) -> None:
         """A worker has taken a job."""
-        cells = [_cell(config) for config in job.configs]
-        for run_id, cell in zip(job.run_ids, cells, strict=True):
+        kinds = [kind_of(vars(config)) for config in job.configs]
+        for run_id, kind in zip(job.run_ids, kinds, strict=True):
             if run_id not in self._begun:
-                self._take(cell)
-                self._begun[run_id] = cell, 0.0
-        self._under_way[job.run_ids] = _UnderWay(cells, self._begun[job.run_ids[0]][1], now, timed=bool(self._over))
+                self._take(kind)
+                self._begun[run_id] = kind, 0.0
+        self._under_way[job.run_ids] = _UnderWay(kinds, self._begun[job.run_ids[0]][1], now, timed=bool(self._over))
         self._workers = max(self._workers, len(self._under_way))
 
     def report(self, job: Job, report: Report | WorkerDied, now: float) -> None:
@@ -72,14 +72,14 @@ class TimeLeft:
             case Running():
                 self._advance(it, _share(report, report.epoch), now)
             case Paused():
-                done = (job.until or 1) * job.configs[0].epochs_per_task / it.cells[0].epochs
+                done = (job.until or 1) * job.configs[0].epochs_per_task / it.kinds[0].epochs
                 self._advance(it, min(1.0, done), now)
             case Finished():
                 self._advance(it, 1.0, now)
             case _:
                 pass
         if isinstance(report, Paused | WorkerDied):  # these runs will be taken up again
-            self._begun |= {run_id: (cell, it.done) for run_id, cell in zip(job.run_ids, it.cells, strict=True)}
+            self._begun |= {run_id: (kind, it.done) for run_id, kind in zip(job.run_ids, it.kinds, strict=True)}
         elif not ends(report):
             return
         else:
@@ -95,34 +95,30 @@ class TimeLeft:
 
     def seconds(self) -> float | None:
         """Return the expected seconds until the end; None until an epoch has been timed."""
-        jobs = [(1 - it.done) * sum(map(self._expected, it.cells)) for it in self._under_way.values()]
+        jobs = [(1 - it.done) * sum(map(self._expected, it.kinds)) for it in self._under_way.values()]
         busy = {run_id for run_ids in self._under_way for run_id in run_ids}
         rest = sum((1 - done) * self._expected(it) for run_id, (it, done) in self._begun.items() if run_id not in busy)
-        rest += sum(runs * self._expected(cell) for cell, runs in self._waiting.items())
+        rest += sum(runs * self._expected(kind) for kind, runs in self._waiting.items())
         total = max([(sum(jobs) + rest) / max(1, self._workers), *jobs])
         return None if total != total else total
 
-    def _expected(self, cell: Cell) -> float:
-        found = self._costs.seconds(cell, any_kind=True)
+    def _expected(self, kind: Kind) -> float:
+        found = self._costs.seconds(kind, any_kind=True)
         return float("nan") if found is None else found
 
     def _advance(self, it: _UnderWay, done: float, now: float) -> None:
         if it.timed or done == 1:
-            for cell in it.cells:
-                self._costs.add(cell, (now - it.since) / len(it.cells), max(0.0, done - it.done))
+            for kind in it.kinds:
+                self._costs.add(kind, (now - it.since) / len(it.kinds), max(0.0, done - it.done))
         it.done, it.since, it.timed = done, now, True
 
-    def _take(self, cell: Cell | None) -> None:
+    def _take(self, kind: Kind | None) -> None:
         """One run less is waiting: this one, or any if a search asks for others than its base config."""
-        key = cell if cell in self._waiting else next(iter(self._waiting), None)
+        key = kind if kind in self._waiting else next(iter(self._waiting), None)
         if key is not None:
             self._waiting[key] -= 1
             if not self._waiting[key]:
                 del self._waiting[key]
-
-
-def _cell(config: RunConfig) -> Cell:
-    return cell_of(config.model_dump(mode="json"))
 
 
 def _share(at: Running | Resumed, epochs: int) -> float:

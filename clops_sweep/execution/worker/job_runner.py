@@ -88,7 +88,7 @@ class JobRunner:
                 if time.monotonic() > ends_at:
                     break
                 yield index, Begun()
-            self._runner.take_up(part, job)
+            self._runner.take_up(part)
             ended = False
             while not ended:
                 if self._stopping:

@@ -26,26 +26,24 @@ from clops_sweep.execution.reports import (
     Failed,
     Finished,
     FoundFinished,
-    Noted,
     Paused,
     Report,
     Resumed,
     Retrying,
     Running,
     Unrecorded,
-    WorkerDied,
     bounded,
     ends,
 )
 from clops_sweep.execution.run_log import print_for
-from clops_sweep.execution.worker.epoch_watch import EpochWatch, leave_word
+from clops_sweep.execution.worker.epoch_watch import epoch_limit
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
-from clops_sweep.store.checkpoint import CheckpointFile, ForeignCheckpoint
+from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.rows import record_failure, record_result, storing
 from clops_sweep.store.run_store import RunStore
 
@@ -81,18 +79,17 @@ class LockstepRunner:
     def __init__(self, workplace: Workplace, store: RunStore, tell: Callable[[Sequence[Event]], object] | None) -> None:
         self._process = ProcessState()
         self._workplace, self._store, self._tell = workplace, store, tell
-        self._watch = EpochWatch(workplace.epoch_timeout, self._leave_word)
         self._frames: dict[DataKey, FrameSet] = {}
         self._bank_of = LastBank()
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="recording")
         self._written: Future[Report] | None = None
 
-    def take_up(self, part: Job, assigned: Job) -> None:
+    def take_up(self, part: Job) -> None:
         """Takes up a lockstep of the job that the worker has; whatever was under way is given up."""
         self._runs_failed: tuple[str, ...] = ()
         self._runs_finished: tuple[str, ...] = ()
         self._so_far: dict[str, Mapping[str, float]] = {}
-        self._part, self._assigned = part, assigned
+        self._part = part
         self._taken_up: float | None = time.monotonic()
         self._begin_job(part)
 
@@ -103,7 +100,7 @@ class LockstepRunner:
         self._run: ContinualRun | None = None
         self._retries_left = self._workplace.max_retries
         self._began_at = datetime.now(UTC)
-        self._checkpoint = CheckpointFile(self._store.files, self._workplace.checkpoints, job.run_ids)
+        self._checkpoint = CheckpointFile(self._store, job.run_ids)
 
     def step(self, is_due: Callable[[], bool]) -> Report | Future[Report]:
         """Advances the lockstep by some epochs.
@@ -122,8 +119,6 @@ class LockstepRunner:
                 report = self._advance(is_due)
             except StoreError:
                 raise
-            except ForeignCheckpoint as foreign:
-                report = Noted(str(foreign))
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) or hasattr(error, "ray_terminate_msg"):
                     raise  # this worker is to end
@@ -207,7 +202,7 @@ class LockstepRunner:
             if until is not None and run.tasks_trained >= until:
                 self._run = None
                 return Paused(dict(zip(self._job.run_ids, run.so_far(until), strict=True)))
-            with self._watch.epoch():
+            with epoch_limit(self._workplace.epoch_timeout):
                 progress = run.advance()
             if self._tell is not None:
                 self._tell(after_epoch(self._job.run_ids, run, progress))
@@ -215,7 +210,7 @@ class LockstepRunner:
                 self._save()
             if not run.finished and run.tasks_trained != until and is_due():
                 return Running(**vars(progress))
-        with self._watch.epoch():
+        with epoch_limit(self._workplace.epoch_timeout):
             result = run.result()
         self._process.restore()  # what records the result may not depend on what the run's code has left behind
         self._run = None
@@ -256,7 +251,7 @@ class LockstepRunner:
         self._saved_at = time.monotonic()
         with storing(self._store):
             state = self._checkpoint.load()
-        with self._watch.epoch():  # a plug-in may hang where it is made or restored as well
+        with epoch_limit(self._workplace.epoch_timeout):  # a plug-in may hang where it is made or restored as well
             if state is not None:
                 run = self._new_run(device)
                 try:
@@ -306,10 +301,6 @@ class LockstepRunner:
         of_test = "test_" * all(isnan(row[first][0]) for row in rows)  # the data have no validation set
         values = {f"{of_test}{it}": tuple(float(row[f"{of_test}{it}"][0]) for row in rows) for it in (first, *others)}
         return Finished(values, seconds)
-
-    def _leave_word(self, error: str) -> None:
-        later = [run_id for job in self._later for run_id in job.run_ids]
-        leave_word(self._workplace.sweep, self._assigned.run_ids, WorkerDied(error, self._job.run_ids, tuple(later)))
 
     def stop(self) -> None:
         """Keeps what has been trained so far, for the next launch to go on with."""

@@ -17,7 +17,6 @@ from preloaded import Preloaded
 from ray._private import node, parameter, ray_constants, services, utils, worker
 from ray._private.ray_constants import ENABLE_RAY_CLUSTERS_ENV_VAR
 from ray.air.execution._internal.actor_manager import RayActorManager
-from ray.experimental import internal_kv
 
 from clops_sweep.execution.cluster import forked_worker
 from clops_sweep.execution.cluster import start as cluster
@@ -28,7 +27,6 @@ from clops_sweep.execution.ray_internals import (
     worker_deaths,
     worker_setup,
 )
-from clops_sweep.execution.worker.epoch_watch import word_left
 
 Launch = Callable[..., Sweep]
 
@@ -132,13 +130,6 @@ def test_without_a_node_no_process_is_watched(missing: bool, monkeypatch: pytest
         monkeypatch.delattr(worker, "_global_node")
     with pytest.warns(UserWarning, match="this command may end without a message") as caught:
         assert dead_processes()() == []
-    assert len(caught) == 1
-
-
-def test_without_a_key_value_store_nothing_is_found_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(internal_kv, "_internal_kv_get")
-    with pytest.warns(UserWarning, match="a run that exceeds --epoch-timeout") as caught:
-        assert word_left("sweep", ("run",)) is None
     assert len(caught) == 1
 
 

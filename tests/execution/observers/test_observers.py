@@ -23,7 +23,7 @@ from clops_sweep.execution.observers import thread
 from clops_sweep.execution.observers.events import after_epoch, after_run
 from clops_sweep.execution.observers.requested import check_observers, requested_observers
 from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.execution.reports import WorkerDied
+from clops_sweep.execution.reports import Failed, WorkerDied
 from clops_sweep.execution.retries import Retries
 from clops_sweep.experiment.events import Event, Place
 from clops_sweep.experiment.metrics import METRICS
@@ -132,18 +132,15 @@ def test_a_run_that_failed_may_still_finish(made: Made) -> None:
     assert recorder.events == [failed, end]
 
 
-@pytest.mark.parametrize("hung", [False, True])
-def test_a_run_whose_worker_has_died_for_good_has_an_end(hung: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("timed_out", [False, True])
+def test_a_run_whose_worker_has_died_for_good_has_an_end(timed_out: bool, tmp_path: Path) -> None:
     store, config = RunStore(tmp_path / "results"), RunConfig()
     store.open_for_writing()
     events: list[Event] = []
-    job = Job((config, config.replace(seed=1)), ("0a" * 12, "0b" * 12), names=("", ""))
+    job = Job((config,), ("0a" * 12,), names=("",))
     retries = Retries(store, 0, lambda config: "generated0001", {}, events.extend)
-    if hung:
-        retries.without_hung(job, WorkerDied("it hangs", hung=job.run_ids[1:], later=job.run_ids[:1]))
-    else:
-        retries.after_death(job, "it hangs")
-    assert events == [RunEnd(run_id, job.runs[run_id], "failed", {}, "it hangs") for run_id in job.run_ids[hung:]]
+    assert retries.after_death(job, WorkerDied("it hangs", timed_out)) == Failed(job.run_ids)
+    assert events == [RunEnd(job.run_ids[0], config, "failed", {}, "it hangs")]
 
 
 def test_a_class_is_made_once_in_the_thread_with_target_and_folder(made: Made, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import UsageError
-from clops_sweep.execution.reports import Failed, Finished, Noted, Paused, Report, Resumed, Running, Unrecorded
+from clops_sweep.execution.reports import Failed, Finished, Paused, Report, Resumed, Running, Unrecorded
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.store.run_store import RunStore
@@ -81,7 +81,7 @@ class Actor:
 
         self.ray = ray
         self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]
-        self.results, self.checkpoints = results, results / "checkpoints"
+        self.results, self.checkpoints = results, results / ".work" / "checkpoints"
         RunStore(results).open_for_writing()
         self.jobs = [
             Job(tuple(job), ids, last) for job, ids, last in zip_longest(jobs, self.ids, until, fillvalue=None)
@@ -90,7 +90,6 @@ class Actor:
             frames={BASE.data_key: ray.put(frames)},
             data_hashes={BASE.data_key: frames.data_hash},
             store_uri=str(results),
-            checkpoints=str(self.checkpoints),
             software={},
             plugins=plugins or {},
             max_retries=0,
@@ -123,7 +122,7 @@ class Actor:
         self.ray.kill(self.actor)
 
     def forget_results(self) -> None:
-        for path in self.results.glob("*/*"):
+        for path in (*self.results.glob("[!.]*/*"), *self.checkpoints.glob("*")):
             path.unlink()
 
 
@@ -243,7 +242,7 @@ def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Ac
 
 def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
-    actor.checkpoints.mkdir(exist_ok=True)
+    actor.checkpoints.mkdir(parents=True, exist_ok=True)
     (actor.checkpoints / f"{actor.ids[0][0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
     actor.take_up(0)
     assert isinstance(actor.train(), Finished)
@@ -252,7 +251,7 @@ def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -
 
 def test_a_checkpoint_of_another_version_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
-    actor.checkpoints.mkdir(exist_ok=True)
+    actor.checkpoints.mkdir(parents=True, exist_ok=True)
     torch.save({"task": 1, "epoch": 0, "weights": torch.zeros(3)}, actor.checkpoints / f"{actor.ids[0][0]}.pt")
     actor.take_up(0)
     assert isinstance(actor.train(), Finished)
@@ -295,22 +294,17 @@ def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: 
     _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
 
 
-def test_the_checkpoint_of_another_run_is_set_aside_and_said(actor: Actor, other_actor: Actor, alone: Tables) -> None:
+def test_the_checkpoint_of_another_run_is_not_used(actor: Actor, other_actor: Actor, alone: Tables) -> None:
     """Copied over a run's own, it once gave that run the numbers of the other."""
     actor.forget_results()
     other_actor.take_up(2)
     assert isinstance(other_actor.step(), Running)
     other_actor.call("stop")
     (saved,) = actor.checkpoints.iterdir()
-    place = saved.rename(saved.with_name(f"{actor.ids[0][0]}.pt"))
+    saved.rename(saved.with_name(f"{actor.ids[0][0]}.pt"))
     actor.take_up(0)
-    aside = f"{place}.foreign"
-    assert actor.step() == Noted(
-        f"{place}: is the checkpoint of another run; it was set aside as {aside}, and the run starts anew"
-    )
     assert isinstance(actor.train(), Finished)
-    assert [str(path) for path in actor.checkpoints.iterdir()] == [aside]
-    Path(aside).unlink()
+    assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
 
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.columns import PHASES, RESULTS
 from clops_sweep.experiment.spaces.where import Where
-from clops_sweep.store.checkpoint_path import checkpoint_path
 from clops_sweep.store.compaction import filled
 from clops_sweep.store.part_names import Part
 from clops_sweep.store.parts import PartFolder
-from clops_sweep.store.rewriting import TABLES, Rewriting, check_room, finish_interrupted, same_rows
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
+from clops_sweep.store.upkeep.rewriting import TABLES, Rewriting, check_room, finish_interrupted, same_rows
 
 _NUMBERS = ("run_id", *(name for name in RESULTS if name not in ("seconds", *PHASES)))
 """Columns of `runs` that are equal whenever the same run is computed again."""
@@ -62,7 +61,7 @@ def delete_runs(store: RunStore, choose: Callable[[], Collection[str]]) -> int:
             rewriting.remove(table, parts)
         rewriting.commit()
         store.models.delete(gone)
-        store.files.delete(checkpoint_path(store.checkpoint_folder, [run_id]) for run_id in gone)
+        store.files.delete(store.checkpoint_path([run_id]) for run_id in gone)
     return len(gone)
 
 

@@ -14,12 +14,12 @@ from stepping import Worker
 
 from clops_sweep import RunConfig, delete, merge
 from clops_sweep.errors import UsageError
-from clops_sweep.store.changes import delete_runs, matching, merge_runs
-from clops_sweep.store.rewriting import same_rows
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
-from clops_sweep.store.verification import damages
-from tests.store.test_migration import TABLES, predictions, row
+from clops_sweep.store.upkeep.changes import delete_runs, matching, merge_runs
+from clops_sweep.store.upkeep.rewriting import same_rows
+from clops_sweep.store.upkeep.verification import damages
+from tests.store.upkeep.test_migration import TABLES, predictions, row
 
 Tables = Callable[..., dict[str, pa.Table]]
 Content = dict[TableName, pa.Table]

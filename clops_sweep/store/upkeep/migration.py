@@ -20,9 +20,9 @@ from clops_sweep.store.compaction import filled
 from clops_sweep.store.part_bytes import FORMAT
 from clops_sweep.store.part_names import Part
 from clops_sweep.store.parts import PartFolder, UnlistedColumns
-from clops_sweep.store.rewriting import TABLES, Rewriting, check_room
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
+from clops_sweep.store.upkeep.rewriting import TABLES, Rewriting, check_room
 
 
 @dataclass(frozen=True)
@@ -212,9 +212,9 @@ def _moved_checkpoints(store: RunStore, rows: Sequence[Mapping[str, Any]], plan:
         if row["status"] == "failed" and old in plan.new_ids and store.has_checkpoint([old]):
             from clops_sweep.store.checkpoint import CheckpointFile
 
-            checkpoint = CheckpointFile(store.files, store.checkpoint_folder, [old])
+            checkpoint = CheckpointFile(store, [old])
             state = checkpoint.load()
             if state is not None and old not in plan.dropped:
-                CheckpointFile(store.files, store.checkpoint_folder, [plan.new_ids[old]]).save(state)
+                CheckpointFile(store, [plan.new_ids[old]]).save(state)
             found.append(checkpoint.path)
     return found

@@ -1,4 +1,4 @@
-"""Compaction beside a sweep: `python -m clops_sweep.store.background`, started by the sweep's driver now and then."""
+"""Compaction beside a sweep: `python -m clops_sweep.store.upkeep.background`, which the driver starts now and then."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BackgroundCompaction:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "clops_sweep.store.background"],
+                [sys.executable, "-m", "clops_sweep.store.upkeep.background"],
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
             )  # fmt: skip
             assert self._process.stdin is not None

@@ -23,15 +23,15 @@ from clops_sweep.errors import DamagedStore, OtherFormat, UsageError
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.plugins.registry import BUILT_IN
 from clops_sweep.store import parts as parts_module
-from clops_sweep.store import rewriting as rewriting_module
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.files import Files
-from clops_sweep.store.migration import migrate
 from clops_sweep.store.parts import PartFolder
-from clops_sweep.store.rewriting import finish_interrupted, same_rows
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
-from clops_sweep.store.verification import damages
+from clops_sweep.store.upkeep import rewriting as rewriting_module
+from clops_sweep.store.upkeep.migration import migrate
+from clops_sweep.store.upkeep.rewriting import finish_interrupted, same_rows
+from clops_sweep.store.upkeep.verification import damages
 
 Tables = Callable[..., dict[str, pa.Table]]
 DATA = "a" * 64
@@ -188,7 +188,7 @@ def test_killed_before_any_file_operation_it_can_be_repeated(
 
 MIGRATE = """
 import sys
-from clops_sweep.store.migration import migrate
+from clops_sweep.store.upkeep.migration import migrate
 from clops_sweep.store.run_store import RunStore
 
 print("ready", flush=True)
@@ -254,10 +254,10 @@ def test_runs_of_unknown_plug_ins_keep_their_ids(old: Old) -> None:
 
 def test_columns_and_checkpoints_move_too(old: Old) -> None:
     failed = RunConfig(seed=9)
-    CheckpointFile(old.store.files, old.store.checkpoint_folder, [old_id(failed)]).save({"epoch": 3})
+    CheckpointFile(old.store, [old_id(failed)]).save({"epoch": 3})
     migrate(RunStore(old.store.uri))
     store = RunStore(old.store.uri)
-    assert CheckpointFile(store.files, store.checkpoint_folder, [new_id(failed)]).load() == {"epoch": 3}
+    assert CheckpointFile(store, [new_id(failed)]).load() == {"epoch": 3}
     assert not store.has_checkpoint([old_id(failed)])
     assert "stack" not in store.read("runs")
 
