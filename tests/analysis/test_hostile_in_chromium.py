@@ -124,7 +124,7 @@ def test_a_report_shows_text(browser: Any, hostile: RunStore, spaces: list[Searc
 
 @pytest.mark.parametrize("whole", [False, True], ids=["of search spaces", "of the whole store"])
 def test_the_dashboard_shows_text(whole: bool, browser: Any, hostile: RunStore, spaces: list[SearchSpace]) -> None:
-    pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not opened in a browser")
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not opened in a browser")
     source = StoreSource(hostile, lambda key: None, None if whole else lambda: spaces)
     server = make_server(hostile, source, host=None, port=0, token=None)
     names = [f"{HOSTILE[0]} class_il {HOSTILE[1]}"] if whole else [space.name for space in spaces]
@@ -151,8 +151,8 @@ def _go(browser: Any, page: str, **more: str) -> None:
     """Shows a view of the dashboard, and waits until its links to other pages, which come with it, lead on from it."""
     query = f"?{urlencode({'page': page, **more})}"
     kept = "new URLSearchParams(document.querySelector('#links .here a')?.getAttribute('href') ?? '')"
-    _until(browser, "window.dash_clientside?.set_props && document.querySelector('#links a')")
-    browser.run(f"window.dash_clientside.set_props('address', {{ search: {json.dumps(query)} }})")
+    _until(browser, "document.readyState === 'complete' && document.querySelector('#links a')")
+    browser.run(f"go({json.dumps(query)})")
     name, where = json.dumps(more["experiment"]), json.dumps(more.get("where"))
     here = f"document.querySelector('#page-{page}')?.ariaCurrent === 'page'"
     _until(browser, f"{here} && {kept}.get('experiment') === {name} && {kept}.get('where') === {where}")

@@ -61,7 +61,7 @@ def browsed(
     chromium: ModuleType, generated: ModuleType, spaces: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Browsed]:
     """The first runs of a sweep, on a page that looks for others every fifth of a second."""
-    pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not opened in a browser")
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not opened in a browser")
     if chromium.executable() is None:
         pytest.skip("no Chromium on this machine: the dashboard is not opened in a browser")
     folder = tmp_path_factory.mktemp("browsed")
@@ -76,7 +76,9 @@ def browsed(
         with chromium.Page(folder / "profile") as page:
             page.call("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
             page.call("Page.navigate", url=server.address)
-            yield Browsed(page, server.address.partition("?")[0], store)
+            browsed = Browsed(page, server.address.partition("?")[0], store)
+            browsed.until("document.querySelector('#links a') !== null")
+            yield browsed
     finally:
         server.stop()
         thread.join(20)
