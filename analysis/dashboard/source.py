@@ -14,7 +14,7 @@ from clops_sweep.store.run_store import RunStore
 from ..as_stored import recorded_experiments
 from ..collect import Experiment
 from ..figures.tracings import Frames
-from ..search_trials import collect_with_searches, recorded_search
+from ..search_trials import collect_with_searches, search_experiment
 
 
 class StoreSource:
@@ -45,7 +45,7 @@ class StoreSource:
         if self.mark():
             from clops_sweep.search.study import recorded_studies  # Optuna takes its time to be imported
 
-            found = [(recorded_search(study, runs), study) for study in recorded_studies(self._store)]
+            found = [(search_experiment(study, runs), study) for study in recorded_studies(self._store)]
         of_searches = {run_id for _, study in found if study for trial in study.trials for run_id in trial.run_ids}
         others = runs[~runs.index.isin(of_searches)].reset_index(drop=True)
         return [*((experiment, None) for experiment in recorded_experiments(others)), *found]
