@@ -52,7 +52,7 @@ class SectionFiles:
         picture = item.drawn()
         gc.collect(1)  # tens of thousands of objects, which all lived until it was done
         self.figures[f"{picture.name}.png"] = picture.png
-        self.figures[f"{picture.name}.svg"] = picture.svg
+        self.figures[f"{picture.name}.svg"] = picture.svg.encode("utf-8", "replace")
         return picture
 
     def add_table(self, table: TextTable, exact: str | None = None) -> tuple[str, ...]:
