@@ -54,6 +54,7 @@ def write_report(
     axes: tuple[str, str] | None = None,
     data_hashes: Collection[str] = (),
     frames: Sequence[Frames] = (),
+    experiments: Sequence[Experiment] = (),
     as_stored: Sequence[Experiment] = (),
 ) -> ReportPaths:
     """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
@@ -68,25 +69,27 @@ def write_report(
         axes: rows and columns of the heatmaps; default: the first two axes whose values are numbers.
         data_hashes: of editions of the data to show instead of the newest; or the beginnings of their hashes.
         frames: prepared frames, for the tracings and the tasks' titles of runs whose `data_hash` is theirs.
-        as_stored: experiments to show beside them that no search space describes
-            (`clops_sweep.analysis.as_stored.experiments_as_stored`).
+        experiments: experiments to show beside them that no search space describes
+            (`clops_sweep.analysis.as_stored.stored_experiments`).
+        as_stored: the same of plug-ins that are not registered, on which no claim is decided.
 
     Raises:
         UsageError: no search space, two of one name, an axis or a data hash that is not there, or a folder that
             cannot be written to or holds something else.
     """
-    if not spaces and not as_stored:
+    if not spaces and not experiments and not as_stored:
         raise UsageError("report: expected at least one search space")
     check_names(spaces)
     check_folder(folder, store)
-    known = {axis for space in spaces for axis in space.axes}
+    stored = [*experiments, *as_stored]
+    known = {axis for axes_of in (*(it.axes for it in spaces), *(it.axes for it in stored)) for axis in axes_of}
     for axis in axes or ():
         if axis not in known:
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     collected = collect_with_searches(spaces, store, data_hashes, axes or ())
-    experiments = [*(experiment for experiment, _ in collected), *as_stored]
+    shown = [*(experiment for experiment, _ in collected), *stored]
     written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
-    grids = [*written, *as_stored]
+    grids = [*written, *stored]
     sections, files, titles = [], SectionFiles(), TaskTitles(frames)
     referenced = [
         _references(experiment, grids) if space.search is None else []
@@ -102,7 +105,7 @@ def write_report(
             continue  # a single configuration that stands in the tables and captions of the others
         name = file_name(space.name)
         sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
-    for experiment in as_stored:
+    for experiment in stored:
         references = _references(experiment, grids)
         name = file_name(experiment.name)
         sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
@@ -110,11 +113,11 @@ def write_report(
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     if compared is not None:
         sections.insert(0, compared)
-    on_known_data = [it for it in verdicts(written, store, frames) if it.dataset not in DATASETS.added]
+    on_known_data = [it for it in verdicts([*written, *experiments], store, frames) if it.dataset not in DATASETS.added]
     claimed = claims_section(on_known_data, sections, files)
     if claimed is not None:
         sections.insert(0, claimed)
-    lead, sources, files_needed = _lead(experiments), provenance(experiments), files_of_plugins(experiments)
+    lead, sources, files_needed = _lead(shown), provenance(shown), files_of_plugins(shown)
     page = render_page(title, lead, sections, sources, store.files.anywhere, files_needed)
     try:
         write_whole(folder / MARKER, b"")

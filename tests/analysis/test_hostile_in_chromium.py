@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.as_stored import experiments_as_stored
+from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import PAGES
@@ -114,7 +114,7 @@ def test_the_trap_works(browser: Any, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_a_report_shows_text(browser: Any, hostile: RunStore, spaces: list[SearchSpace], tmp_path: Path) -> None:
-    as_stored = experiments_as_stored(hostile.read("runs"))
+    _, as_stored = stored_experiments(hostile.read("runs"))
     assert len(as_stored) == 1
     browser.open(write_report(spaces, hostile, tmp_path, as_stored=as_stored).index.as_uri())
     assert trapped(browser) == []
