@@ -19,7 +19,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
-from .collect import FAMILY, Cell, Edition, Experiment, editions, whole_hashes
+from .collect import FAMILY, Cell, Edition, Experiment, editions, family_of, whole_hashes
 from .selection import departures
 
 _REPLICATE = ["split_seed", "seed"]
@@ -130,6 +130,7 @@ def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
     of_identity = {}
     if shared:
         of_identity = {_identity(cell.config, {}): number for number, cell in enumerate(experiment.cells)}
+        of_identity.pop(None, None)
     sources: list[int] = []
     places = list(product(*axes.values())) if prod(map(len, axes.values())) <= _MOST_CELLS else []
     for place in places:
@@ -184,9 +185,8 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
     kept = [rows.iloc[:0]]
     known = editions(rows)
     newest = rows["semantics_version"].max()  # for all patient splits: never a mixture of two versions of the method
-    for family, of_family in rows.groupby(list(FAMILY), sort=True):
-        dataset, scenario, normalize, leads = map(str, family[:-1])
-        key = dataset, scenario, normalize, leads, int(str(family[-1]))
+    for family, of_family in rows.groupby(list(FAMILY), sort=True, dropna=False):
+        key = family_of(family)
         newest_first = sorted(known.get(key, []), key=lambda edition: edition[0] not in wanted)
         for place, (data_hash, version) in enumerate(newest_first):
             of_it = of_family[(of_family["data_hash"] == data_hash) & (of_family["semantics_version"] == version)]

@@ -62,6 +62,8 @@ def show(run_id: str, results: str, everything: bool, as_json: bool) -> None:
         shorten = heading == "results" and not everything
         for name in names:
             click.echo(f"  {name:{width}} {printable(_in_words(row[name], shorten))}")
+    if row["patients_validation"] == 0:
+        click.echo("the data have no validation set: metrics are of the test set")
     if lines := described(row["plugins"]):
         click.echo("plug-ins:")
         for line in (*lines, *changed_code([row])):
