@@ -162,12 +162,14 @@ def _identity(config: RunConfig, changes: dict[str, Any]) -> str | None:
 
 def _on_one_axis(experiment: Experiment) -> Experiment:
     """One axis with a name for each configuration: the fields in which it is not as in the paper, or all."""
-    departed = [[axis for axis in departures(cell.config) if axis in cell.labels] for cell in experiment.cells]
-    names = [_in_words(cell, axes) for cell, axes in zip(experiment.cells, departed, strict=True)]
+    order = sorted(range(len(experiment.cells)), key=lambda at: repr(tuple(experiment.cells[at].labels.values())))
+    found = [experiment.cells[at] for at in order]
+    names = [_in_words(it, [axis for axis in departures(it.config) if axis in it.labels]) for it in found]
     if len(set(names)) < len(names):
-        names = [_in_words(cell, experiment.axes) for cell in experiment.cells]
-    cells = (replace(cell, labels={"configuration": it}) for cell, it in zip(experiment.cells, names, strict=True))
-    return replace(experiment, axes={"configuration": tuple(names)}, cells=tuple(cells))
+        names = [_in_words(it, experiment.axes) for it in found]
+    cells = (replace(it, labels={"configuration": name}) for it, name in zip(found, names, strict=True))
+    frame = experiment.runs.assign(cell=np.argsort(order)[experiment.runs["cell"].to_numpy(dtype=int)])
+    return replace(experiment, axes={"configuration": tuple(names)}, cells=tuple(cells), runs=frame)
 
 
 def _in_words(cell: Cell, axes: Iterable[str]) -> str:

@@ -91,23 +91,18 @@ def write_report(
     written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
     grids = [*written, *stored]
     sections, files, titles = [], SectionFiles(), TaskTitles(frames)
-    referenced = [
-        _references(experiment, grids) if space.search is None else []
-        for space, (experiment, _) in zip(spaces, collected, strict=True)
-    ]
-    shown_elsewhere = {id(r.experiment) for references in referenced for r in references}
-    for space, (experiment, study), references in zip(spaces, collected, referenced, strict=True):
-        if space.search is not None:
+    referenced = {id(experiment): _references(experiment, grids) for experiment in grids}
+    shown_elsewhere = {id(r.experiment) for references in referenced.values() for r in references}
+    searches = {id(it): (space, study) for space, (it, study) in zip(spaces, collected, strict=True) if space.search}
+    for experiment in shown:
+        if id(experiment) in searches:
+            space, study = searches[id(experiment)]
             name = file_name(space.name)
             sections.append(build_search_section(space, study, experiment, store, name, files, titles))
             continue
         if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
             continue  # a single configuration that stands in the tables and captions of the others
-        name = file_name(space.name)
-        sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
-    for experiment in stored:
-        references = _references(experiment, grids)
-        name = file_name(experiment.name)
+        name, references = file_name(experiment.name), referenced[id(experiment)]
         sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
     compared = strategies_section(grids, [section.anchor for section in sections], files)
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
