@@ -104,8 +104,15 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
                 if known
                 else RunConfig.model_construct(**used)
             )
-    axes = {field: _in_order({place[at] for place in configs}) for at, field in enumerate(varied)}
-    cells = tuple(Cell(dict(zip(varied, place, strict=True)), config, config) for place, config in configs.items())
+    labels = [
+        tuple(config.get(it) if known and it != "run_id" else value for it, value in zip(varied, place, strict=True))
+        for place, config in configs.items()
+    ]  # a column of whole numbers with gaps holds floats, and a config does not
+    axes = {field: _in_order({it[at] for it in labels}) for at, field in enumerate(varied)}
+    cells = tuple(
+        Cell(dict(zip(varied, it, strict=True)), config, config)
+        for it, config in zip(labels, configs.values(), strict=True)
+    )
     number = {place: position for position, place in enumerate(configs)}
     frame = rows.assign(cell=[number[place] for place in places])
     return Experiment(name, axes, cells, frame, tuple(shown), tuple(left_aside))
@@ -164,12 +171,20 @@ def _on_one_axis(experiment: Experiment) -> Experiment:
     """One axis with a name for each configuration: the fields in which it is not as in the paper, or all."""
     order = sorted(range(len(experiment.cells)), key=lambda at: repr(tuple(experiment.cells[at].labels.values())))
     found = [experiment.cells[at] for at in order]
-    names = [_in_words(it, [axis for axis in departures(it.config) if axis in it.labels]) for it in found]
+    names = [_in_words(it, _telling(it)) for it in found]
     if len(set(names)) < len(names):
         names = [_in_words(it, experiment.axes) for it in found]
     cells = (replace(it, labels={"configuration": name}) for it, name in zip(found, names, strict=True))
     frame = experiment.runs.assign(cell=np.argsort(order)[experiment.runs["cell"].to_numpy(dtype=int)])
     return replace(experiment, axes={"configuration": tuple(names)}, cells=tuple(cells), runs=frame)
+
+
+def _telling(cell: Cell) -> list[str]:
+    """The axes on which a cell is not as in the paper, which knows no `weight_seed`."""
+    unlike = {*departures(cell.config), "weight_seed"}
+    return [
+        axis for axis, label in cell.labels.items() if axis in unlike and (axis != "weight_seed" or label is not None)
+    ]
 
 
 def _in_words(cell: Cell, axes: Iterable[str]) -> str:
@@ -224,4 +239,4 @@ def _tuples(value: Any) -> Any:
 
 def _in_order(values: Collection[Any]) -> tuple[Any, ...]:
     numbers = all(isinstance(value, int | float) for value in values)
-    return tuple(sorted(values) if numbers else sorted(values, key=str))
+    return tuple(sorted(values) if numbers else sorted(values, key=repr))
