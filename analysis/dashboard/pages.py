@@ -27,7 +27,7 @@ from ..figures.importance import describe_importance, importance
 from ..figures.optimization_history import describe_optimization_history, optimization_history
 from ..figures.r_matrices import RMatrix, describe_r_matrices
 from ..formats import DASH, plural
-from ..metrics import METRICS, metric_named
+from ..metrics import metric_named
 from ..search_trials import best_trials, best_trials_text
 from .figures import colours, curves_figure, history_figure, importance_figure, parallel_figure
 from .instances import COLUMNS, instances_of, instances_table, shown_run, tracing
@@ -140,9 +140,9 @@ def _runs(scene: Scene) -> Context:
 
 
 def shown_columns(scene: Scene) -> tuple[str, ...]:
-    """The columns that are chosen, else the paper's metrics and the seconds."""
+    """The columns that are chosen, else the headline metrics and the seconds."""
     chosen = tuple(name for name in scene.view.show if name in scene.followed.metrics)
-    usual = (*(f"test_{name}" if scene.experiment.on_test else name for name in METRICS), "seconds")
+    usual = (*(f"test_{name}" if scene.experiment.on_test else name for name in scene.experiment.headline), "seconds")
     return chosen or tuple(name for name in usual if name in scene.followed.metrics)
 
 
@@ -245,18 +245,19 @@ def _r(scene: Scene, cell: int) -> Context:
     """R as a table: after training on each task (rows), how good the run is on each (columns)."""
     record: RMatrix = scene.r_matrix(cell)
     metric = metric_named(record.metric)
-    limits = (float(min(record.mean.min(), 0.5)), float(record.mean.max())) if record.mean.size else (0.0, 1.0)
+    known = record.mean[np.isfinite(record.mean)]
+    limits = (min(float(known.min()), 0.5), float(known.max())) if known.size else (0.0, 1.0)
     rows = []
     for place, trained in enumerate(record.trained):
         cells = []
         for column, ink in enumerate(colours(record.mean[place], limits, metric)):
             mean, sd = float(record.mean[place, column]), float(record.sd[place, column])
-            known, is_frame = math.isfinite(mean), column == place and len(record.trained) > 1
+            there, is_frame = math.isfinite(mean), column == place and len(record.trained) > 1
             cells.append(
                 {
-                    "text": metric.text(mean) if known else DASH,
-                    "title": metric.with_spread(mean, sd) if known else DASH,
-                    "ink": ink if known else "",
+                    "text": metric.text(mean) if there else DASH,
+                    "title": metric.with_spread(mean, sd) if there else DASH,
+                    "ink": ink if there else "",
                     "kind": "best" if is_frame else "",
                 }
             )

@@ -212,6 +212,7 @@ def test_boxes_and_conditions_lead_to_addresses(pages: Pages) -> None:
     assert (set(other.group), other.at) == ({"storage_fraction", "acquisition_fraction"}, 1)
     (form,) = page.find("form")
     given = {it.attributes["name"]: it.attributes["value"] for it in form.find("input")}
+    assert given.pop("metric") == "auc"
     assert given == {
         "page": "runs", "experiment": "synthetic class_il clops", "rows": "storage_fraction",
         "columns": "acquisition_fraction", "group": "storage_fraction", "where": "",
