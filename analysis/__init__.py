@@ -10,52 +10,49 @@ Every figure has a function that computes a small typed record from the store, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .claims.catalogue import Claim, Contrast, Side
-    from .claims.verdicts import Evidence, Verdict, verdicts
-    from .collect import Cell, Experiment
-    from .figures.agreement import (
-        RankAgreement,
-        ReplayOverlap,
-        draw_rank_agreement,
-        draw_replay_overlap,
-        rank_agreement,
-        replay_overlap,
-    )
-    from .figures.cost import CostFrontier, cost_frontier, draw_cost_frontier
-    from .figures.curves import LearningCurves, draw_learning_curves, learning_curves
-    from .figures.differences import difference_heatmap
-    from .figures.difficulty_figures import Distributions, distributions, draw_distributions, draw_similarity
-    from .figures.forgetting import Forgetting, draw_forgetting, forgetting
-    from .figures.heatmaps import Heatmap, Panel, draw_heatmap, heatmap
-    from .figures.importance import Importance, draw_importance, importance
-    from .figures.optimization_history import OptimizationHistory, draw_optimization_history, optimization_history
-    from .figures.pareto import ParetoFront, draw_pareto_front, pareto_front
-    from .figures.profiles import Profile, draw_profile, profile
-    from .figures.r_matrices import RMatrix, draw_r_matrices, r_matrix
-    from .figures.tracings import Tracing, draw_tracings, tracing_of, tracings
-    from .figures.trajectories import TaskTrajectories, beta_trajectories, draw_trajectories
-    from .figures.variance import VarianceBySource, power_of_t_test, splits_needed, variance_by_source
-    from .metrics import Metric, metric_named
-    from .report.notebook import open_sweep
-    from .results import Reference, ResultTable, Row, result_table
-    from .statistics import (
-        Estimate,
-        PairedDifference,
-        Partition,
-        Units,
-        estimate,
-        estimates,
-        holm,
-        paired_difference,
-        paired_differences,
-        partitions,
-        units_of,
-    )
-    from .tables.comparisons import Comparison, Comparisons, comparisons
-    from .tables.strategies import StrategyComparison, compare_strategies, draw_strategies
+from .claims.catalogue import Claim, Contrast, Side
+from .claims.verdicts import Evidence, Verdict, verdicts
+from .collect import Cell, Experiment
+from .figures.agreement import (
+    RankAgreement,
+    ReplayOverlap,
+    draw_rank_agreement,
+    draw_replay_overlap,
+    rank_agreement,
+    replay_overlap,
+)
+from .figures.cost import CostFrontier, cost_frontier, draw_cost_frontier
+from .figures.curves import LearningCurves, draw_learning_curves, learning_curves
+from .figures.differences import difference_heatmap
+from .figures.difficulty_figures import Distributions, distributions, draw_distributions, draw_similarity
+from .figures.forgetting import Forgetting, draw_forgetting, forgetting
+from .figures.heatmaps import Heatmap, Panel, draw_heatmap, heatmap
+from .figures.importance import Importance, draw_importance, importance
+from .figures.optimization_history import OptimizationHistory, draw_optimization_history, optimization_history
+from .figures.pareto import ParetoFront, draw_pareto_front, pareto_front
+from .figures.profiles import Profile, draw_profile, profile
+from .figures.r_matrices import RMatrix, draw_r_matrices, r_matrix
+from .figures.tracings import Tracing, draw_tracings, tracing_of, tracings
+from .figures.trajectories import TaskTrajectories, beta_trajectories, draw_trajectories
+from .figures.variance import VarianceBySource, power_of_t_test, splits_needed, variance_by_source
+from .metrics import Metric, metric_named
+from .report.notebook import open_sweep
+from .results import Reference, ResultTable, Row, result_table
+from .statistics import (
+    Estimate,
+    PairedDifference,
+    Partition,
+    Units,
+    estimate,
+    estimates,
+    holm,
+    paired_difference,
+    paired_differences,
+    partitions,
+    units_of,
+)
+from .tables.comparisons import Comparison, Comparisons, comparisons
+from .tables.strategies import StrategyComparison, compare_strategies, draw_strategies
 
 __all__ = [
     "Cell",
@@ -141,73 +138,3 @@ __all__ = [
     "variance_by_source",
     "verdicts",
 ]
-
-_LAZY = {
-    **dict.fromkeys(("Claim", "Contrast", "Side"), "claims.catalogue"),
-    **dict.fromkeys(("Evidence", "Verdict", "verdicts"), "claims.verdicts"),
-    **dict.fromkeys(("Cell", "Experiment"), "collect"),
-    **dict.fromkeys(
-        (
-            "RankAgreement",
-            "ReplayOverlap",
-            "draw_rank_agreement",
-            "draw_replay_overlap",
-            "rank_agreement",
-            "replay_overlap",
-        ),
-        "figures.agreement",
-    ),
-    **dict.fromkeys(("CostFrontier", "cost_frontier", "draw_cost_frontier"), "figures.cost"),
-    **dict.fromkeys(("LearningCurves", "draw_learning_curves", "learning_curves"), "figures.curves"),
-    "difference_heatmap": "figures.differences",
-    **dict.fromkeys(
-        ("Distributions", "distributions", "draw_distributions", "draw_similarity"), "figures.difficulty_figures"
-    ),
-    **dict.fromkeys(("Forgetting", "draw_forgetting", "forgetting"), "figures.forgetting"),
-    **dict.fromkeys(("Heatmap", "Panel", "draw_heatmap", "heatmap"), "figures.heatmaps"),
-    **dict.fromkeys(("Importance", "draw_importance", "importance"), "figures.importance"),
-    **dict.fromkeys(
-        ("OptimizationHistory", "draw_optimization_history", "optimization_history"), "figures.optimization_history"
-    ),
-    **dict.fromkeys(("ParetoFront", "draw_pareto_front", "pareto_front"), "figures.pareto"),
-    **dict.fromkeys(("Profile", "draw_profile", "profile"), "figures.profiles"),
-    **dict.fromkeys(("RMatrix", "draw_r_matrices", "r_matrix"), "figures.r_matrices"),
-    **dict.fromkeys(("Tracing", "draw_tracings", "tracing_of", "tracings"), "figures.tracings"),
-    **dict.fromkeys(("TaskTrajectories", "beta_trajectories", "draw_trajectories"), "figures.trajectories"),
-    **dict.fromkeys(("VarianceBySource", "power_of_t_test", "splits_needed", "variance_by_source"), "figures.variance"),
-    **dict.fromkeys(("Metric", "metric_named"), "metrics"),
-    "open_sweep": "report.notebook",
-    **dict.fromkeys(("Reference", "ResultTable", "Row", "result_table"), "results"),
-    **dict.fromkeys(
-        (
-            "Estimate",
-            "PairedDifference",
-            "Partition",
-            "Units",
-            "estimate",
-            "estimates",
-            "holm",
-            "paired_difference",
-            "paired_differences",
-            "partitions",
-            "units_of",
-        ),
-        "statistics",
-    ),
-    **dict.fromkeys(("Comparison", "Comparisons", "comparisons"), "tables.comparisons"),
-    **dict.fromkeys(("StrategyComparison", "compare_strategies", "draw_strategies"), "tables.strategies"),
-}
-"""Where names are imported from on first use: importing a figure loads matplotlib."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    found = globals()[name] = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

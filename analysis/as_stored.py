@@ -1,15 +1,18 @@
-"""Runs under the names that the store has for everything: by plug-ins that nothing here registers, or all of them."""
+"""Experiments of the runs in a store, without a search-space file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
@@ -17,8 +20,10 @@ from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
 from .collect import FAMILY, Cell, Edition, Experiment, editions, family_of, whole_hashes
+from .selection import departures
 
 _REPLICATE = ["split_seed", "seed"]
+_MOST_CELLS = 10_000
 
 
 def config_of(row: dict[str, Any]) -> RunConfig | None:
@@ -29,23 +34,27 @@ def config_of(row: dict[str, Any]) -> RunConfig | None:
         return None
 
 
-def experiments_as_stored(runs: pd.DataFrame, data_hashes: Collection[str] = ()) -> list[Experiment]:
-    """One experiment for each data set, scenario and strategy, of the runs whose config cannot be made here.
+def stored_experiments(
+    runs: pd.DataFrame, data_hashes: Collection[str] = ()
+) -> tuple[list[Experiment], list[Experiment]]:
+    """One experiment for each data set, scenario and strategy, of one edition of the data.
 
-    Its axes are the columns in which the runs differ, if there is a run at every place, else there is one axis with a
-    name for each configuration. It asks for those runs alone, of one edition of the data.
+    Its axes are the fields in which the runs differ, if there is a run at every place, be it one that equivalent
+    configurations share. Else there is one axis with a name for each configuration.
 
     Args:
-        runs: the store's table `runs`; those of which `config_of` is a config are passed over.
+        runs: the store's table `runs`.
         data_hashes: as in `collect`.
+
+    Returns:
+        Experiments of runs whose config can be made here, and of runs that name a plug-in that nothing here registers.
     """
     wanted = whole_hashes(runs, data_hashes)
     fields = runs[config_columns(map(str, runs))].to_dict("records")
-    not_known = [config_of({str(name): value for name, value in row.items()}) is None for row in fields]
-    runs = runs[np.array(not_known, dtype=bool)]
-    grouped = runs.groupby(["dataset", "scenario", "strategy"], sort=True)
-    made = (_experiment(f"{' '.join(map(str, names))}, as stored", rows, wanted) for names, rows in grouped)
-    return [experiment for experiment in made if len(experiment.cells)]
+    known = np.array([config_of({str(name): it for name, it in row.items()}) is not None for row in fields], dtype=bool)
+    found = [_gridded(it, shared=True) for it in _experiments(runs[known], wanted, known=True)]
+    others = [_gridded(it, shared=False) for it in _experiments(runs[~known], wanted)]
+    return found, [replace(it, name=f"{it.name}, as stored") for it in others]
 
 
 def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
@@ -57,15 +66,28 @@ def recorded_experiments(runs: pd.DataFrame) -> list[Experiment]:
     Args:
         runs: the store's table `runs`.
     """
-    grouped = runs.groupby(["dataset", "scenario", "strategy"], sort=True)
-    made = (_experiment(" ".join(map(str, names)), rows, everywhere=False) for names, rows in grouped)
-    return [experiment for experiment in made if len(experiment.cells)]
+    return list(_experiments(runs, ()))
 
 
-def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str] = (), *, everywhere: bool = True) -> Experiment:
-    """One experiment; with `everywhere`, of one axis if there is no run at some place of the axes."""
+def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
+    """The prepared data that experiments were computed on."""
+    for experiment in experiments:
+        of_cells = experiment.runs[["cell", "split_seed"]].drop_duplicates()
+        for cell, split in zip(of_cells["cell"], of_cells["split_seed"], strict=True):
+            yield experiment.cells[cell].config.data_key._replace(split_seed=int(split))
+
+
+def _experiments(runs: pd.DataFrame, wanted: Collection[str], *, known: bool = False) -> Iterator[Experiment]:
+    for names, rows in runs.groupby(["dataset", "scenario", "strategy"], sort=True):
+        made = _experiment(" ".join(map(str, names)), rows, wanted, known=known)
+        if made.cells:
+            yield made
+
+
+def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known: bool) -> Experiment:
+    """One experiment with an axis for each field in which its runs differ; its configs are checked if `known`."""
     rows, shown, left_aside = _newest(rows, wanted)
-    options = _options(rows)
+    options = [it for it in OPTIONS if it in rows] if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
     varied = [it for it in fields if it not in _REPLICATE and len(set(map(str, rows[it]))) > 1]
     if rows.duplicated([*varied, *_REPLICATE]).any():
@@ -76,18 +98,101 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str] = (), *, 
         places.append(tuple(_value(row[field]) for field in varied))
         if places[-1] not in configs:
             values = {field: _value(row[field]) for field in fields}
-            unused = {it for it in options if it not in OPTIONS or values[it] is None}
-            known = {it: value for it, value in values.items() if it not in unused}
-            configs[places[-1]] = RunConfig.model_construct(**known)
-    axes = {field: _in_order({place[at] for place in configs}) for at, field in enumerate(varied)}
-    labels = [dict(zip(varied, place, strict=True)) for place in configs]
-    if everywhere and len(configs) < prod(map(len, axes.values())):
-        labels = [{"configuration": ", ".join(f"{field} {value}" for field, value in it.items())} for it in labels]
-        axes = {"configuration": tuple(it["configuration"] for it in labels)}
-    cells = tuple(Cell(label, config, config) for label, config in zip(labels, configs.values(), strict=True))
+            used = {it: value for it, value in values.items() if it not in options or _is_used(it, value)}
+            configs[places[-1]] = (
+                config_from_row({str(it): value for it, value in row.items()})
+                if known
+                else RunConfig.model_construct(**used)
+            )
+    labels = [
+        tuple(config.get(it) if known and it != "run_id" else value for it, value in zip(varied, place, strict=True))
+        for place, config in configs.items()
+    ]  # a column of whole numbers with gaps holds floats, and a config does not
+    axes = {field: _in_order({it[at] for it in labels}) for at, field in enumerate(varied)}
+    cells = tuple(
+        Cell(dict(zip(varied, it, strict=True)), config, config)
+        for it, config in zip(labels, configs.values(), strict=True)
+    )
     number = {place: position for position, place in enumerate(configs)}
     frame = rows.assign(cell=[number[place] for place in places])
     return Experiment(name, axes, cells, frame, tuple(shown), tuple(left_aside))
+
+
+def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
+    """The same cells at every place of the axes, or on one axis if there is a place without a run.
+
+    Args:
+        experiment: of which an option that a run does not use is a label None.
+        shared: whether a place takes the cell of an equivalent configuration, as all acquisition functions at a = 1.
+    """
+    axes = {
+        axis: labels
+        for axis, labels in (
+            (axis, tuple(it for it in labels if it is not None or axis not in OPTIONS))
+            for axis, labels in experiment.axes.items()
+        )
+        if len(labels) > 1
+    }
+    of_place = {tuple(cell.labels[axis] for axis in axes): number for number, cell in enumerate(experiment.cells)}
+    of_identity = {}
+    if shared:
+        of_identity = {_identity(cell.config, {}): number for number, cell in enumerate(experiment.cells)}
+        of_identity.pop(None, None)
+    sources: list[int] = []
+    places = list(product(*axes.values())) if prod(map(len, axes.values())) <= _MOST_CELLS else []
+    for place in places:
+        source = of_place.get(place)
+        if source is None and shared:
+            source = of_identity.get(_identity(experiment.cells[0].config, dict(zip(axes, place, strict=True))))
+        if source is None:
+            break
+        sources.append(source)
+    if len(sources) < len(places) or set(sources) != set(range(len(experiment.cells))):
+        return _on_one_axis(experiment)
+    cells = tuple(
+        replace(experiment.cells[source], labels=dict(zip(axes, place, strict=True)))
+        for place, source in zip(places, sources, strict=True)
+    )
+    rows = experiment.runs.groupby("cell").indices
+    frame = experiment.runs.iloc[np.concatenate([rows[source] for source in sources])]
+    frame = frame.assign(cell=np.repeat(np.arange(len(cells)), [len(rows[source]) for source in sources]))
+    return replace(experiment, axes=axes, cells=cells, runs=frame)
+
+
+def _identity(config: RunConfig, changes: dict[str, Any]) -> str | None:
+    """What makes two configurations one run, apart from their seeds; None where they are not valid together."""
+    try:
+        return config.replace(**changes, seed=0, split_seed=0).identity
+    except UsageError:
+        return None
+
+
+def _on_one_axis(experiment: Experiment) -> Experiment:
+    """One axis with a name for each configuration: the fields in which it is not as in the paper, or all."""
+    order = sorted(range(len(experiment.cells)), key=lambda at: repr(tuple(experiment.cells[at].labels.values())))
+    found = [experiment.cells[at] for at in order]
+    names = [_in_words(it, _telling(it)) for it in found]
+    if len(set(names)) < len(names):
+        names = [_in_words(it, experiment.axes) for it in found]
+    cells = (replace(it, labels={"configuration": name}) for it, name in zip(found, names, strict=True))
+    frame = experiment.runs.assign(cell=np.argsort(order)[experiment.runs["cell"].to_numpy(dtype=int)])
+    return replace(experiment, axes={"configuration": tuple(names)}, cells=tuple(cells), runs=frame)
+
+
+def _telling(cell: Cell) -> list[str]:
+    """The axes on which a cell is not as in the paper, which knows no `weight_seed`."""
+    unlike = {*departures(cell.config), "weight_seed"}
+    return [
+        axis for axis, label in cell.labels.items() if axis in unlike and (axis != "weight_seed" or label is not None)
+    ]
+
+
+def _in_words(cell: Cell, axes: Iterable[str]) -> str:
+    return ", ".join(f"{axis} {cell.labels[axis]}" for axis in axes) or "as in the paper"
+
+
+def _is_used(option: str, value: Any) -> bool:
+    return option in OPTIONS and value is not None
 
 
 def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, list[Edition], list[Edition]]:
@@ -96,13 +201,15 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
     left_aside: list[Edition] = []
     kept = [rows.iloc[:0]]
     known = editions(rows)
+    newest = rows["semantics_version"].max()  # for all patient splits: never a mixture of two versions of the method
     for family, of_family in rows.groupby(list(FAMILY), sort=True, dropna=False):
         key = family_of(family)
         newest_first = sorted(known.get(key, []), key=lambda edition: edition[0] not in wanted)
         for place, (data_hash, version) in enumerate(newest_first):
             of_it = of_family[(of_family["data_hash"] == data_hash) & (of_family["semantics_version"] == version)]
-            (left_aside if place else shown).append(Edition(*key, data_hash, version, len(of_it)))
-            kept += [] if place else [of_it]
+            is_shown = place == 0 and (version == newest or data_hash in wanted)
+            (shown if is_shown else left_aside).append(Edition(*key, data_hash, version, len(of_it)))
+            kept += [of_it] if is_shown else []
     return pd.concat(kept[1:] or kept, ignore_index=True), shown, left_aside
 
 
@@ -132,4 +239,4 @@ def _tuples(value: Any) -> Any:
 
 def _in_order(values: Collection[Any]) -> tuple[Any, ...]:
     numbers = all(isinstance(value, int | float) for value in values)
-    return tuple(sorted(values) if numbers else sorted(values, key=str))
+    return tuple(sorted(values) if numbers else sorted(values, key=repr))

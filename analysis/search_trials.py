@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -61,66 +61,36 @@ def collect_with_searches(
         from clops_sweep.search.study import read_study  # Optuna takes its time to be imported
 
         study = read_study(space, store)
-        found.append((search_experiment(space, study, rows), study))
+        found.append((search_experiment(study or StudyRecord(space.name, space.search.objectives, ()), rows), study))
     return found
 
 
-def search_experiment(space: SearchSpace, record: StudyRecord | None, rows: pd.DataFrame) -> Experiment:
+def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
     """A search's trials as the cells of an experiment, for figures that know experiments.
 
-    Trials of the same choice are one cell. Runs that a pruned or failed trial has not finished were given up, and are
-    not among the runs asked for.
+    Trials of the same choice are one cell. Runs of a trial that are not in the store are not among the runs asked for.
 
     Args:
-        space: the search space.
-        record: its study, if there is one.
-        rows: the store's table `runs`, by run id.
-    """
-    assert space.search is not None
-    distributions = space.search.distributions
-    requests: dict[str, RunRequest] = {}
-    for trial in record.trials if record else ():
-        given_up = trial.state in ("pruned", "failed")
-        for run_id, seed in zip(trial.run_ids, space.seeds, strict=False):
-            if given_up and run_id not in rows.index:
-                continue
-            config = space.base.replace(**space.search.settings(trial.labels), seed=seed)
-            requests[run_id] = RunRequest(config, space.name, trial.labels, config)
-    axes: dict[str, tuple[Any, ...]] = {}
-    for name, distribution in distributions.items():
-        labels = {repr(request.labels[name]): request.labels[name] for request in requests.values()}
-        if isinstance(distribution, tuple):
-            axes[name] = tuple(label for label in distribution if repr(label) in labels)
-        else:
-            axes[name] = tuple(sorted(labels.values()))
-    cells, frame = frame_of_runs(axes, list(requests.values()), list(requests), rows)
-    return Experiment(space.name, axes, cells, frame, _editions(frame))
-
-
-def recorded_search(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
-    """The same of a study alone, without the search space that made it: of those of its runs that are in the store.
-
-    Args:
-        record: the study.
+        record: its study.
         rows: the store's table `runs`, by run id.
     """
     requests: dict[str, RunRequest] = {}
+    names = dict.fromkeys(name for trial in record.trials for name in trial.labels)
     for trial in record.trials:
+        labels = {name: trial.labels.get(name) for name in names}
         for run_id in trial.run_ids:
             if run_id in rows.index:
                 row = rows.loc[run_id]
                 options = {name: row[name] for name in OPTIONS if name in row and row[name] == row[name]}
                 fields = {name: row[name] for name in RunConfig.model_fields} | options
                 config = RunConfig.model_construct(None, **fields)  # type: ignore[arg-type]  # as stored
-                requests.setdefault(run_id, RunRequest(config, record.name, trial.labels, config))
-    names = dict.fromkeys(name for trial in record.trials for name in trial.labels)
+                requests.setdefault(run_id, RunRequest(config, record.name, labels, config))
     axes: dict[str, tuple[Any, ...]] = {}
     for name in names:
-        labels = {repr(it.labels.get(name)): it.labels.get(name) for it in requests.values()}
+        labels = {repr(it.labels[name]): it.labels[name] for it in requests.values()}
         numbers = all(isinstance(label, int | float) for label in labels.values())
         axes[name] = tuple(sorted(labels.values(), key=None if numbers else str))
-    filled = [replace(it, labels={name: it.labels.get(name) for name in names}) for it in requests.values()]
-    cells, frame = frame_of_runs(axes, filled, list(requests), rows)
+    cells, frame = frame_of_runs(axes, list(requests.values()), list(requests), rows)
     return Experiment(record.name, axes, cells, frame, _editions(frame))
 
 

@@ -86,13 +86,14 @@ def test_it_holds_every_source_and_nothing_else(shipped: set[str]) -> None:
     sources = {
         f"{place}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, place in FOLDERS.items()
-        for pattern in ("*.py", "py.typed", "page.*", "dashboard.*")
+        for pattern in ("*.py", "py.typed", "*.jinja", "page.*", "dashboard.*")
         for path in (ROOT / folder).rglob(pattern)
         if "__pycache__" not in path.parts
     }
     assert {
         "clops_sweep/analysis/dashboard/assets/dashboard.css",
         "clops_sweep/analysis/dashboard/assets/dashboard.js",
+        "clops_sweep/analysis/dashboard/templates/page.html.jinja",
         "clops_sweep/py.typed",
         "clops_sweep/analysis/report/page.css",
         "clops_sweep/analysis/report/page.js",

@@ -1,5 +1,5 @@
 """A page on which a store can be watched and looked through, also while a sweep runs elsewhere.
 
-What is shown is computed by functions of a `Snapshot` and a `View` that return small records; other functions make
-`Element` trees of these. Neither needs Dash: `app` alone turns elements into its components, `server` serves them.
+An address is a `View`. With a `Snapshot` of the store it is a `Scene`, which `pages` renders by a template. `app`
+answers requests with it, and `server` decides who may ask.
 """

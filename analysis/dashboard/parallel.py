@@ -75,3 +75,15 @@ def parallel_coordinates(experiment: Experiment, metric: str, cells: Sequence[in
         tuple(cell for _, cell in kept),
         len(found),
     )
+
+
+def describe_parallel(record: ParallelCoordinates, names: Sequence[str]) -> str:
+    """The figure in words."""
+    low, high = record.metric.text(float(record.values.min())), record.metric.text(float(record.values.max()))
+    axes = ", ".join(
+        f"{axis} ({labels[0]} to {labels[-1]})" for axis, labels in zip(record.axes, record.labels, strict=True)
+    )
+    return (
+        f"Parallel coordinates of {len(names)} configurations over {axes or 'no axis'}: {record.metric.plain} from "
+        f"{low} to {high}. The best are listed below, all in the table of runs."
+    )

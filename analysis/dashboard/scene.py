@@ -101,12 +101,12 @@ class Scene:
         found = (sorted(self.cells_of(key), key=lambda cell: cell not in shown)[:1] for key in self.view.cells)
         return list(dict.fromkeys(cell for cells in found for cell in cells))
 
-    def choose(self, cell: int) -> str | None:
+    def choose(self, cell: int, **changes: str) -> str | None:
         """The address of this view with a cell chosen, or no longer chosen; None if it has no finished run."""
         key = self.key_of(cell)
         if key is None:
             return None
-        return self.view.address(cells=self.view.with_cell(key, self.experiment.run_ids(cell)))
+        return self.view.address(cells=self.view.with_cell(key, self.experiment.run_ids(cell)), **changes)
 
     def name_of(self, cell: int) -> str:
         """A configuration in words."""

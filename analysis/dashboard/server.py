@@ -13,7 +13,7 @@ from clops_sweep.errors import UsageError, one_line
 from clops_sweep.store.run_store import RunStore
 
 from .app import NOT_INSTALLED, make_app
-from .pages.pages import Pages
+from .pages import Pages
 from .snapshot import FollowedStore, Source
 
 LOOPBACK = "127.0.0.1"
@@ -76,7 +76,7 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
         token: what a browser has to show first; needed with a host.
 
     Raises:
-        UsageError: Dash or waitress is not installed, no such store, no such host, a port that is taken, or no token.
+        UsageError: a package is not installed, no such store, no such host, a port that is taken, or no token.
     """
     if host is not None and (token is None or len(token) < _LEAST_TOKEN):
         raise UsageError(f"a dashboard that other machines reach needs a token of {_LEAST_TOKEN} characters at least")
@@ -89,12 +89,12 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
-        app = make_app(Pages(followed), store.files.shown, seconds)
+        app = make_app(Pages(followed, store.files.shown, seconds))
         actual = int(taken.getsockname()[1])
         guard(app, token if host is not None else None, actual)
         logging.getLogger("waitress").setLevel(logging.ERROR)  # it warns whenever a request waits for a thread
         connections: dict[int, Any] = {}
-        server = waitress.create_server(app.server, map=connections, sockets=[taken], **_LIMITS)
+        server = waitress.create_server(app, map=connections, sockets=[taken], **_LIMITS)
     except BaseException:
         taken.close()
         raise
@@ -102,7 +102,7 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
     if name in ("0.0.0.0", "::"):
         name = socket.gethostname()
     query = f"?{urlencode({'token': token})}" if host is not None else ""
-    return Server(f"http://{f'[{name}]' if ':' in name else name}:{actual}/{query}", app.server, server, connections)
+    return Server(f"http://{f'[{name}]' if ':' in name else name}:{actual}/{query}", app, server, connections)
 
 
 def guard(app: Any, token: str | None, port: int) -> None:
@@ -133,7 +133,7 @@ def guard(app: Any, token: str | None, port: int) -> None:
     policy = "; ".join(
         (
             "default-src 'none'",
-            " ".join(["script-src 'self'", *(f"'{it.strip(chr(39))}'" for it in app.csp_hashes())]),
+            "script-src 'self'",
             "style-src 'self' 'unsafe-inline'",
             "img-src 'self' data: blob:",
             "font-src 'self' data:",
@@ -148,8 +148,8 @@ def guard(app: Any, token: str | None, port: int) -> None:
         answer.headers["Referrer-Policy"] = "no-referrer"
         return answer
 
-    app.server.before_request(check)
-    app.server.after_request(with_headers)
+    app.before_request(check)
+    app.after_request(with_headers)
 
 
 def _same(given: str, token: str) -> bool:

@@ -11,10 +11,10 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import STUDIES, StudyRecord
 from clops_sweep.store.run_store import RunStore
 
-from ..as_stored import recorded_experiments
+from ..as_stored import data_keys, recorded_experiments
 from ..collect import Experiment
 from ..figures.tracings import Frames
-from ..search_trials import collect_with_searches, recorded_search
+from ..search_trials import collect_with_searches, search_experiment
 
 
 class StoreSource:
@@ -45,19 +45,16 @@ class StoreSource:
         if self.mark():
             from clops_sweep.search.study import recorded_studies  # Optuna takes its time to be imported
 
-            found = [(recorded_search(study, runs), study) for study in recorded_studies(self._store)]
+            found = [(search_experiment(study, runs), study) for study in recorded_studies(self._store)]
         of_searches = {run_id for _, study in found if study for trial in study.trials for run_id in trial.run_ids}
         others = runs[~runs.index.isin(of_searches)].reset_index(drop=True)
         return [*((experiment, None) for experiment in recorded_experiments(others)), *found]
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
         """The prepared frames that are at hand for them."""
-        for experiment in experiments:
-            of_cells = experiment.runs[["cell", "split_seed"]].drop_duplicates()
-            for cell, split in zip(of_cells["cell"], of_cells["split_seed"], strict=True):
-                key = experiment.cells[cell].config.data_key._replace(split_seed=int(split))
-                if key not in self._frames:
-                    self._frames[key] = self._find(key)
+        for key in data_keys(experiments):
+            if key not in self._frames:
+                self._frames[key] = self._find(key)
         return [frames for frames in self._frames.values() if frames is not None]
 
     def mark(self) -> Hashable:

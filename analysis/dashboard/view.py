@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -76,15 +76,23 @@ class View:
         known = view.page in PAGES
         return replace(view, page=view.page if known else cls.page, cells=view.cells[:MOST_CELLS], at=max(1, view.at))
 
-    def address(self, **changes: Any) -> str:
-        """The address of this view, or of one that is like it but for some changes."""
+    def pairs(self, **changes: Any) -> list[tuple[str, str]]:
+        """The names and values in the address of this view, or of one that is like it but for some changes."""
         other = replace(self, **changes)
         pairs: list[tuple[str, str]] = []
         for name, default in _DEFAULTS.items():
             value = getattr(other, name)
             if value != default:
                 pairs += [(name, str(it)) for it in (value if isinstance(value, tuple) else (value,))]
-        return f"?{urlencode(pairs)}"
+        return pairs
+
+    def address(self, **changes: Any) -> str:
+        """The address of this view, or of one that is like it but for some changes."""
+        return f"?{urlencode(self.pairs(**changes))}"
+
+    def ticked(self, name: str, chosen: Collection[str], option: str, options: Iterable[str]) -> str:
+        """The address after an option has been ticked, or no longer is."""
+        return self.address(**{name: tuple(it for it in options if (it in chosen) != (it == option)), "at": 1})
 
     def after(self, name: str, value: str) -> str:
         """The address after something has been chosen from a list; two axes change places."""

@@ -17,8 +17,8 @@ from matplotlib.patches import Rectangle
 from .style import readable_on
 
 Floats = npt.NDArray[np.float64]
-Place = tuple[int, ...]
-"""Row and column, as `np.ndenumerate` has them."""
+Place = tuple[float, ...]
+"""Row and column; of a value in an array, whole numbers."""
 
 _SQUARE = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
 _FRAME = (("white", 1.0), ("black", 0.5))
@@ -28,10 +28,11 @@ _FRAME = (("white", 1.0), ("black", 0.5))
 def draw_cells(
     axes: Axes,
     values: Floats,
-    texts: Mapping[Place, str],
+    texts: Mapping[tuple[int, ...], str],
     scale: Normalize,
     colours: str,
     line: float = 1.0,
+    corner: Place = (0, 0),
 ) -> Floats:
     """Draw a cell with its tooltip at each place of `texts`; hatched where its value is NaN.
 
@@ -42,6 +43,7 @@ def draw_cells(
         scale: of the colours.
         colours: name of a colour map.
         line: points between cells.
+        corner: place of the first cell.
 
     Returns:
         The colour of each value, shape (rows, columns, 4).
@@ -54,7 +56,7 @@ def draw_cells(
         look: dict[str, Any] = {"facecolors": [painted[at] for at in shown], "edgecolors": "white", "linewidths": line}
         if not known:
             look = {"facecolors": "#f4f4f4", "edgecolors": "#a8a8a8", "linewidths": 0, "hatch": "////"}
-        corners = np.array(shown, dtype=float)[:, None, ::-1] + _SQUARE
+        corners = (np.array(shown, dtype=float) + corner)[:, None, ::-1] + _SQUARE
         cells = PolyCollection(list(corners), urls=[texts[at] for at in shown], antialiased=line > 0, **look)
         cells.set_in_layout(False)
         axes.add_collection(cells, autolim=False)

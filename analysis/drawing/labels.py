@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
@@ -110,25 +107,6 @@ def name_rows(
     size = min(size, 72 * height / _LEADING)
     most = max(1, int(72 * height / (_LEADING * size)))
     axes.set_yticks(places, [in_lines(name, width, size, min(most, 3)) for name in names], fontsize=size)
-
-
-def name_panel(axes: Axes, title: str, **options: Any) -> None:
-    """A title right above axes that have no label of their own.
-
-    They are told so: otherwise each looks, whenever it is laid out or drawn, which ticks a title or a label would have
-    to make room for, which takes much of the time of a figure of many panels.
-    """
-    axes.set_title(title, y=1.0, **options)
-    axes.xaxis.set_label_coords(0.5, 0.0)
-    axes.yaxis.set_label_coords(0.0, 0.5)
-
-
-def corners(grid: npt.NDArray[np.object_]) -> list[Axes]:
-    """The first and the last panel, beside which a bar of colours stands as beside all of them.
-
-    matplotlib lays a bar out anew for each panel that it is told of.
-    """
-    return list(dict.fromkeys((grid[0, 0], grid[-1, -1])))
 
 
 def legend_columns(names: Sequence[str], width: float, size: float = 8.5, most: int = 4) -> int:

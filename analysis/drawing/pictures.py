@@ -11,13 +11,10 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from .style import as_png
-from .svg import as_element, as_svg
+from .svg import as_svg
 
 INLINE_SVG_LIMIT = 150_000
-"""Characters of an SVG element above which the page shows a figure as PNG."""
-
-_MOST_SHORTER = 6
-"""How many times shorter than its file an SVG element may be."""
+"""Characters of an SVG file above which the page shows a figure as PNG."""
 
 _PIXELS_PER_INCH = 96
 
@@ -26,26 +23,22 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as files, with its title, caption and description. `width` and `height` are in CSS pixels.
-
-    `drawing` is the figure as an SVG element with tooltips; empty where that would be too large.
-    """
+    """A figure as files, with its title, caption and description. `width` and `height` are in CSS pixels."""
 
     name: str
     title: str
     caption: str
     alt: str
     png: bytes
-    svg: bytes
+    svg: str
     width: int
     height: int
-    drawing: str = ""
 
     @property
     def element(self) -> Markup:
-        """The figure in the page."""
-        if self.drawing:
-            return Markup(self.drawing)
+        """The figure in the page: as SVG with tooltips, or as PNG where that would be too large."""
+        if len(self.svg) <= INLINE_SVG_LIMIT:
+            return Markup(self.svg)
         source = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
         return Markup('<img src="{}" alt="{}" width="{}" height="{}">').format(
             source, self.alt, self.width, self.height
@@ -67,10 +60,8 @@ class Sketch:
         """Draw it, as PNG, as SVG, and as an element of the page."""
         figure = self.draw(self.record)
         width, height = figure.get_size_inches() * _PIXELS_PER_INCH
-        png, svg = as_png(figure), as_svg(figure, self.name)
-        drawing = as_element(figure, self.name, self.alt) if len(svg) <= _MOST_SHORTER * INLINE_SVG_LIMIT else ""
-        small = drawing if len(drawing) <= INLINE_SVG_LIMIT else ""
-        return Picture(self.name, self.title, self.caption, self.alt, png, svg, round(width), round(height), small)
+        png, svg = as_png(figure), as_svg(figure, self.name, self.alt)
+        return Picture(self.name, self.title, self.caption, self.alt, png, svg, round(width), round(height))
 
 
 def sketch(draw: Callable[[Record], Figure], record: Record, name: str, title: str, caption: str, alt: str) -> Sketch:

@@ -21,6 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
+from scipy.optimize import isotonic_regression
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -130,32 +131,18 @@ def readable_on(background: object) -> str:
 
 
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Moves label positions apart to at least `gap`, keeping their order and, as far as there is room, their place."""
-    if not positions:
-        return []
-    gap = min(gap, (high - low) / max(len(positions) - 1, 1))
-    order = sorted(range(len(positions)), key=lambda i: positions[i])
-    # Blocks of labels that touch share one mean shift; neighbouring blocks merge until none overlap.
-    blocks: list[list[float]] = []
-    for i in order:
-        blocks.append([positions[i], 1.0])
-        while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * (blocks[-1][1] + blocks[-2][1]) / 2:
-            (centre_b, count_b), (centre_a, count_a) = blocks.pop(), blocks.pop()
-            blocks.append([(centre_a * count_a + centre_b * count_b) / (count_a + count_b), count_a + count_b])
-    placed: list[float] = []
-    for centre, count in blocks:
-        half = gap * (count - 1) / 2
-        centre = min(max(centre, low + half), high - half)
-        placed += [centre - half + gap * k for k in range(int(count))]
-    for k in range(1, len(placed)):  # blocks pushed in from an edge may touch again
-        placed[k] = max(placed[k], placed[k - 1] + gap)
-    overshoot = max(placed[-1] - high, 0.0)
-    for k in range(len(placed) - 1, -1, -1):
-        placed[k] = min(placed[k], high - gap * (len(placed) - 1 - k)) if overshoot else placed[k]
-    result = [0.0] * len(positions)
-    for place, i in zip(placed, order, strict=True):
-        result[i] = place
-    return result
+    """Move label positions apart to at least `gap`, in their order and by the least sum of squares.
+
+    x_k - x_(k-1) >= gap means that x_k - gap k does not fall, so this is an isotonic regression.
+    """
+    order = np.argsort(positions, kind="stable")
+    gap = min(gap, (high - low) / max(len(order) - 1, 1))
+    steps = gap * np.arange(len(order))
+    placed = np.empty(len(order))
+    if len(order):
+        rising = isotonic_regression(np.asarray(positions, dtype=float)[order] - steps).x
+        placed[order] = np.clip(rising, low, high - steps[-1]) + steps
+    return [float(place) for place in placed]
 
 
 @styled

@@ -33,28 +33,42 @@ _REACH = 80.0
 
 
 @styled
-def as_svg(figure: Figure, name: str) -> bytes:
-    """Return the figure as an SVG file whose text is outlines, so that it needs no font.
+def as_svg(figure: Figure, name: str, alt: str) -> str:
+    """Return the figure as an SVG file that may also stand in an HTML page.
+
+    Text is text, so that it can be selected and edited, and places have two decimals.
 
     Args:
         figure: drawn before, as PNG; its parts stay where that put them.
-        name: of the figure; ids inside the file depend on it.
-    """
-    return cast(bytes, ElementTree.tostring(_svg(figure, name, "path"), encoding="utf-8"))
-
-
-@styled
-def as_element(figure: Figure, name: str, alt: str) -> str:
-    """Return the figure as an element of an HTML page: text is text, places have two decimals.
-
-    Args:
-        figure: as for `as_svg`.
         name: of the figure; no two figures of a page share an id.
         alt: the figure in words.
     """
-    root = _svg(figure, name, "none")
-    root.attrib |= {"class": "drawing", "role": "img", "aria-label": alt}
+    stream, dpi = io.StringIO(), figure.dpi
+    figure.set_layout_engine("none")
+    try:
+        with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+            # not savefig, which lays every figure out once more
+            FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
+    finally:
+        figure.dpi = dpi  # print_svg sets its own
+    root = ElementTree.fromstring(_NOT_IN_XML.sub("?", stream.getvalue()))
+    for part in root.findall(f"{{{_SVG}}}metadata"):
+        root.remove(part)
+    # a number over a cell must not hide the cell's tooltip
+    root.attrib |= {
+        "class": "drawing",
+        "role": "img",
+        "aria-label": _NOT_IN_XML.sub("?", alt),
+        "pointer-events": "none",
+    }
     for part in root.iter():
+        part.tail = None
+        if not (part.text or "").strip():
+            part.text = None
+        if part.tag == f"{{{_SVG}}}a":
+            _make_tooltip(part)
+        elif part.tag == f"{{{_SVG}}}g":
+            part.attrib.pop("id", None)  # such as axes_1, which every figure has
         for place in _PLACES:
             if place in part.attrib:
                 part.set(place, _FRACTION.sub(r"\1", part.attrib[place]))
@@ -66,30 +80,6 @@ def tell_points(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, texts: Sequence[
     points = axes.scatter(x, y, s=_REACH, color=(0, 0, 0, 0), linewidths=0, zorder=_ON_TOP, clip_on=False)
     points.set_urls(texts)
     points.set_in_layout(False)
-
-
-def _svg(figure: Figure, name: str, fonttype: str) -> ElementTree.Element:
-    stream, dpi = io.StringIO(), figure.dpi
-    figure.set_layout_engine("none")
-    try:
-        with mpl.rc_context({"svg.fonttype": fonttype, "svg.hashsalt": name}):
-            # not savefig, which lays every figure out once more
-            FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
-    finally:
-        figure.dpi = dpi  # print_svg sets its own
-    root = ElementTree.fromstring(_NOT_IN_XML.sub("?", stream.getvalue()))
-    for part in root.findall(f"{{{_SVG}}}metadata"):
-        root.remove(part)
-    root.set("pointer-events", "none")  # a number over a cell must not hide the cell's tooltip
-    for part in root.iter():
-        part.tail = None
-        if not (part.text or "").strip():
-            part.text = None
-        if part.tag == f"{{{_SVG}}}a":
-            _make_tooltip(part)
-        elif part.tag == f"{{{_SVG}}}g":
-            part.attrib.pop("id", None)  # such as axes_1, which every figure has
-    return root
 
 
 def _make_tooltip(link: ElementTree.Element) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from clops_sweep.errors import UsageError
 
 from ..axis_names import axis_symbol, axis_title
 from ..collect import Experiment, label_text
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
-from ..drawing.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
+from ..drawing.labels import in_lines, inches, name_columns, name_rows, shortened
 from ..drawing.style import DIVERGING, SEQUENTIAL, new_figure, styled
 from ..metrics import Metric, known_metric
 from ..statistics import Estimate, estimates
@@ -29,6 +30,19 @@ CELL_HEIGHT = 0.48
 
 MOST_WRITTEN = 1_000
 """Cells up to which a figure has their values."""
+
+_SMALL = 0.11
+"""Inches of a cell, either way, in a figure of more."""
+
+_WIDTH, _HIGHEST = 13.8, 320.0
+"""Inches of the panels side by side, as far as the highest that a figure may be allows."""
+
+_LEAST_ROOM = 0.88
+"""Inches that a title has, at least."""
+
+_NAME_SIZE = 6.5
+_BAR = 6.0
+"""Inches that the bar of colours is high, at most."""
 
 _MOST_NAMED = 5
 """Runs that a cell names when a pointer rests on it."""
@@ -85,7 +99,7 @@ class Heatmap:
 
     @property
     def is_large(self) -> bool:
-        """Whether it has so many cells that `mosaic.draw_mosaic` shows them without their values."""
+        """Whether it has so many cells that they are drawn without their values."""
         return len(self.panels) * len(self.rows) * len(self.columns) > MOST_WRITTEN
 
     @property
@@ -167,40 +181,67 @@ def chosen_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[s
 
 @styled
 def draw_heatmap(record: Heatmap) -> Figure:
-    """One row or several of panels, a common colour bar, the value in every cell.
+    """All panels in one field of cells, with a common colour bar, and the value in every cell.
 
     Missing cells are hatched, incomplete ones say how many runs they rest on, the best of each panel has a frame
-    and the best of all a star.
+    and the best of all a star. A heatmap that `is_large` has small cells without values: a frame marks the best cell
+    of a panel, and a dot each cell that is `marked`. The SVG file says a cell's value where a pointer rests on it.
     """
-    n_rows, n_columns = len(record.rows), len(record.columns)
-    panels_per_row = min(len(record.panels), max(1, 20 // max(n_columns, 4)))
-    panel_rows = math.ceil(len(record.panels) / panels_per_row)
-    cell_width = max(0.6, 1.8 / n_columns)
-    names = [label_text(label) for label in (*record.rows, *record.columns)]
-    beside, below = (max(inches(name, 8.5) for name in part) for part in (names[:n_rows], names[n_rows:]))
-    titles = [in_lines(panel.title, n_columns * cell_width, 9.5, 4, bold=True) for panel in record.panels]
-    lines = max(title.count("\n") + 1 for title in titles)
+    small, n_rows, n_columns = record.is_large, len(record.rows), len(record.columns)
+    width, height = (_SMALL, _SMALL) if small else (max(0.6, 1.8 / n_columns), CELL_HEIGHT)
+    room = max(n_columns * width, _LEAST_ROOM)
+    size = 6.0 if small else 9.5
+    titles = [
+        in_lines(it.title or record.metric.figure, room, size, 3 if small else 4, not small) for it in record.panels
+    ]
+    above = (0.14 + 1.35 * size / 72 * max(title.count("\n") + 1 for title in titles)) / height
+    high, wide = n_rows + above, (room + (width if small else 0.15)) / width
+    most = max(1, int(_HIGHEST / (height * high)))
+    across = max(int(_WIDTH / (width * wide)), math.ceil(len(record.panels) / most), 1)
+    across = min(across, len(record.panels))
+    down = math.ceil(len(record.panels) / across)
+    rows, columns = ([label_text(label) for label in labels] for labels in (record.rows, record.columns))
+    beside, below = (max(inches(name, 8.5) for name in names) for names in (rows, columns))
     figure = new_figure(
-        max(panels_per_row * (n_columns * cell_width + 0.35) + 1.6 + max(0, min(beside, 2.2) - 0.4), 3.6),
-        panel_rows * (n_rows * CELL_HEIGHT + 0.25 + 0.17 * lines) + 0.75 + (min(below, 2) if below > cell_width else 0),
+        max(across * wide * width + 1.6 + max(0, min(beside, 2.2) - 0.4), 3.6),
+        down * high * height + 0.75 + (min(below, 2) if below > width and not small else 0),
     )
-    grid = figure.subplots(panel_rows, panels_per_row, squeeze=False)
-    scale = Normalize(*record.limits)
-    for index, axes in enumerate(grid.flat):
-        if index >= len(record.panels):
-            axes.set_axis_off()
+    axes, scale = figure.subplots(), Normalize(*record.limits)
+    places = [(index // across * high + above, index % across * wide) for index in range(len(record.panels))]
+    for index, (panel, (top, left)) in enumerate(zip(record.panels, places, strict=True)):
+        painted = draw_cells(
+            axes, panel.mean, panel.texts(record), scale, record.colours, 0 if small else 1, (top, left)
+        )
+        middle = 0 if small else n_columns / 2
+        axes.text(
+            left + middle, top - 0.07 / height, titles[index], ha="left" if small else "center", va="bottom",
+            linespacing=1.1, fontsize=size, fontweight="normal" if small else "bold",
+        ).set_in_layout(False)  # fmt: skip
+        is_best = index == record.best_panel
+        if small:
+            _mark_small(axes, panel, top, left, painted, is_best)
             continue
-        _draw_panel(axes, record, record.panels[index], index == record.best_panel, scale)
-        name_panel(axes, titles[index] or record.metric.figure, pad=5)
-        # names stand at the edge alone; ticks that only say nothing would take most of the time
-        is_lowest, is_first = index + panels_per_row >= len(record.panels), index % panels_per_row == 0
-        name_columns(axes, names[n_rows:] if is_lowest else [], _middles(n_columns if is_lowest else 0), cell_width)
-        name_rows(axes, names[:n_rows] if is_first else [], _middles(n_rows if is_first else 0), CELL_HEIGHT)
+        for at in np.argwhere(panel.asked > 0).tolist():
+            _write(axes, record.metric, panel, tuple(at), top, left, painted, is_best)
+        if panel.best is not None:
+            frame_cell(axes, (top + panel.best[0], left + panel.best[1]), 3.6)
+    axes.set(xlim=(0, (across - 1) * wide + room / width), ylim=(down * high, 0))
+    begins_across, begins_down = [i * wide for i in range(across)], [i * high + above for i in range(down)]
+    if small:
+        across_names = (inches(columns[0], _NAME_SIZE) + inches(columns[-1], _NAME_SIZE)) / 2 + 0.05
+        _name_ends(axes.set_xticks, columns, begins_across, across_names)
+        _name_ends(axes.set_yticks, rows, begins_down, 1.5 * _NAME_SIZE / 72)
+    else:
+        name_columns(axes, columns * across, [it + i + 0.5 for it in begins_across for i in range(n_columns)], width)
+        name_rows(axes, rows * down, [it + i + 0.5 for it in begins_down for i in range(n_rows)], height)
     figure.supxlabel(axis_title(record.column_axis), fontsize=9)
     figure.supylabel(axis_title(record.row_axis), fontsize=9)
+    tall = down * high * height
+    share = min(_BAR, tall - above * height) / tall  # beside cells, not beside the first titles
     add_colour_bar(
-        figure, corners(grid), scale, record.colours, record.metric.figure, fraction=0.05, aspect=18, pad=0.015
-    )
+        figure, axes, scale, record.colours, record.metric.figure, shrink=share, anchor=(0.0, 0.0),
+        fraction=0.4 / figure.get_figwidth(), aspect=max(share * tall / 0.14, 5), pad=0.015,
+    )  # fmt: skip
     return figure
 
 
@@ -292,30 +333,52 @@ def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
     return (low, high) if high - low > 1e-3 else (low - 0.005, high + 0.005)
 
 
-def _draw_panel(axes: Axes, record: Heatmap, panel: Panel, holds_best: bool, scale: Normalize) -> None:
-    painted = draw_cells(axes, panel.mean, panel.texts(record), scale, record.colours)
-    for at in np.argwhere(panel.asked > 0).tolist():
-        _write(axes, record.metric, panel, tuple(at), painted, holds_best)
+def _mark_small(axes: Axes, panel: Panel, top: float, left: float, painted: Floats, holds_best: bool) -> None:
+    """A frame around the best cell, with a star if it is the best of all, and a dot in each cell that is marked."""
     if panel.best is not None:
-        frame_cell(axes, panel.best, 3.6)
+        place = top + panel.best[0], left + panel.best[1]
+        frame = Rectangle((place[1], place[0]), 1, 1, fill=False, edgecolor="black", lw=1, zorder=2)
+        axes.add_patch(frame).set_in_layout(False)
+        if holds_best:
+            write_in_cell(axes, place, "★", painted[panel.best], fontsize=5)
+    if panel.marked is not None and (panel.marked & np.isfinite(panel.mean)).any():
+        down, right = np.argwhere(panel.marked & np.isfinite(panel.mean)).T + 0.5
+        axes.plot(left + right, top + down, ".", ms=2.2, mew=0, color="black")
 
 
-def _middles(count: int) -> list[float]:
-    return [place + 0.5 for place in range(count)]
+def _name_ends(set_ticks: Callable[..., object], names: Sequence[str], begins: Sequence[float], apart: float) -> None:
+    """Name the first and the last row, or column, of each panel, in one text if they are not so many inches apart."""
+    ends = len(names) - 1
+    if ends * _SMALL >= apart:
+        texts, places = [names[0], names[-1]], [0.5, ends + 0.5]
+    else:
+        texts, places = [" … ".join(dict.fromkeys([names[0], names[-1]]))], [len(names) / 2]
+    shown = [shortened(text, _LEAST_ROOM, _NAME_SIZE) for text in texts]
+    set_ticks([begin + place for begin in begins for place in places], shown * len(begins), fontsize=_NAME_SIZE)
 
 
-def _write(axes: Axes, metric: Metric, panel: Panel, at: tuple[int, ...], painted: Floats, holds_best: bool) -> None:
+def _write(
+    axes: Axes,
+    metric: Metric,
+    panel: Panel,
+    at: tuple[int, ...],
+    top: float,
+    left: float,
+    painted: Floats,
+    holds_best: bool,
+) -> None:
     """The value, with an asterisk or star where due, and the number of runs where some are missing."""
+    place = top + at[0], left + at[1]
     if not np.isfinite(panel.mean[at]):
         if panel.failed[at]:
             box = {"fc": "white", "ec": "none", "pad": 1}
-            write_in_cell(axes, at, "failed", "white", fontsize=7, bbox=box)
+            write_in_cell(axes, place, "failed", "white", fontsize=7, bbox=box)
         return
     background, best, incomplete = painted[at], panel.best == at, panel.n[at] < panel.asked[at]
     text = metric.text(float(panel.mean[at])) + "*" * (panel.marked is not None and bool(panel.marked[at]))
     weight = "bold" if best else "normal"
-    write_in_cell(axes, at, text, background, 0.37 if incomplete else 0.5, fontsize=8.5, fontweight=weight)
+    write_in_cell(axes, place, text, background, 0.37 if incomplete else 0.5, fontsize=8.5, fontweight=weight)
     if holds_best and best:
-        write_in_cell(axes, at, "★", background, 0.24, 0.84, fontsize=7.5)
+        write_in_cell(axes, place, "★", background, 0.24, 0.84, fontsize=7.5)
     if incomplete:
-        write_in_cell(axes, at, f"n = {panel.n[at]} of {panel.asked[at]}", background, 0.73, fontsize=6.6)
+        write_in_cell(axes, place, f"n = {panel.n[at]} of {panel.asked[at]}", background, 0.73, fontsize=6.6)

@@ -1,12 +1,8 @@
-"""How much each axis of a search space matters for a metric: total effects by permutation in a random forest.
-
-scikit-learn is needed for this alone. Without it `importance` says so, and everything else works.
-"""
+"""How much each axis of a search space matters for a metric: total effects by permutation in a random forest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +15,6 @@ from ..collect import Experiment
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points
 from ..metrics import Metric, known_metric
-
-if TYPE_CHECKING:
-    from sklearn.ensemble import RandomForestRegressor
 
 Floats = npt.NDArray[np.float64]
 MIN_RUNS = 8
@@ -54,21 +47,19 @@ class Importance:
 
 
 def importance(experiment: Experiment, metric: str = "auc") -> Importance:
-    """Fits a random forest to a metric over the axes' labels, leaving out one replicate at a time, and shuffles axes.
+    """Fit a random forest to a metric over the axes' labels, leaving out one replicate at a time, and shuffle axes.
 
     Labels enter as their position on the axis. Held-out replicates hold the same cells with other seeds, so what is
     measured is the axes' effect and not the noise of seeds; that a seed is better in all cells alike is no error.
 
     Raises:
-        UsageError: scikit-learn is missing, an unknown metric, fewer than two axes that vary, fewer than two
-            replicates, fewer than 8 finished runs, or axes that explain nothing on the replicates left out.
+        UsageError: an unknown metric, fewer than two axes that vary, fewer than two replicates, fewer than 8 finished
+            runs, or axes that explain nothing on the replicates left out.
     """
-    try:
-        from sklearn.ensemble import RandomForestRegressor
-    except ImportError:
-        raise UsageError(
-            "hyperparameter importance needs scikit-learn; install it with: pip install scikit-learn"
-        ) from None
+    from sklearn.ensemble import RandomForestRegressor  # takes a second to be imported
+    from sklearn.inspection import permutation_importance
+    from sklearn.metrics import explained_variance_score
+
     shown = known_metric(metric, experiment.numeric_columns)
     axes = [axis for axis, labels in experiment.axes.items() if len(labels) > 1]
     values = experiment.by_replicate(metric)
@@ -88,14 +79,16 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
     losses, scores = [], []
     for replicate in held_out:
         test = replicates == replicate
-        total = float(((target[test] - target[test].mean()) ** 2).sum())
-        if total == 0:
+        if np.ptp(target[test]) == 0:
             continue
         forest = RandomForestRegressor(n_estimators=30, min_samples_leaf=1, random_state=0, n_jobs=1)
         forest.fit(features[~test], target[~test])
-        squared, *shuffled = _errors(forest, features[test], target[test])
-        scores.append(1 - squared / total)
-        losses.append([(lost - squared) / (2 * total) for lost in shuffled])
+        scores.append(explained_variance_score(target[test], forest.predict(features[test])))
+        # The explained variance leaves the mean of the errors out: that a replicate is better in all cells is none.
+        lost = permutation_importance(
+            forest, features[test], target[test], scoring="explained_variance", n_repeats=REPEATS, random_state=0
+        )
+        losses.append(lost.importances_mean / 2)
     if not losses:
         raise UsageError(f"search space {experiment.name!r}: {shown.plain} is the same in all runs")
     r2 = float(np.mean(scores))
@@ -105,13 +98,13 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
             f"{cells.size} runs, as what some replicates show does not carry over to the others "
             f"(R² = {r2:.2f} on replicates left out); more seeds may help"
         )
-    lost = np.array(losses)
-    falling = np.argsort(-lost.mean(axis=0), kind="stable")
-    spread = lost.std(axis=0, ddof=1) if len(lost) > 1 else np.full(len(axes), np.nan)
+    mean = np.mean(losses, axis=0)
+    falling = np.argsort(-mean, kind="stable")
+    spread = np.std(losses, axis=0, ddof=1) if len(losses) > 1 else np.full(len(axes), np.nan)
     return Importance(
         shown,
         tuple(axes[i] for i in falling),
-        lost.mean(axis=0)[falling],
+        mean[falling],
         spread[falling],
         r2,
         int(cells.size),
@@ -157,25 +150,3 @@ def _of_some(values: Floats, share: float) -> Floats:
 def in_words(record: Importance) -> str:
     """What the forest was fitted to: "2,000 runs", or "10,000 of 96,000 runs"."""
     return f"{record.n} runs" if record.n == record.finished else f"{record.n:,} of {record.finished:,} runs"
-
-
-def _errors(forest: RandomForestRegressor, features: Floats, target: Floats) -> list[float]:
-    """Sum of squared errors within one replicate, about their mean, and the mean of those with each axis shuffled.
-
-    The shuffles are always the same ones, and the forest is asked for all of them at once.
-    """
-    asked = [features]
-    for axis in range(features.shape[1]):
-        rng = np.random.default_rng(0)
-        for _ in range(REPEATS):
-            changed = features.copy()
-            changed[:, axis] = rng.permutation(changed[:, axis])
-            asked.append(changed)
-    places = np.concatenate(asked)
-    which = np.zeros(len(places), int)
-    for labels in places.T.astype(int):  # by one number for all axes, as whole rows are slow to sort
-        which = np.unique(which * (labels.max() + 1) + labels, return_inverse=True)[1]
-    first_with = np.unique(which, return_index=True)[1]  # of which there are few
-    errors = forest.predict(places[first_with])[which.reshape(len(asked), -1)] - target
-    first, *others = (float(((of_one - of_one.mean()) ** 2).sum()) for of_one in errors)
-    return [first, *(float(np.mean(others[i : i + REPEATS])) for i in range(0, len(others), REPEATS))]

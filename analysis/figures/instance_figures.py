@@ -13,7 +13,6 @@ from ..collect import Experiment
 from ..difficulty import task_similarity
 from ..drawing.pictures import Sketch, sketch
 from ..selection import setting, typical_cell, variants
-from ..trained_orders import OrdersByDifficulty, orders_by_difficulty, orders_in_words
 from .agreement import (
     describe_rank_agreement,
     describe_replay_overlap,
@@ -54,10 +53,7 @@ def instance_figures(
         known = [run_id for run_id in run_ids if rows.loc[rows["run_id"] == run_id, "s"].notna().any()]
         if known:
             name = f"the configuration {setting(experiment.cells[cell])}"
-            decided = orders_by_difficulty(experiment, store)
-            if decided is not None:
-                decided = decided.renamed(titles.of(experiment, cell))
-            items += _of_one_cell(experiment, rows, known, name, prefix, frames, decided)
+            items += _of_one_cell(experiment, rows, known, name, prefix, frames)
     items += _overlap(experiment, store, prefix)
     return items
 
@@ -90,7 +86,6 @@ def _of_one_cell(
     name: str,
     prefix: str,
     frames: Sequence[Frames],
-    decided: OrdersByDifficulty | None,
 ) -> list[Sketch | str]:
     first = rows[rows["run_id"] == known[0]]
 
@@ -105,15 +100,12 @@ def _of_one_cell(
         )
 
     def show_similarity() -> Sketch:
-        record = task_similarity(rows, known) if decided is None else task_similarity(decided.instances)
+        record = task_similarity(rows, known)
         whose = f"mean over {record.n} runs of {name}" if record.n > 1 else f"one run of {name} ({known[0]})"
-        chain = (
-            "Numbered frames: the curriculum that follows, from the easiest task always to the most similar one left."
+        caption = (
+            f"One minus the Hellinger distance of the Gaussians of s, {whose}. Numbered frames: the curriculum that "
+            "follows, from the easiest task always to the most similar one left."
         )
-        if decided is not None:
-            whose = f"the run that decided the orders by difficulty ({decided.run_id}: CLOPS, tasks in the usual order)"
-            chain += f" Trained in these orders: {orders_in_words(decided.orders)}."
-        caption = f"One minus the Hellinger distance of the Gaussians of s, {whose}. {chain}"
         return sketch(
             draw_similarity, record, f"{prefix}-similarity", "Similarity of tasks", caption, describe_similarity(record)
         )

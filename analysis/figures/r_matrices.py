@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from clops_sweep.errors import UsageError
 
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
-from ..drawing.labels import corners, in_lines, inches, name_columns, name_panel, name_rows
+from ..drawing.labels import in_lines, inches, name_columns, name_rows
 from ..drawing.style import SEQUENTIAL, new_figure, styled
 from ..metrics import metric_named
 
@@ -130,14 +130,14 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
             axes.set_axis_off()
             continue
         _draw(axes, records[index], cell, scale)
-        name_panel(axes, titles[index], fontsize=9, loc="left")
+        axes.set_title(titles[index], fontsize=9, loc="left")
         if alike:
             axes.xaxis.set_visible(index + columns >= len(records))
             axes.yaxis.set_visible(index % columns == 0)
     figure.supxlabel("evaluated on", fontsize=9)
     figure.supylabel("trained on, one after another", fontsize=9)
     label = metric_named(records[0].metric).figure.removeprefix("Average ")
-    add_colour_bar(figure, corners(grid), scale, SEQUENTIAL, label, fraction=0.05, aspect=18, pad=0.015)
+    add_colour_bar(figure, grid.ravel().tolist(), scale, SEQUENTIAL, label, fraction=0.05, aspect=18, pad=0.015)
     return figure
 
 

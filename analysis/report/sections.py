@@ -16,7 +16,6 @@ from ..failures import failure_notices
 from ..figures.differences import difference_heatmap
 from ..figures.heatmaps import describe_heatmap, draw_heatmap, heatmap
 from ..figures.instance_figures import instance_figures
-from ..figures.mosaic import draw_mosaic
 from ..figures.profiles import describe_profile, draw_profile, profile
 from ..figures.sweep_figures import sweep_figures
 from ..figures.task_figures import task_figures
@@ -52,7 +51,7 @@ class SectionFiles:
         picture = item.drawn()
         gc.collect(1)  # tens of thousands of objects, which all lived until it was done
         self.figures[f"{picture.name}.png"] = picture.png
-        self.figures[f"{picture.name}.svg"] = picture.svg
+        self.figures[f"{picture.name}.svg"] = picture.svg.encode("utf-8", "replace")
         return picture
 
     def add_table(self, table: TextTable, exact: str | None = None) -> tuple[str, ...]:
@@ -160,7 +159,7 @@ def _heatmap_picture(
     caption += same if metric == "bwt" else ""
     caption += _WHERE_VALUES_ARE if record.is_large else ""
     name, title, alt = f"{prefix}-heatmap-{metric}", record.metric.plain, describe_heatmap(record)
-    return sketch(draw_mosaic if record.is_large else draw_heatmap, record, name, title, caption, alt)
+    return sketch(draw_heatmap, record, name, title, caption, alt)
 
 
 def _difference_pictures(
@@ -179,7 +178,7 @@ def _difference_pictures(
         if record.is_large:
             caption = caption.replace("An asterisk", "A dot") + _WHERE_VALUES_ARE
         name, alt = f"{prefix}-difference-{metric}", describe_heatmap(record)
-        yield sketch(draw_mosaic if record.is_large else draw_heatmap, record, name, record.metric.plain, caption, alt)
+        yield sketch(draw_heatmap, record, name, record.metric.plain, caption, alt)
 
 
 def _result_tables(

@@ -56,6 +56,7 @@ def write_report(
     metrics: Sequence[str] = (),
     data_hashes: Collection[str] = (),
     frames: Sequence[Frames] = (),
+    experiments: Sequence[Experiment] = (),
     as_stored: Sequence[Experiment] = (),
 ) -> ReportPaths:
     """Writes `index.html`, `figures/` and `tables/` into a folder, from the store alone.
@@ -71,55 +72,56 @@ def write_report(
         metrics: columns of `runs` to show in the place of the scenarios' headline metrics.
         data_hashes: of editions of the data to show instead of the newest; or the beginnings of their hashes.
         frames: prepared frames, for the tracings and the tasks' titles of runs whose `data_hash` is theirs.
-        as_stored: experiments to show beside them that no search space describes
-            (`clops_sweep.analysis.as_stored.experiments_as_stored`).
+        experiments: experiments to show beside them that no search space describes
+            (`clops_sweep.analysis.as_stored.stored_experiments`).
+        as_stored: the same of plug-ins that are not registered, on which no claim is decided.
 
     Raises:
         UsageError: no search space, two of one name, an axis, a metric or a data hash that is not there, or a folder
             that cannot be written to or holds something else.
     """
-    if not spaces and not as_stored:
+    if not spaces and not experiments and not as_stored:
         raise UsageError("report: expected at least one search space")
     check_names(spaces)
     check_folder(folder, store)
-    known = {axis for space in spaces for axis in space.axes}
+    known = {
+        axis
+        for axes_of in (*(it.axes for it in spaces), *(it.axes for it in (*experiments, *as_stored)))
+        for axis in axes_of
+    }
     for axis in axes or ():
         if axis not in known:
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     found = collect_with_searches(spaces, store, data_hashes, axes or ())
     collected = [(experiment.judged_by(metrics), study) for experiment, study in found]
-    as_stored = [experiment.judged_by(metrics) for experiment in as_stored]
-    experiments = [*(experiment for experiment, _ in collected), *as_stored]
+    experiments = [experiment.judged_by(metrics) for experiment in experiments]
+    stored = [*experiments, *(experiment.judged_by(metrics) for experiment in as_stored)]
+    shown = [*(experiment for experiment, _ in collected), *stored]
     written = [it for space, (it, _) in zip(spaces, collected, strict=True) if space.search is None]
-    grids = [*written, *as_stored]
+    grids = [*written, *stored]
     sections, files, titles = [], SectionFiles(), TaskTitles(frames)
-    referenced = [
-        _references(experiment, grids) if space.search is None else []
-        for space, (experiment, _) in zip(spaces, collected, strict=True)
-    ]
-    shown_elsewhere = {id(r.experiment) for references in referenced for r in references}
-    for space, (experiment, study), references in zip(spaces, collected, referenced, strict=True):
-        if space.search is not None:
+    referenced = {id(experiment): _references(experiment, grids) for experiment in grids}
+    shown_elsewhere = {id(r.experiment) for references in referenced.values() for r in references}
+    searches = {id(it): (space, study) for space, (it, study) in zip(spaces, collected, strict=True) if space.search}
+    for experiment in shown:
+        if id(experiment) in searches:
+            space, study = searches[id(experiment)]
             name = file_name(space.name)
             sections.append(build_search_section(space, study, experiment, store, name, files, titles))
             continue
         if len(experiment.cells) == 1 and id(experiment) in shown_elsewhere:
             continue  # a single configuration that stands in the tables and captions of the others
-        name = file_name(space.name)
-        sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
-    for experiment in as_stored:
-        references = _references(experiment, grids)
-        name = file_name(experiment.name)
+        name, references = file_name(experiment.name), referenced[id(experiment)]
         sections.append(build_section(experiment, references, store, name, axes, files, frames, titles))
     compared = strategies_section(grids, [section.anchor for section in sections], files)
     title = " · ".join(section.title for section in sections[:3]) + (" · …" if len(sections) > 3 else "")
     if compared is not None:
         sections.insert(0, compared)
-    on_known_data = [it for it in verdicts(written, store, frames) if it.dataset not in DATASETS.added]
+    on_known_data = [it for it in verdicts([*written, *experiments], store, frames) if it.dataset not in DATASETS.added]
     claimed = claims_section(on_known_data, sections, files)
     if claimed is not None:
         sections.insert(0, claimed)
-    lead, sources, files_needed = _lead(experiments), provenance(experiments), files_of_plugins(experiments)
+    lead, sources, files_needed = _lead(shown), provenance(shown), files_of_plugins(shown)
     page = render_page(title, lead, sections, sources, store.files.anywhere, files_needed)
     try:
         write_whole(folder / MARKER, b"")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from clops_sweep.cli.options import json_option, plugins_option, print_json
-from clops_sweep.cli.report import all_spaces
+from clops_sweep.cli.report import everything
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import listed
-from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ def claims(asked: Request, conditions: bool, own_data: bool, as_json: bool) -> N
 
     Without a search-space file: on everything in the store, except data sets of your own.
     """
+    from clops_sweep.analysis.as_stored import data_keys
     from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
 
@@ -40,13 +40,17 @@ def claims(asked: Request, conditions: bool, own_data: bool, as_json: bool) -> N
         raise click.UsageError("claims are about whole search spaces: it takes neither --limit nor --where")
     _ = asked.selection.spaces  # a search-space file that is wrong is said first
     asked.store.files.check_is_there()
-    spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)
-    own = set() if asked.selection.given or own_data else {it.base.dataset for it in spaces} & DATASETS.added.keys()
+    if asked.selection.given:
+        grids = [space for space in asked.resolved_spaces() if space.search is None]
+        experiments, own = collect(grids, asked.store.read("runs")), set[str]()
+    else:
+        experiments, _ = everything(asked)
+        datasets = {cell.config.dataset for it in experiments for cell in it.cells}
+        own = set() if own_data else datasets & DATASETS.added.keys()
     if own:
         click.echo(f"left out: claims on data of your own ({listed(sorted(own))}); see them with --own-data", err=True)
-    grids = [space for space in spaces if space.search is None and space.base.dataset not in own]
-    frames = asked.data.of_prepared(request.config.data_key for request in all_requests(grids))
-    found = verdicts(collect(grids, asked.store.read("runs")), asked.store, frames)
+    experiments = [it for it in experiments if not it.cells or it.cells[0].config.dataset not in own]
+    found = verdicts(experiments, asked.store, asked.data.of_prepared(data_keys(experiments)))
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data
 

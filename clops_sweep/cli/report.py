@@ -7,15 +7,19 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.search_space import SearchSpace, all_requests
 from clops_sweep.planning.request import Request
+
+if TYPE_CHECKING:
+    from clops_sweep.analysis.collect import Experiment
 
 _LONGEST_NAME, _LONGEST_STEM = 200, 40
 """Bytes of a folder's name, and characters of a file's in a name that would be longer."""
@@ -87,17 +91,17 @@ def render(
     folder = output or _default_folder(asked)
     index = folder / "index.html"
     if not (keep and index.exists()):
-        from clops_sweep.analysis.as_stored import experiments_as_stored
+        from clops_sweep.analysis.as_stored import data_keys
         from clops_sweep.analysis.report.write import check_folder, write_report
 
         check_folder(folder, asked.store)
-        spaces = asked.resolved_spaces() if asked.selection.given else all_spaces(asked)
-        as_stored = [] if asked.selection.given else experiments_as_stored(asked.store.read("runs"), data_hashes)
-        if not spaces and not as_stored:
+        spaces = asked.resolved_spaces() if asked.selection.given else []
+        experiments, as_stored = ([], []) if asked.selection.given else everything(asked, data_hashes)
+        if not spaces and not experiments and not as_stored:
             raise UsageError(f"{asked.store.files.shown}: no run is recorded there; name a search-space file")
-        given = asked.selection.given  # then its runs are known already: making them takes long where there are many
-        configs = asked.selection.configs if given else [request.config for request in all_requests(spaces)]
-        frames = asked.data.of_prepared(config.data_key for config in configs)
+        # those of a file are known already: making them takes long where there are many
+        keys = [it.data_key for it in asked.selection.configs] if asked.selection.given else data_keys(experiments)
+        frames = asked.data.of_prepared(keys)
         with _said("drawing the report"):
             index = write_report(
                 spaces,
@@ -107,6 +111,7 @@ def render(
                 metrics=metrics,
                 data_hashes=data_hashes,
                 frames=frames,
+                experiments=experiments,
                 as_stored=as_stored,
             ).index
     click.echo(f"report: {index.resolve()}")
@@ -131,12 +136,20 @@ def _default_folder(asked: Request) -> Path:
     return base / name
 
 
-def all_spaces(asked: Request) -> list[SearchSpace]:
-    """Search spaces that ask for everything in the store."""
-    from clops_sweep.analysis.whole_store import spaces_in
+def everything(asked: Request, data_hashes: Sequence[str] = ()) -> tuple[list[Experiment], list[Experiment]]:
+    """What `stored_experiments` finds; says which plug-ins are not registered."""
+    from clops_sweep.analysis.as_stored import stored_experiments
     from clops_sweep.data.prepared.prepared_folder import know
 
     runs = asked.store.read("runs")
     for name in map(str, runs["dataset"].unique()):
         know(name, asked.data.root)
-    return spaces_in(runs, lambda text: click.echo(f"clops-sweep: {text}", err=True))
+    experiments, as_stored = stored_experiments(runs, data_hashes)
+    for it in as_stored:
+        missing = dict.fromkeys(what for cell in it.cells for what in unregistered(dict(cell.config)))
+        said = " and ".join(missing) or f"scenario {it.cells[0].config.scenario!r} of {it.cells[0].config.dataset!r}"
+        runs_are = f"{len(it.runs)} runs are" if len(it.runs) > 1 else "1 run is"
+        click.echo(
+            f"clops-sweep: {runs_are} shown by the names in the store alone: nothing here registers {said}", err=True
+        )
+    return experiments, as_stored

@@ -107,7 +107,7 @@ def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are not drawn: for tests of words and rows, on figures whose like others look at."""
 
     def empty(item: Sketch) -> Picture:
-        return Picture(item.name, item.title, item.caption, item.alt, b"\x89PNG\r\n\x1a\n", b"<svg />", 1, 1)
+        return Picture(item.name, item.title, item.caption, item.alt, b"\x89PNG\r\n\x1a\n", "<svg />", 1, 1)
 
     monkeypatch.setattr(Sketch, "drawn", empty)
 

@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep import RunConfig
-from clops_sweep.analysis.as_stored import experiments_as_stored
-from clops_sweep.analysis.whole_store import spaces_in
+from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.cli.commands import command
 from clops_sweep.store.run_store import RunStore
 
@@ -53,15 +52,9 @@ def store(tmp_path: Path, generated: ModuleType) -> RunStore:
 
 def test_records(store: RunStore) -> None:
     runs = store.read("runs")
-    said: list[str] = []
-    (known,) = spaces_in(runs, said.append)
-    assert len(list(known.requests())) == 2
-    assert said == [
-        "4 runs are shown by the names in the store alone: nothing here registers strategy 'my_ewc'",
-        "2 runs are shown by the names in the store alone: nothing here registers scenario 'by_ward'",
-        "2 runs are shown by the names in the store alone: nothing here registers acquisition 'mine'",
-    ]
-    found = {experiment.name: experiment for experiment in experiments_as_stored(runs)}
+    (known,), others = stored_experiments(runs)
+    assert len(known.runs) == 2
+    found = {experiment.name: experiment for experiment in others}
     assert sorted(found) == [
         "synthetic class_il clops, as stored",
         "synthetic class_il my_ewc, as stored",
@@ -88,7 +81,7 @@ def test_what_cannot_be_told_apart_is_not_put_together(tmp_path: Path, generated
     store = RunStore(tmp_path / "results")
     for number in range(2):
         write(store, generated, number, strategy="my_ewc")
-    (experiment,) = experiments_as_stored(store.read("runs"))
+    _, (experiment,) = stored_experiments(store.read("runs"))
     assert list(experiment.axes) == ["run_id"]
     assert experiment.counts("finished").tolist() == [1, 1]
 
@@ -97,7 +90,7 @@ def test_the_newest_data_are_shown_and_the_others_named(tmp_path: Path, generate
     store = RunStore(tmp_path / "results")
     write(store, generated, 1, strategy="my_ewc")
     write(store, generated, 2, strategy="my_ewc", data_hash="generated0002", semantics_version=9)
-    (experiment,) = experiments_as_stored(store.read("runs"))
+    _, (experiment,) = stored_experiments(store.read("runs"))
     assert [edition.data_hash for edition in experiment.shown] == ["generated0002"]
     assert [edition.data_hash for edition in experiment.left_aside] == ["generated0001"]
     assert len(experiment.runs) == 1
@@ -108,6 +101,11 @@ def test_the_report_of_the_whole_store(store: RunStore, tmp_path: Path) -> None:
     options = ["--results", store.uri, "--prepared-root", str(tmp_path / "prepared")]
     done = CliRunner().invoke(command, ["report", *options], catch_exceptions=False)
     assert done.exit_code == 0
+    assert [line for line in done.stderr.splitlines() if line.startswith("clops-sweep: ")] == [
+        "clops-sweep: 2 runs are shown by the names in the store alone: nothing here registers acquisition 'mine'",
+        "clops-sweep: 4 runs are shown by the names in the store alone: nothing here registers strategy 'my_ewc'",
+        "clops-sweep: 2 runs are shown by the names in the store alone: nothing here registers scenario 'by_ward'",
+    ]
     page = (Path(store.uri) / "report" / "everything" / "index.html").read_text("utf-8")
     for name in (
         "wearable by ward clops",

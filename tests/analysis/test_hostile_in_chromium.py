@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.as_stored import experiments_as_stored
+from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.view import PAGES
@@ -111,7 +111,7 @@ def test_the_trap_works(browser: Any, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_a_report_shows_text(browser: Any, hostile: RunStore, spaces: list[SearchSpace], tmp_path: Path) -> None:
-    as_stored = experiments_as_stored(hostile.read("runs"))
+    _, as_stored = stored_experiments(hostile.read("runs"))
     assert len(as_stored) == 1
     browser.open(write_report(spaces, hostile, tmp_path, as_stored=as_stored).index.as_uri())
     assert trapped(browser) == []
@@ -121,7 +121,7 @@ def test_a_report_shows_text(browser: Any, hostile: RunStore, spaces: list[Searc
 
 @pytest.mark.parametrize("whole", [False, True], ids=["of search spaces", "of the whole store"])
 def test_the_dashboard_shows_text(whole: bool, browser: Any, hostile: RunStore, spaces: list[SearchSpace]) -> None:
-    pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not opened in a browser")
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not opened in a browser")
     source = StoreSource(hostile, lambda key: None, None if whole else lambda: spaces)
     server = make_server(hostile, source, host=None, port=0, token=None)
     names = [f"{HOSTILE[0]} class_il {HOSTILE[1]}"] if whole else [space.name for space in spaces]
@@ -148,8 +148,8 @@ def _go(browser: Any, page: str, **more: str) -> None:
     """Shows a view of the dashboard, and waits until its links to other pages, which come with it, lead on from it."""
     query = f"?{urlencode({'page': page, **more})}"
     kept = "new URLSearchParams(document.querySelector('#links .here a')?.getAttribute('href') ?? '')"
-    _until(browser, "window.dash_clientside?.set_props && document.querySelector('#links a')")
-    browser.run(f"window.dash_clientside.set_props('address', {{ search: {json.dumps(query)} }})")
+    _until(browser, "document.readyState === 'complete' && document.querySelector('#links a')")
+    browser.run(f"go({json.dumps(query)})")
     name, where = json.dumps(more["experiment"]), json.dumps(more.get("where"))
     here = f"document.querySelector('#page-{page}')?.ariaCurrent === 'page'"
     _until(browser, f"{here} && {kept}.get('experiment') === {name} && {kept}.get('where') === {where}")

@@ -6,18 +6,16 @@ import warnings
 from pathlib import Path
 from types import ModuleType
 
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.cost import cost_frontier, draw_cost_frontier
 from clops_sweep.analysis.figures.profiles import draw_profile, profile
-from clops_sweep.analysis.whole_store import spaces_in
 from clops_sweep.cli.commands import command
-from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.spaces.search_space import all_requests
 from clops_sweep.store.run_store import RunStore
 
@@ -36,23 +34,46 @@ SPACES = [
 ]
 
 
-def test_spaces_ask_for_the_runs_that_are_there(tmp_path: Path, generated: ModuleType) -> None:
+def test_experiments_hold_the_runs_that_are_there(tmp_path: Path, generated: ModuleType) -> None:
     store = RunStore(tmp_path)
     generated.write_generated_runs(store, SPACES, fails=lambda config: config.seed == 4)
     runs = store.read("runs")
-    found = spaces_in(runs, pytest.fail)
-    assert {request.config for request in all_requests(found)} == {request.config for request in all_requests(SPACES)}
-    by_name = {space.name: space for space in found}
+    found, others = stored_experiments(runs)
+    assert others == []
+    by_name = {it.name: it for it in found}
     assert sorted(by_name) == [
         "mitbih class_il clops",
         "synthetic class_il clops",
         "synthetic class_il finetune",
         "synthetic class_il mir",
     ]
-    assert by_name["synthetic class_il clops"].axes == GRID
-    assert by_name["mitbih class_il clops"].axes == {"split_seed": [0, 3]}
+    assert by_name["synthetic class_il clops"].axes == {axis: tuple(labels) for axis, labels in GRID.items()}
+    assert by_name["mitbih class_il clops"].axes == {}
+    assert by_name["mitbih class_il clops"].replicates == ((0, 0), (3, 0))
     assert list(by_name["synthetic class_il mir"].axes) == ["configuration"]
-    assert [experiment.counts("missing").sum() for experiment in collect(found, runs)] == [0, 0, 0, 0]
+    assert sorted(run_id for it in found for run_id in it.runs["run_id"]) == sorted(runs["run_id"])
+    configs = {cell.config for it in found for cell in it.cells}
+    assert configs <= {request.config for request in all_requests(SPACES)}
+
+
+def test_configurations_that_only_the_weights_tell_apart_are_all_shown(tmp_path: Path, generated: ModuleType) -> None:
+    """The paper has no value of `weight_seed`, so a name made of what differs from the paper does not hold it."""
+    base = RunConfig()
+    configs = [base.replace(weight_seed=2), base.replace(weight_seed=3), base.replace(storage_fraction=0.5)]
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, [(config, {"auc": 0.5}) for config in configs])
+    ((experiment,), _) = stored_experiments(store.read("runs"))
+    assert len(experiment.axes["configuration"]) == len(experiment.cells) == 3
+
+
+def test_two_versions_of_the_method_are_not_mixed(tmp_path: Path, generated: ModuleType) -> None:
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, [(RunConfig(split_seed=split), {"auc": 0.5}) for split in (0, 1)])
+    runs = store.read("runs")
+    runs.loc[runs["split_seed"] == 0, "semantics_version"] += 1
+    ((experiment,), _) = stored_experiments(runs)
+    assert experiment.runs["split_seed"].tolist() == [0]
+    assert [it.split_seed for it in experiment.left_aside] == [1]
 
 
 def test_a_run_that_several_cells_share_stands_in_each(tmp_path: Path, generated: ModuleType) -> None:
@@ -70,7 +91,7 @@ def test_a_run_that_several_cells_share_stands_in_each(tmp_path: Path, generated
     (asked,) = collect([grid], runs)
     assert asked.counts("finished").tolist() == [2, 2, 2, 2]
     assert asked.by_replicate("auc")[2].tolist() == asked.by_replicate("auc")[3].tolist() == [0.5, 1.5]
-    (whole,) = collect(spaces_in(runs, pytest.fail), runs)
+    ((whole,), _) = stored_experiments(runs)
     assert dict(whole.axes) == {"acquisition_fraction": (0.5, 1.0), "acquisition": ("bald_mcd", "random")}
     assert whole.counts("finished").tolist() == [2, 2, 2, 2]
 
@@ -98,20 +119,9 @@ def test_many_configurations_without_a_grid_can_be_drawn(tmp_path: Path, generat
     configs = [request.config for request in all_requests([orders, corners])]
     generated.write_given_runs(store, [(config, {"auc": 0.5 + config.seed, "seconds": 1.0}) for config in configs])
     runs = store.read("runs")
-    (experiment,) = collect(spaces_in(runs, pytest.fail), runs)
+    ((experiment,), _) = stored_experiments(runs)
     assert len(experiment.cells) == 41 + 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib says so where names leave no room for the axes
         for figure in (draw_profile(profile(experiment)), draw_cost_frontier(cost_frontier(experiment))):
             assert as_png(figure).startswith(b"\x89PNG")
-
-
-def test_runs_that_use_what_is_not_registered_are_in_no_space_and_said() -> None:
-    configs = [RunConfig(seed=seed) for seed in range(3)]
-    runs = pd.DataFrame([config_row(config) for config in configs])
-    runs.loc[1, "acquisition"] = "boom"
-    said: list[str] = []
-    (space,) = spaces_in(runs, said.append)
-    assert [request.config.seed for request in space.requests()] == [0, 2]
-    (text,) = said
-    assert text == "1 run is shown by the names in the store alone: nothing here registers acquisition 'boom'"

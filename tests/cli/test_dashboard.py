@@ -46,7 +46,7 @@ def test_a_store_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
 def test_it_serves_until_it_is_interrupted(
     host: str | None, tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not served")
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
     store = RunStore(tmp_path / "results")
     config = RunConfig()
     store.write_finished(config.run_id("a"), finished_tables(config.run_id("a"), config))

@@ -40,7 +40,7 @@ def test_packages_of_the_user_s_own_are_left_alone(
     for request in all_requests(load_spaces(tmp_path / "space.py")):
         run_id = request.config.run_id(content)
         store.write_finished(run_id, finished_tables(run_id, request.config))
-    commands = (["report", "space.py"], ["report"], ["new", "mine.py", "--from", "paper"], ["plan", "mine.py"])
+    commands = (["report", "space.py"], ["claims"], ["new", "mine.py", "--from", "paper"], ["plan", "mine.py"])
     done = in_turn(*commands, PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     assert (tmp_path / "results" / "report" / "space" / "index.html").is_file()

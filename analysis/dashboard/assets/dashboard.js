@@ -1,57 +1,94 @@
 "use strict";
-// Links to other views, and lists of them, change the address without loading the page anew.
-const go = (address) => window.dash_clientside.set_props("address", { search: address });
+// A view is an address. Another view is fetched, and those parts of the page are replaced that it changes.
+const PARTS = ["links", "said", "controls", "content"];
+const part = (id, page = document) => page.getElementById(id);
+const shown = Object.fromEntries(PARTS.map((id) => [id, part(id).innerHTML]));
+let asked = 0;
+
+// Plotly takes a second to load, which nobody waits for once the page is there.
+const plotly = new Promise((loaded) => {
+  const script = document.createElement("script");
+  script.src = "/plotly.js";
+  script.onload = loaded;
+  document.head.append(script);
+});
+
+const draw = async () => {
+  for (const place of document.querySelectorAll("[data-src]")) {
+    const address = place.dataset.src;
+    place.removeAttribute("data-src");
+    fetch(address).then((answer) => answer.text()).then((html) => { place.innerHTML = html; draw(); }).catch(() => {});
+  }
+  await plotly;
+  for (const graph of document.querySelectorAll(".graph:not(.js-plotly-plot)")) {
+    const { data, layout } = JSON.parse(graph.dataset.figure);
+    Plotly.newPlot(graph, data, layout, { displayModeBar: false, responsive: true });
+    graph.on("plotly_click", ({ points: [point] }) => {
+      if (point?.customdata && graph.dataset.click) go(graph.dataset.click + encodeURIComponent(point.customdata));
+    });
+  }
+};
+
+const replace = (page) => {
+  const focused = document.activeElement.id;
+  const unfolded = [...document.querySelectorAll("details[open][id]")].map((it) => it.id);
+  const scrolled = [...document.querySelectorAll(".scroll")].map((it) => it.scrollLeft);
+  for (const id of PARTS) {
+    const made = part(id, page), html = made.innerHTML;
+    if (html === shown[id]) continue;
+    shown[id] = html;
+    for (const graph of made.querySelectorAll(".graph")) {
+      const before = part(graph.id);
+      if (before?.dataset.figure === graph.dataset.figure) graph.replaceWith(before);  // drawn already
+    }
+    part(id).querySelectorAll(".js-plotly-plot").forEach((it) => Plotly.purge(it));
+    part(id).replaceChildren(...made.childNodes);
+  }
+  for (const id of unfolded) if (part(id)) part(id).open = true;
+  document.querySelectorAll(".scroll").forEach((it, at) => { it.scrollLeft = scrolled[at] ?? 0; });
+  if (focused && document.activeElement === document.body) {
+    (part(focused) ?? part("content")).focus({ preventScroll: true });
+  }
+  draw();
+};
+
+const show = async () => {
+  const turn = ++asked;
+  const answer = await fetch(location.href).catch(() => null);
+  const text = answer?.ok ? await answer.text() : "";
+  if (turn !== asked) return;  // something else has been chosen meanwhile
+  if (!text) {
+    part("said").textContent = "The dashboard does not answer.";
+    return;
+  }
+  const page = new DOMParser().parseFromString(text, "text/html");
+  document.body.dataset.version = page.body.dataset.version;
+  replace(page);
+};
+
+const go = (address) => {
+  if (address === location.search) return;
+  history.pushState(null, "", address);
+  show();
+};
+
+window.addEventListener("popstate", show);
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href^='?']");
   if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
   go(link.getAttribute("href"));
 });
-document.addEventListener("change", (event) => {
-  if (event.target.matches("select")) go(event.target.value);
+document.addEventListener("change", ({ target }) => {
+  if (target.form) target.form.requestSubmit();
+  else go(target.value);
 });
-// What Dash need not know: elements by their name, attributes and children. One that is there already is changed.
-const shape = (old, made) => {
-  if (typeof made === "string") {
-    if (old?.nodeType !== Node.TEXT_NODE) return document.createTextNode(made);
-    if (old.data !== made) old.data = made;
-    return old;
-  }
-  const [name, given, children] = made;
-  const same = old?.localName === name && old.id === (given.id ?? "");
-  const node = same ? old : document.createElement(name);
-  for (const { name: has } of [...node.attributes]) if (!(has in given) && has !== "open") node.removeAttribute(has);
-  for (const [of, value] of Object.entries(given)) if (node.getAttribute(of) !== value) node.setAttribute(of, value);
-  children.forEach((child, at) => {
-    const before = node.childNodes[at], after = shape(before, child);
-    if (!before) node.append(after);
-    else if (before !== after) before.replaceWith(after);
-  });
-  while (node.childNodes.length > children.length) node.lastChild.remove();
-  if (name === "option") node.selected = "selected" in given;
-  return node;
-};
-const make = () => {
-  for (const holder of document.querySelectorAll("[data-tree]")) {
-    const { tree } = holder.dataset;
-    if (holder.made === tree) continue;
-    holder.made = tree;
-    const before = holder.firstChild, after = shape(before, JSON.parse(tree));
-    if (before !== after) holder.replaceChildren(after);
-  }
-};
-// What has been made anew is as it was: a keyboard stays where it is, and what has been unfolded stays so.
-let focused = null;
-const unfolded = new Set();
-document.addEventListener("pointerdown", () => { focused = null; });
-document.addEventListener("focusin", (event) => { focused = event.target.id; });
-document.addEventListener("toggle", ({ target }) => {
-  if (target.id) unfolded[target.open ? "add" : "delete"](target.id);
-}, true);
-new MutationObserver(() => {
-  make();
-  for (const details of document.querySelectorAll("details[id]:not([open])")) details.open = unfolded.has(details.id);
-  if (!focused || document.activeElement !== document.body) return;
-  const again = document.getElementById(focused) ?? document.getElementById("content");
-  again?.focus({ preventScroll: true });
-}).observe(document.documentElement, { childList: true, subtree: true, attributeFilter: ["data-tree"] });
+document.addEventListener("submit", (event) => {
+  event.preventDefault();
+  go(`?${new URLSearchParams(new FormData(event.target))}`);
+});
+setInterval(async () => {
+  const answer = await fetch("/version").catch(() => null);
+  if (answer?.ok && await answer.text() !== document.body.dataset.version) show();
+}, 1000 * document.body.dataset.seconds);
+draw();

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import re
 import signal
 import socket
@@ -13,7 +12,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -21,7 +19,6 @@ from preloaded import Forked, Preloaded
 
 from clops_sweep.store.run_store import RunStore
 
-CALLS = "/_dash-update-component"
 HALF_OPEN = 300
 
 
@@ -49,10 +46,6 @@ class Served:
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
 
-    def call(self, body: Any) -> tuple[int, str]:
-        given = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.ask("POST", CALLS, given, Content_Type="application/json")
-
     def half_open(self) -> socket.socket:
         """A connection whose request has no end."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
@@ -61,7 +54,7 @@ class Served:
 
 
 def started(store: RunStore, folder: Path, environment: dict[str, str], commands: Preloaded) -> Served:
-    pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not served")
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
     return Served(commands.start(folder, environment, "dashboard", "--results", str(store.uri), "--port", "0"))
 
 
@@ -80,87 +73,13 @@ def served(
         found.process.kill()
 
 
-def request(output: str, *inputs: Any, state: Any = (), changed: Any = ("address.search",)) -> dict[str, Any]:
-    """What a browser sends to have a callback called."""
-    outputs = [dict(zip(("id", "property"), it.rsplit(".", 1), strict=True)) for it in output.strip(".").split("...")]
-    multiple = output.startswith("..")
-    return {
-        "output": output,
-        "outputs": outputs if multiple else outputs[0],
-        "inputs": list(inputs),
-        "state": list(state),
-        "changedPropIds": list(changed),
-    }
-
-
-def given(name: str, of: str, value: Any) -> dict[str, Any]:
-    return {"id": name, "property": of, "value": value}
-
-
-SHOW = "..links.children...controls.children...content.children...said.children...sent.data.."
-CHOICE = {"id": {"control": "where"}, "property": "value", "value": "auc > 0.5"}
-
-
-def shown(query: Any = "", version: Any = 1, sent: Any = None) -> dict[str, Any]:
-    address, seen = given("address", "search", query), given("version", "data", version)
-    return request(SHOW, address, seen, state=[given("sent", "data", {} if sent is None else sent)])
-
-
-def chosen(value: Any, query: Any = "", changed: Any = ('{"control":"where"}.value',)) -> dict[str, Any]:
-    return request("address.search", value, [], state=[given("address", "search", query)], changed=changed)
-
-
-def test_what_a_browser_sends_is_answered(served: Served) -> None:
-    status, answer = served.call(shown())
-    assert status == 200
-    assert "runs finished" in answer
-    status, answer = served.call(chosen([CHOICE], "?page=runs"))
-    assert status == 200
-    assert json.loads(answer)["response"]["address"]["search"] == "?page=runs&where=auc+%3E+0.5"
-    follow = request("version.data", given("tick", "n_intervals", 3), state=[given("version", "data", 1)])
-    status, answer = served.call(follow)
-    assert status in (200, 204)
-    assert "data" not in answer, "nothing is new"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        b"1" * 10_000,
-        *(pytest.param(json.dumps(it).encode(), id=json.dumps(it)[:60]) for it in (None, [], 7, "x", {}, [[]])),
-        {"output": "nothing.children"},
-        {"output": [SHOW]},
-        {"output": SHOW},
-        {"output": SHOW, "inputs": 5, "state": {}, "outputs": "x", "changedPropIds": None},
-        {"output": SHOW, "inputs": [1, 2], "state": [3]},
-        {"output": SHOW, "inputs": [{}, {}], "state": [{}]},
-        shown() | {"outputs": []},
-        shown() | {"outputs": [{"id": "content", "property": "children"}]},
-        shown() | {"inputs": []},
-        shown() | {"changedPropIds": 3},
-        shown(query=["a"]),
-        shown(version="newest"),
-        shown(version=None),
-        shown(sent=[]),
-        shown(sent={"links": {"a": 1}}),
-        chosen({}),
-        chosen("text"),
-        chosen([CHOICE], query={}),
-        chosen([CHOICE], changed=["{.value"]),
-        chosen([CHOICE], changed=[None]),
-        chosen([CHOICE], changed=[{}]),
-        request("importance.children", given("importance-asked", "data", [1]), changed=["importance-asked.data"]),
-    ],
-    ids=lambda it: repr(it)[:60],
-)
-def test_a_malformed_request_is_refused(served: Served, body: Any) -> None:
-    status, answer = served.call(body)
-    assert status in (400, 415), answer[:300]
-    assert "Traceback" not in answer
+def test_what_a_browser_asks_for_is_answered(served: Served) -> None:
+    status, answer = served.ask("GET", "/?page=runs&where=auc+%3E+0.5")
+    assert (status, "runs finished" in answer) == (200, True)
+    assert served.ask("GET", "/version") == (200, "1")
+    assert served.ask("GET", "/importance?page=search") == (200, ""), "there is no search"
+    status, answer = served.ask("GET", "/plotly.js")
+    assert (status, "plotly.js" in answer[:300]) == (200, True)
 
 
 @pytest.mark.parametrize(
@@ -171,11 +90,7 @@ def test_a_malformed_request_is_refused(served: Served, body: Any) -> None:
         "/assets/..%2fserver.py",
         "/assets/%2e%2e/%2e%2e/collect.py",
         "/assets//etc/passwd",
-        "/_dash-component-suites/dash/../../../etc/passwd",
-        "/_dash-component-suites/os/os.py",
-        "/_dash-component-suites/dash/nothing.js",
-        "/_dash-component-suites/dash/%00.js",
-        "/_dash-component-suites/nothing/at.all",
+        "/assets/%00.js",
         "/%00",
         "/nowhere/at/all",
         "/?page=nothing&run=%00&at=-1&instance=1e9",
@@ -184,17 +99,17 @@ def test_a_malformed_request_is_refused(served: Served, body: Any) -> None:
 )
 def test_no_path_leads_out_of_the_pages(served: Served, path: str) -> None:
     status, answer = served.ask("GET", path)
-    assert status in (200, 400, 403, 404)
-    assert "Traceback" not in answer
+    assert status in (200, 308, 400, 403, 404)
+    assert status == 200 or "Traceback" not in answer
     assert "root:" not in answer
     assert "import " not in answer
     if status == 200:
         assert "<title>clops-sweep</title>" in answer
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "TRACE", "OPTIONS", "NOTHING"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE", "OPTIONS", "NOTHING"])
 def test_other_methods_do_nothing(served: Served, method: str) -> None:
-    assert served.ask(method, CALLS)[0] in (200, 405)
+    assert served.ask(method, "/", b"x" * 100)[0] in (200, 405)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +117,7 @@ def test_other_methods_do_nothing(served: Served, method: str) -> None:
     [
         "x=" * 10_000,
         f"where={'(' * 9_000}",
-        f"where={'not ' * 3_000}auc",
+        f"where={quote('not ' * 3_000)}auc",
         f"where={quote('auc > ' + '9' * 6_000)}",
         f"where={quote(' and '.join(['auc > 0'] * 900))}",
         "group=a&" * 2_000,
@@ -216,7 +131,7 @@ def test_other_methods_do_nothing(served: Served, method: str) -> None:
 @pytest.mark.parametrize("page", ["progress", "runs", "heatmap", "parallel", "instances", "search"])
 def test_a_hostile_address_is_answered_in_words(served: Served, page: str, query: str) -> None:
     started = time.monotonic()
-    status, answer = served.call(shown(f"?page={page}&{query}"))
+    status, answer = served.ask("GET", f"/?page={page}&{query}")
     assert status == 200
     assert "This cannot be shown" not in answer
     assert time.monotonic() - started < 20
@@ -230,7 +145,7 @@ def test_a_large_body_is_refused_before_it_has_come(served: Served) -> None:
         (b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65_536 + b"\r\n"),
     ):
         with socket.create_connection(("127.0.0.1", served.port), timeout=30) as connection:
-            connection.sendall(b"POST /_dash-update-component HTTP/1.1\r\nHost: localhost\r\n" + headers)
+            connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + headers)
             sent = 0
             with contextlib.suppress(ConnectionError):  # it does not wait for the rest
                 while sent < 150_000_000:
@@ -242,7 +157,7 @@ def test_a_large_body_is_refused_before_it_has_come(served: Served) -> None:
 
 def test_twenty_browsers_at_once_are_answered(served: Served) -> None:
     with ThreadPoolExecutor(20) as browsers:
-        answers = list(browsers.map(lambda page: served.call(shown(f"?page={page}")), ["progress", "heatmap"] * 30))
+        answers = list(browsers.map(lambda page: served.ask("GET", f"/?page={page}"), ["progress", "heatmap"] * 30))
     assert {status for status, _ in answers} == {200}
     assert len({answer for _, answer in answers}) == 2
 

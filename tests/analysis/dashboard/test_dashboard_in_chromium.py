@@ -61,7 +61,7 @@ def browsed(
     chromium: Any, generated: ModuleType, spaces: list[SearchSpace], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Browsed]:
     """The first runs of a sweep, on a page that looks for others every fifth of a second."""
-    pytest.importorskip("dash", reason="Dash is not installed: the dashboard is not opened in a browser")
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not opened in a browser")
     folder = tmp_path_factory.mktemp("browsed")
     store = RunStore(folder / "results")
     generated.write_generated_runs(store, spaces, fails=lambda it: it.seed == 2 and it.storage_fraction == 0.1)
@@ -74,7 +74,9 @@ def browsed(
         chromium.renew()
         chromium.call("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
         chromium.call("Page.navigate", url=server.address)
-        yield Browsed(chromium, server.address.partition("?")[0], store)
+        browsed = Browsed(chromium, server.address.partition("?")[0], store)
+        browsed.until("document.querySelector('#links a') !== null")
+        yield browsed
     finally:
         server.stop()
         thread.join(20)

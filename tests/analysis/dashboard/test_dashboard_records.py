@@ -1,4 +1,4 @@
-"""What the dashboard shows, as records: against pandas and numpy on stores of generated numbers. Needs no Dash."""
+"""What the dashboard shows, as records: against pandas and numpy on stores of generated numbers. Needs no browser."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.dashboard.pages.instances_page import instances_table
-from clops_sweep.analysis.dashboard.pages.progress_page import progress
-from clops_sweep.analysis.dashboard.pages.runs_page import shown_columns
+from clops_sweep.analysis.dashboard.instances import instances_table
+from clops_sweep.analysis.dashboard.pages import shown_columns
 from clops_sweep.analysis.dashboard.parallel import MOST_LINES, parallel_coordinates
+from clops_sweep.analysis.dashboard.progress import progress
 from clops_sweep.analysis.dashboard.runs_table import PAGE, matching, runs_table
 from clops_sweep.analysis.dashboard.scene import Scene
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore

@@ -112,15 +112,6 @@ def test_histograms_are_densities() -> None:
     assert as_png(draw_distributions(constant)).startswith(b"\x89PNG")
 
 
-def test_the_computations_need_neither_torch_nor_figures() -> None:
-    code = (
-        "import sys, clops_sweep.analysis.difficulty; "
-        "print([m for m in sys.modules if m.partition('.')[0] in ('matplotlib', 'torch', 'ray')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert done.stdout.strip() == "[]"
-
-
 def test_the_whole_report_imports_neither_torch_nor_ray() -> None:
     heavy = ("torch", "ray", "matplotlib.pyplot")
     code = f"import sys, clops_sweep.analysis.report.write; print([m for m in {heavy} if m in sys.modules])"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -165,15 +164,12 @@ def test_error_bars_of_importance_lie_inside_the_axes() -> None:
     assert "Monte-Carlo samples, T 0.00" in describe_importance(record)
 
 
-def test_importance_says_what_it_needs(tmp_path: Path, generated: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_importance_says_what_it_needs(tmp_path: Path, generated: ModuleType) -> None:
     experiment = collected(tmp_path, generated, lambda c: 0.5)
     with pytest.raises(UsageError, match="Average AUC is the same in all runs"):
         importance(experiment)
     with pytest.raises(UsageError, match="needs two axes, two replicates and 8 finished runs"):
         importance(experiment, "bwt")
-    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(UsageError, match="pip install scikit-learn"):
-        importance(experiment)
 
 
 def test_profile_by_hand(tmp_path: Path, generated: ModuleType) -> None:
