@@ -37,21 +37,27 @@ if TYPE_CHECKING:
     from .figures.r_matrices import RMatrix, draw_r_matrices, r_matrix
     from .figures.tracings import Tracing, draw_tracings, tracing_of, tracings
     from .figures.trajectories import TaskTrajectories, beta_trajectories, draw_trajectories
-    from .figures.variance import VarianceBySource, power_of_t_test, splits_needed, variance_by_source
+    from .figures.variance import VarianceBySource, variance_by_source
     from .metrics import Metric, metric_named
     from .report.notebook import open_sweep
     from .results import Reference, ResultTable, Row, result_table
     from .statistics import (
         Estimate,
+        Fold,
         PairedDifference,
         Partition,
         Units,
         estimate,
         estimates,
         holm,
+        interval,
+        p_above,
         paired_difference,
         paired_differences,
         partitions,
+        power_of_t_test,
+        splits_needed,
+        standard_error,
         units_of,
     )
     from .tables.comparisons import Comparison, Comparisons, comparisons
@@ -68,6 +74,7 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Experiment",
+    "Fold",
     "Forgetting",
     "Heatmap",
     "Importance",
@@ -120,10 +127,12 @@ __all__ = [
     "heatmap",
     "holm",
     "importance",
+    "interval",
     "learning_curves",
     "metric_named",
     "open_sweep",
     "optimization_history",
+    "p_above",
     "paired_difference",
     "paired_differences",
     "pareto_front",
@@ -135,6 +144,7 @@ __all__ = [
     "replay_overlap",
     "result_table",
     "splits_needed",
+    "standard_error",
     "tracing_of",
     "tracings",
     "units_of",
@@ -174,22 +184,28 @@ _LAZY = {
     **dict.fromkeys(("RMatrix", "draw_r_matrices", "r_matrix"), "figures.r_matrices"),
     **dict.fromkeys(("Tracing", "draw_tracings", "tracing_of", "tracings"), "figures.tracings"),
     **dict.fromkeys(("TaskTrajectories", "beta_trajectories", "draw_trajectories"), "figures.trajectories"),
-    **dict.fromkeys(("VarianceBySource", "power_of_t_test", "splits_needed", "variance_by_source"), "figures.variance"),
+    **dict.fromkeys(("VarianceBySource", "variance_by_source"), "figures.variance"),
     **dict.fromkeys(("Metric", "metric_named"), "metrics"),
     "open_sweep": "report.notebook",
     **dict.fromkeys(("Reference", "ResultTable", "Row", "result_table"), "results"),
     **dict.fromkeys(
         (
             "Estimate",
+            "Fold",
             "PairedDifference",
             "Partition",
             "Units",
             "estimate",
             "estimates",
             "holm",
+            "interval",
+            "p_above",
             "paired_difference",
             "paired_differences",
             "partitions",
+            "power_of_t_test",
+            "splits_needed",
+            "standard_error",
             "units_of",
         ),
         "statistics",

@@ -17,7 +17,7 @@ from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
-from .statistics import Partition, partitions
+from .statistics import Partitions, Replicate, check_alike, partitions, splits_of
 
 REPLICATE_AXIS = "split_seed"
 """An axis over this field repeats a cell over patient splits, as seeds do over initialisations."""
@@ -99,14 +99,29 @@ class Experiment:
         return tuple(axis for axis, labels in self.axes.items() if axis not in _NOT_A_SCALE and _is_scale(labels))
 
     @cached_property
-    def replicates(self) -> tuple[tuple[int, int], ...]:
-        """The pairs (split seed, seed) that cells are repeated with, ascending."""
-        return tuple(sorted(set(zip(self.runs["split_seed"].tolist(), self.runs["seed"].tolist(), strict=True))))
+    def replicates(self) -> tuple[Replicate, ...]:
+        """The pairs (patient split, seed) that cells are repeated with, ascending.
 
-    @cached_property
-    def partitions(self) -> dict[int, Partition]:
-        """The partition of the people behind each patient split, where the runs record it."""
-        return partitions(self.runs)
+        Raises:
+            UsageError: folds and random splits, or folds of different numbers of parts.
+        """
+        found = set(self.replicates_of(self.runs))
+        check_alike([split for split, _ in found])
+        return tuple(sorted(found))
+
+    @staticmethod
+    def replicates_of(runs: pd.DataFrame) -> list[Replicate]:
+        """The pair (patient split, seed) of each row of `runs`."""
+        return list(zip(splits_of(runs), runs["seed"].tolist(), strict=True))
+
+    def partitions(self, cell: int) -> Partitions:
+        """The partition of the people behind each patient split of a cell's data, where the runs record it."""
+        config = self.cells[cell].config
+        key = config.dataset, config.scenario
+        if key not in self._partitions:
+            alike = [(it.config.dataset, it.config.scenario) == key for it in self.cells]
+            self._partitions[key] = partitions(self.runs[np.array(alike)[self.runs["cell"].to_numpy(dtype=int)]])
+        return self._partitions[key]
 
     def by_replicate(self, column: str) -> npt.NDArray[np.float64]:
         """A number of every finished run, shape (cells, replicates); NaN where there is none or it is not finite.
@@ -144,7 +159,7 @@ class Experiment:
         if column in self.runs:
             finished = self.runs[self.runs["status"] == "finished"]
             position = {replicate: index for index, replicate in enumerate(self.replicates)}
-            columns = [position[key] for key in zip(finished["split_seed"], finished["seed"], strict=True)]
+            columns = [position[key] for key in self.replicates_of(finished)]
             values[finished["cell"].to_numpy(dtype=int), columns] = finished[column].to_numpy(dtype=float)
             values[~np.isfinite(values)] = np.nan
         values.flags.writeable = False
@@ -152,6 +167,10 @@ class Experiment:
 
     @cached_property
     def _matrices(self) -> dict[str, npt.NDArray[np.float64]]:
+        return {}
+
+    @cached_property
+    def _partitions(self) -> dict[tuple[str, str], Partitions]:
         return {}
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .collect import Cell, Experiment
 from .metrics import METRICS
 from .published import Departure, PublishedValue, departures, published_values
-from .statistics import Estimate, Partition, Replicate, estimates, paired_differences
+from .statistics import Estimate, Partitions, Replicate, check_alike, estimates, paired_differences
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,34 +80,36 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     drafts = _rows(sources, names, len(experiment.cells))
     best: dict[int, set[str]] = {}
     for metric in METRICS:
-        for winner in clear_winners(*aligned(sources, metric), metric):
+        for winner in clear_winners(*aligned(sources, metric), sources[0][0].partitions(sources[0][1]), metric):
             best.setdefault(winner, set()).add(metric)
     rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
     return ResultTable(experiment.name, label_names, tuple(rows))
 
 
-def aligned(
-    sources: Sequence[tuple[Experiment, int]], metric: str
-) -> tuple[Floats, list[Replicate], dict[int, Partition]]:
+def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate]]:
     """Values of cells of several experiments on common replicates.
 
     Returns:
-        An array of shape (sources, replicates), NaN where there is no run; the replicates; and their partitions.
+        An array of shape (sources, replicates), NaN where there is no run; and the replicates.
+
+    Raises:
+        UsageError: folds and random splits, or folds of different numbers of parts.
     """
     experiments = {id(experiment): experiment for experiment, _ in sources}
-    replicates = sorted({pair for experiment in experiments.values() for pair in experiment.replicates})
+    there = {pair for experiment in experiments.values() for pair in experiment.replicates}
+    check_alike([split for split, _ in there])
+    replicates = sorted(there)
     column = {pair: position for position, pair in enumerate(replicates)}
     by_experiment = {key: experiment.by_replicate(metric) for key, experiment in experiments.items()}
     columns = {key: [column[pair] for pair in experiment.replicates] for key, experiment in experiments.items()}
     values = np.full((len(sources), len(replicates)), np.nan)
     for row, (experiment, cell) in enumerate(sources):
         values[row, columns[id(experiment)]] = by_experiment[id(experiment)][cell]
-    known = {split: it for experiment in experiments.values() for split, it in experiment.partitions.items()}
-    return values, replicates, known
+    return values, replicates
 
 
 def clear_winners(
-    values: Floats, replicates: Sequence[Replicate], known: Mapping[int, Partition], measure: str = "auc"
+    values: Floats, replicates: Sequence[Replicate], known: Partitions, measure: str = "auc"
 ) -> tuple[int, ...]:
     """The row with the highest mean, if its paired difference to every other row has an interval that excludes zero.
 

@@ -18,7 +18,7 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import Edition, Experiment
 from ..selection import departures
-from ..statistics import MIN_PAIRS, Partition, Replicate, Units, partitions, units_of
+from ..statistics import MIN_UNITS, Partitions, Replicate, Units, partitions, units_of
 from .catalogue import Claim, Contrast, Settings, Side
 
 Pair = tuple[str | None, str | None]
@@ -45,7 +45,7 @@ class ContrastRuns:
     pairs: Mapping[Replicate, tuple[Pair, ...]] = field(hash=False)
     missing: str = ""
     lacking: int = 0
-    partitions: Mapping[int, Partition] = field(default_factory=dict, hash=False)
+    partitions: Partitions = field(default_factory=dict, hash=False)
 
     @property
     def units(self) -> Units:
@@ -110,7 +110,7 @@ class FinishedRuns:
             for place in np.flatnonzero(experiment.counts("finished")).tolist():
                 self._see(experiment.cells[place].config)
         self._known: dict[RunConfig, _Ids] = {}
-        self._partitions: dict[tuple[str, str], dict[int, Partition]] = {}
+        self._partitions: dict[tuple[str, str], Partitions] = {}
         self._configs: dict[tuple[Any, ...], RunConfig] = {}
         self._replicates: dict[tuple[str, str], list[Replicate]] = {}
         if len(self.runs):
@@ -135,11 +135,11 @@ class FinishedRuns:
             return ClaimRuns(claim, dataset, tuple(ContrastRuns(it, {}, missing) for it in claim.contrasts), "", {})
         best, preferred = None, (-1, 0, 0, 0)
         for background, unlike in candidates:  # the most like the paper's first
-            if best is not None and preferred[:2] == (MIN_PAIRS, 0) and -len(unlike) < preferred[2]:
+            if best is not None and preferred[:2] == (MIN_UNITS, 0) and -len(unlike) < preferred[2]:
                 break  # nothing can be preferred to it any more
             contrasts = tuple(self._contrast(contrast, background) for contrast in claim.contrasts)
             units, lacking = min(len(it.units.members) for it in contrasts), sum(it.lacking for it in contrasts)
-            preference = min(units, MIN_PAIRS), -lacking, -len(unlike), units
+            preference = min(units, MIN_UNITS), -lacking, -len(unlike), units
             if best is None or preference > preferred:
                 best, preferred = (background, unlike, contrasts), preference
         assert best is not None

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from ..drawing.style import GRID, MUTED, colour, dash, new_figure, styled
 from ..formats import plural
-from .variance import DIFFERENCE, POWER, VarianceBySource
+from ..statistics import DIFFERENCE, POWER
+from .variance import VarianceBySource
 
 SEEDS = (1, 3, 5)
 _LEAST_SPLITS, _MOST_SPLITS = 20, 120

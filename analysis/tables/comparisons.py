@@ -14,7 +14,7 @@ from ..formats import DASH, TextCell, TextTable, as_csv, p_text, with_interval
 from ..metrics import METRICS
 from ..results import Reference, aligned
 from ..selection import cell_name
-from ..statistics import PairedDifference, holm, paired_differences, units_in_words
+from ..statistics import PairedDifference, Partitions, holm, paired_differences, units_in_words
 
 Kind = Literal["variant", "reference"]
 
@@ -79,15 +79,14 @@ def paired(
     """
     found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
     corrected: list[dict[str, float]] = [{} for _ in pairs]
+    by_data = _by_data(sources, pairs)
     for metric in METRICS:
-        values, replicates, known = aligned(sources, metric)
-        cells, baselines = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        for differences, difference in zip(
-            found,
-            paired_differences(values[cells], values[baselines], replicates, known, metric),
-            strict=True,
-        ):
-            differences[metric] = difference
+        values, replicates = aligned(sources, metric)
+        for rows, known in by_data:
+            cells, baselines = ([pairs[row][side] for row in rows] for side in (0, 1))
+            differences = paired_differences(values[cells], values[baselines], replicates, known, metric)
+            for row, difference in zip(rows, differences, strict=True):
+                found[row][metric] = difference
         for kind in ("variant", "reference"):
             family = [i for i, pair in enumerate(pairs) if pair[2] == kind]
             for i, p in zip(family, holm([found[i][metric].p for i in family]), strict=True):
@@ -98,6 +97,18 @@ def paired(
         if any(difference.n for difference in found[i].values())
     ]
     return Comparisons(name, tuple(rows))
+
+
+def _by_data(
+    sources: Sequence[tuple[Experiment, int]], pairs: Sequence[tuple[int, int, Kind]]
+) -> list[tuple[list[int], Partitions]]:
+    """Positions of the pairs of each data set and scenario, with its partitions."""
+    found: dict[int, tuple[list[int], Partitions]] = {}
+    for row, (cell, _, _) in enumerate(pairs):
+        experiment, index = sources[cell]
+        known = experiment.partitions(index)
+        found.setdefault(id(known), ([], known))[0].append(row)
+    return list(found.values())
 
 
 def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = tuple(METRICS)) -> TextTable:
@@ -115,7 +126,7 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
             cells.append(TextCell(p_text(row.corrected[column]), row.corrected[column]))
         rows.append(tuple(cells))
     notes = (
-        "Mean of paired differences [95 % interval of the t-test]; from three pairs on.",
+        "Mean of paired differences [95 % interval of the t-test]; without interval below three pairs.",
         *record.notes,
         "p: two-sided, corrected by Holm over all rows of the column with the same kind of baseline.",
     )

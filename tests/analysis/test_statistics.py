@@ -92,9 +92,10 @@ def test_splits_of_the_same_people_count_once() -> None:
 
 def test_seeds_that_all_splits_have_are_compared() -> None:
     units = units_of([(0, 0), (0, 1), (1, 1), (2, 1), (2, 2)], {})
-    assert (units.members, units.kind, units.uneven) == (((1,), (2,), (3,)), "runs", False)
+    assert (units.members, units.kind, units.seeds) == (((1,), (2,), (3,)), "runs", "common")
     units = units_of([(0, 0), (1, 1), (2, 2), (2, 0)], {})
-    assert (units.members, units.uneven) == (((0,), (1,), (2, 3)), True)
+    assert (units.members, units.seeds) == (((0,), (1,), (2, 3)), "own")
+    assert units_of([(0, 0), (0, 1), (1, 0), (1, 1)], {}).seeds == "same"
 
 
 def test_partitions_come_from_the_runs() -> None:

@@ -13,7 +13,6 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.claims.catalogue import CLOPS, FINETUNE, MIR, Claim, Contrast, Says, Side
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, ContrastRuns
 from clops_sweep.analysis.claims.verdicts import (
-    ALPHA,
     Verdict,
     decided,
     evidence_of,
@@ -22,7 +21,7 @@ from clops_sweep.analysis.claims.verdicts import (
     verdicts,
 )
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.statistics import Partition, paired_difference
+from clops_sweep.analysis.statistics import ALPHA, Partition, paired_difference
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.store.run_store import RunStore
@@ -110,7 +109,7 @@ def test_p_values_are_those_of_scipy() -> None:
 def test_differences_that_are_all_equal_are_undecided() -> None:
     (verdict,) = on(apart(0.5, 0.0), [claim()])
     assert verdict.outcome == "undecided"
-    assert "without spread there is no test" in verdict.missing
+    assert "nothing is tested" in verdict.missing
 
 
 def test_shared_people_widen_the_interval() -> None:
