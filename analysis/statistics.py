@@ -110,7 +110,8 @@ class PairedDifference:
     """The mean of differences over n units, with a 95 % interval and the two-sided p of the corrected t-test.
 
     `low`, `high` and `p` are NaN below 3 units, for an incomplete set of folds, and where all units are equal, which
-    leaves no spread to judge by. `units` says what was counted; None where nothing was.
+    leaves no spread to judge by. `units` says what was counted; None where nothing was. `each` has the differences of
+    the units.
     """
 
     mean: float
@@ -119,6 +120,7 @@ class PairedDifference:
     p: float
     n: int
     units: Units | None = None
+    each: tuple[float, ...] = ()
 
     @property
     def excludes_zero(self) -> bool:
@@ -355,8 +357,8 @@ def paired_differences(
         if not units.obstacle:
             p = p_above(by_unit, overlap=units.overlap)
             tested = np.stack([*interval(by_unit, units.overlap), 2 * np.minimum(p, 1 - p)])
-        for row, mean, (low, high, p) in zip(rows.tolist(), by_unit.mean(axis=1), tested.T.tolist(), strict=True):
-            found[row] = PairedDifference(float(mean), low, high, p, by_unit.shape[1], units)
+        for row, each, (low, high, p) in zip(rows.tolist(), by_unit, tested.T.tolist(), strict=True):
+            found[row] = PairedDifference(float(each.mean()), low, high, p, each.size, units, tuple(each.tolist()))
     return found
 
 

@@ -180,7 +180,7 @@ class Gallery:
                 if of.contrast.measure != OF_FRAMES:
                     return values.evidence(of, claim)
                 known = {it: noise[pairs[0][0]] for it, pairs in of.pairs.items() if pairs[0][0] in noise}
-                return evidence_of(of.contrast, claim.says, claim.matters, known)
+                return evidence_of(of.contrast, claim.says, claim.matters, known, of.partitions)
 
             found[dataset] = decided([(it, [evidence(of, it.claim) for of in it.contrasts]) for it in runs])
         return found
