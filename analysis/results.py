@@ -80,17 +80,18 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     drafts = _rows(sources, names, len(experiment.cells))
     best: dict[int, set[str]] = {}
     for metric in METRICS:
-        for winner in clear_winners(*aligned(sources, metric), sources[0][0].partitions(sources[0][1]), metric):
+        for winner in clear_winners(*aligned(sources, metric), metric):
             best.setdefault(winner, set()).add(metric)
     rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
     return ResultTable(experiment.name, label_names, tuple(rows))
 
 
-def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate]]:
+def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate], Partitions]:
     """Values of cells of several experiments on common replicates.
 
     Returns:
-        An array of shape (sources, replicates), NaN where there is no run; and the replicates.
+        An array of shape (sources, replicates), NaN where there is no run; the replicates; and the partitions of the
+        first source.
 
     Raises:
         UsageError: folds and random splits, or folds of different numbers of parts.
@@ -105,7 +106,8 @@ def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Flo
     values = np.full((len(sources), len(replicates)), np.nan)
     for row, (experiment, cell) in enumerate(sources):
         values[row, columns[id(experiment)]] = by_experiment[id(experiment)][cell]
-    return values, replicates
+    experiment, cell = sources[0]
+    return values, replicates, experiment.partitions(cell)
 
 
 def clear_winners(

@@ -81,7 +81,7 @@ def paired(
     corrected: list[dict[str, float]] = [{} for _ in pairs]
     by_data = _by_data(sources, pairs)
     for metric in METRICS:
-        values, replicates = aligned(sources, metric)
+        values, replicates, _ = aligned(sources, metric)
         for rows, known in by_data:
             cells, baselines = ([pairs[row][side] for row in rows] for side in (0, 1))
             differences = paired_differences(values[cells], values[baselines], replicates, known, metric)

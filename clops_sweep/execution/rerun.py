@@ -29,7 +29,7 @@ _KEYS = {
     "instances": ["task", "instance"],
     "predictions": ["trained_on", "task", "instance"],
 }
-_ADDED = tuple(f"{prefix}{measure}" for prefix in ("", "test_") for measure in MEASURES if measure != "auc")
+_ADDED = ("patient", *(f"{prefix}{it}" for prefix in ("", "test_") for it in MEASURES if it != "auc"))
 """How columns begin that runs of earlier versions do not have."""
 
 _LONGEST_SHOWN = 60
